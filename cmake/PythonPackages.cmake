@@ -1,0 +1,16 @@
+# Libraries that come as PyPI wheels are taken from the virtual environment of the checkout. One that is missing disables only
+# the backend that needs it.
+
+file(GLOB site_packages ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages)
+
+if(EXISTS ${site_packages}/openvino/cmake/OpenVINOConfig.cmake)
+  find_package(OpenVINO QUIET PATHS ${site_packages}/openvino/cmake NO_DEFAULT_PATH)
+endif()
+
+if(EXISTS ${site_packages}/halide/lib64/libHalide.so)
+  add_library(Halide::Halide SHARED IMPORTED)
+  set_target_properties(Halide::Halide PROPERTIES IMPORTED_LOCATION ${site_packages}/halide/lib64/libHalide.so
+                                                  INTERFACE_INCLUDE_DIRECTORIES ${site_packages}/halide/include)
+endif()
+
+set(ONNX_PROTO_DIRECTORY ${site_packages}/onnx)

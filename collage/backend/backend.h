@@ -1,0 +1,85 @@
+#pragma once
+
+// The contract between Collage and what runs kernels: operator libraries, graph compilers and our own code generator alike.
+// A backend states what it supports once; nothing else names it, and there are no priorities: measured cost decides.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collage/ir/expr.h"
+#include "collage/pattern/rule.h"
+#include "collage/runtime/device.h"
+#include "collage/runtime/kernel.h"
+
+namespace collage {
+
+/// Whether the library behind a backend is there: its version, or the reason why not.
+struct Presence {
+  bool present = false;
+  std::string version;
+  std::string reason;
+
+  static Presence Version(std::string version) { return {true, std::move(version), {}}; }
+  static Presence Absent(std::string reason) { return {false, {}, std::move(reason)}; }
+};
+
+/// How candidates for a backend are found (the partition rule is made from this, see candidate/rules.h).
+struct BackendRules {
+  enum class Style {
+    kPattern,    ///< operator library: each match of a pattern is one candidate
+    kPredicate,  ///< graph compiler: regions of supported operators, whole and cut
+    kNative,     ///< code generator: operator fusion by kind
+  };
+  Style style = Style::kPattern;
+  /// kPattern: the table, longest patterns first (the order of merge-composite).
+  std::vector<PatternRule> patterns;
+  /// kPredicate: may this call of an operator be inside a region? kNative: can code be generated for this call?
+  std::function<Verdict(const Expr& call)> supports;
+};
+
+/// One way to run a function: an algorithm, and the layout of every input and output tensor (flattened as in Kernel).
+/// Variants are priced apart.
+struct Variant {
+  std::string name;  ///< unique among the variants of one function, stable across runs: "winograd", "direct/aBcd16b"
+  std::vector<Layout> inputs;
+  std::vector<Layout> outputs;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// The compiler name: "dnnl", "openvino", "native".
+  [[nodiscard]] virtual std::string_view Name() const = 0;
+  [[nodiscard]] virtual Presence Probe(const Device& device) const = 0;
+  [[nodiscard]] virtual BackendRules Rules() const = 0;
+
+  /// The ways to run a candidate; cheap, no compilation. Empty when it cannot be run. `function` is a Primitive function of
+  /// tensors whose composites may be nested (ToOpSequence flattens them); constants are inside.
+  [[nodiscard]] virtual std::vector<Variant> Variants(const Function& function, const Device& device) const = 0;
+  /// Compiles and packs, or says why not. No exception leaves it.
+  [[nodiscard]] virtual Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                                const Variant& variant) const = 0;
+  /// From what Kernel::Serialize gave; only called with a non-empty artifact.
+  [[nodiscard]] virtual Result<std::unique_ptr<Kernel>> Load(std::string_view artifact, const Device& device) const {
+    (void)artifact;
+    (void)device;
+    return Fail(std::string(Name()) + ": kernels of this backend are compiled, not loaded");
+  }
+};
+
+/// A backend's shared object exports this symbol, of type BackendEntry; the object owns the backend.
+inline constexpr const char* kBackendEntrySymbol = "collage_backend";
+using BackendEntry = const Backend* (*)();
+
+}  // namespace collage
+
+/// Defines the entry symbol of a backend's shared object.
+#define COLLAGE_BACKEND(Type)                                                                     \
+  extern "C" __attribute__((visibility("default"))) const ::collage::Backend* collage_backend() { \
+    static const Type backend;                                                                    \
+    return &backend;                                                                              \
+  }

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+namespace collage {
+
+enum class DeviceKind { kCpu, kCuda, kOpenCl };
+
+/// Where kernels run and with how many threads. The thread count is part of it because it rules every backend alike and
+/// because prices hold for one count only.
+struct Device {
+  DeviceKind kind = DeviceKind::kCpu;
+  int id = 0;
+  int threads = 1;
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+/// Identifies the processor for cached prices: vendor, family, model, stepping and instruction set extensions.
+std::string Fingerprint(const Device& device);
+/// Processors that this process may use.
+int AvailableThreads();
+
+}  // namespace collage
