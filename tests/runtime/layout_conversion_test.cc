@@ -1,0 +1,77 @@
+#include "collage/runtime/layout_conversion.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/runtime/layout_oracle.h"
+
+namespace collage {
+namespace {
+
+std::vector<std::byte> RandomBytes(size_t count, std::mt19937& random) {
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+void CheckConversion(const TensorType& type, const std::string& from_tag, const std::string& to_tag, int threads, std::mt19937& random) {
+  SCOPED_TRACE(ToString(type) + " " + from_tag + " -> " + to_tag);
+  const Layout from = Layout::Of(from_tag);
+  const Layout to = Layout::Of(to_tag);
+  const size_t element = ByteSize(type.dtype);
+  // Garbage in the source's padding must not come through.
+  const std::vector<std::byte> source = RandomBytes(PhysicalByteCount(type, from), random);
+  std::vector<std::byte> expected(PhysicalByteCount(type, to), std::byte{0});
+  ForEachIndex(type.shape, [&](const std::vector<int64_t>& index) {
+    std::memcpy(&expected[PhysicalOffset(type, to, index) * element], &source[PhysicalOffset(type, from, index) * element], element);
+  });
+  constexpr size_t kGuard = 64;
+  std::vector<std::byte> target = RandomBytes(expected.size() + kGuard, random);
+  const std::vector<std::byte> before = target;
+  LayoutConversion(type, from, to, threads).Run(source.data(), target.data());
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), target.begin()));
+  EXPECT_TRUE(std::equal(before.end() - kGuard, before.end(), target.end() - kGuard)) << "wrote past the end";
+}
+
+TEST(LayoutConversionTest, RandomShapesAndLayoutsOfFourDimensions) {
+  std::mt19937 random(7);
+  const std::vector<std::string> tags = {"plain",      "acdb", "aBcd8b",   "aBcd16b",     "aBcd4b",  "bacd",      "Abcd16a",
+                                         "ABcd16b16a", "cdba", "ABcd8b8a", "ABcd4b16a4b", "aBcd12b", "ABcd16a4b", "aBcD8b4d"};
+  const std::vector<DType> dtypes = {DType::kFloat32, DType::kFloat32, DType::kInt8, DType::kFloat16, DType::kInt64};
+  for (int round = 0; round < 600; ++round) {
+    const auto extent = [&](int most) { return static_cast<int64_t>(1 + random() % static_cast<unsigned>(most)); };
+    const TensorType type{{extent(3), extent(70), extent(9), extent(9)}, dtypes[random() % dtypes.size()]};
+    CheckConversion(type, tags[random() % tags.size()], tags[random() % tags.size()], 1 + static_cast<int>(random() % 2), random);
+  }
+}
+
+TEST(LayoutConversionTest, LargeOnesSplitOverThreads) {
+  std::mt19937 random(8);
+  for (const Shape& shape : {Shape{2, 64, 56, 56}, Shape{1, 3, 112, 97}, Shape{1, 130, 31, 31}}) {
+    for (const char* from : {"plain", "acdb", "aBcd16b", "aBcd8b"}) {
+      for (const char* to : {"plain", "acdb", "aBcd16b", "aBcd8b"}) CheckConversion({shape, DType::kFloat32}, from, to, 2, random);
+    }
+  }
+}
+
+TEST(LayoutConversionTest, OtherRanks) {
+  std::mt19937 random(9);
+  CheckConversion({{}, DType::kFloat32}, "plain", "plain", 1, random);
+  CheckConversion({{5}, DType::kFloat32}, "plain", "A16a", 1, random);
+  CheckConversion({{37, 21}, DType::kFloat32}, "plain", "ba", 1, random);
+  CheckConversion({{37, 21}, DType::kFloat32}, "BA16a16b", "plain", 1, random);
+  CheckConversion({{2, 19, 3, 5, 7}, DType::kFloat32}, "plain", "aBcde16b", 2, random);
+  CheckConversion({{2, 19, 3, 5, 7}, DType::kFloat32}, "acdeb", "aBcde16b", 2, random);
+  CheckConversion({{1000003}, DType::kUInt8}, "plain", "plain", 2, random);
+}
+
+TEST(LayoutConversionTest, NothingToDoWithoutElements) {
+  std::mt19937 random(10);
+  CheckConversion({{1, 0, 4, 4}, DType::kFloat32}, "plain", "aBcd16b", 2, random);
+  CheckConversion({{0, 5, 4, 4}, DType::kFloat32}, "aBcd16b", "acdb", 2, random);
+}
+
+}  // namespace
+}  // namespace collage
