@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <vector>
+
+#include "collage/search/search.h"
+#include "collage/support/check.h"
+
+namespace collage {
+namespace {
+
+// Index of the choice that covers each node.
+std::vector<size_t> Owners(const SearchProblem& problem, const std::vector<SearchChoice>& choices) {
+  std::vector<size_t> owner(problem.node_count, SearchTensor::kOutside);
+  for (size_t i = 0; i < choices.size(); ++i) {
+    problem.candidates[choices[i].candidate].inside.ForEach([&](size_t node) {
+      COLLAGE_CHECK(owner[node] == SearchTensor::kOutside, "two chosen candidates overlap");
+      owner[node] = i;
+    });
+  }
+  return owner;
+}
+
+}  // namespace
+
+Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>& choices) {
+  Cost total;
+  std::vector<size_t> produced(problem.tensors.size(), 0);
+  std::vector<uint32_t> wanted(problem.tensors.size(), 0);
+  size_t last = SearchTensor::kOutside;
+  for (const SearchChoice& choice : choices) {
+    const SearchCandidate& candidate = problem.candidates[choice.candidate];
+    const SearchVariant& variant = candidate.variants[choice.variant];
+    total += variant.cost;
+    for (size_t i = 0; i < candidate.outputs.size(); ++i) produced[candidate.outputs[i]] = variant.output_layouts[i];
+    for (size_t i = 0; i < candidate.inputs.size(); ++i) wanted[candidate.inputs[i]] |= 1u << variant.input_layouts[i];
+    if (!candidate.is_partition) continue;
+    if (last != SearchTensor::kOutside && !problem.transition.empty()) total += problem.transition[last][candidate.backend];
+    last = candidate.backend;
+  }
+  for (size_t t = 0; t < problem.tensors.size(); ++t) {
+    if (problem.tensors[t].is_result) wanted[t] |= 1u;
+    for (size_t layout = 0; layout < problem.layout_count; ++layout) {
+      if ((wanted[t] >> layout & 1u) && layout != produced[t] && problem.conversion) total += problem.conversion(t, produced[t], layout);
+    }
+  }
+  return total;
+}
+
+std::vector<SearchChoice> FindCycle(const SearchProblem& problem, const std::vector<SearchChoice>& choices) {
+  const std::vector<size_t> owner = Owners(problem, choices);
+  std::vector<std::vector<size_t>> successors(choices.size());
+  std::vector<std::vector<size_t>> predecessors(choices.size());
+  std::vector<size_t> pending(choices.size(), 0);
+  for (const SearchTensor& tensor : problem.tensors) {
+    if (tensor.producer == SearchTensor::kOutside) continue;
+    for (size_t consumer : tensor.consumers) {
+      const size_t from = owner[tensor.producer];
+      const size_t to = owner[consumer];
+      if (from == to) continue;
+      successors[from].push_back(to);
+      predecessors[to].push_back(from);
+      ++pending[to];
+    }
+  }
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (pending[i] == 0) ready.push_back(i);
+  }
+  while (!ready.empty()) {
+    const size_t at = ready.back();
+    ready.pop_back();
+    for (size_t next : successors[at]) {
+      if (--pending[next] == 0) ready.push_back(next);
+    }
+  }
+  const auto stuck = std::find_if(pending.begin(), pending.end(), [](size_t count) { return count > 0; });
+  if (stuck == pending.end()) return {};
+  // Whoever waits has a predecessor that waits: walking back must come round.
+  std::vector<size_t> walk;
+  std::vector<bool> seen(choices.size(), false);
+  auto at = static_cast<size_t>(stuck - pending.begin());
+  while (!seen[at]) {
+    seen[at] = true;
+    walk.push_back(at);
+    at = *std::find_if(predecessors[at].begin(), predecessors[at].end(), [&](size_t p) { return pending[p] > 0; });
+  }
+  std::vector<SearchChoice> cycle;
+  for (auto member = std::find(walk.begin(), walk.end(), at); member != walk.end(); ++member) cycle.push_back(choices[*member]);
+  return cycle;
+}
+
+}  // namespace collage
