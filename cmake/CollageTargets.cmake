@@ -1,7 +1,7 @@
 # One target a folder. Sources are globbed with CONFIGURE_DEPENDS, so that adding an operator or a pass touches no list.
 
 add_library(collage_options INTERFACE)
-target_compile_options(collage_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wno-maybe-uninitialized -fno-math-errno)
+target_compile_options(collage_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wno-maybe-uninitialized -Wno-restrict -fno-math-errno)
 target_include_directories(collage_options INTERFACE ${CMAKE_SOURCE_DIR})
 if(COLLAGE_SANITIZE)
   target_compile_options(collage_options INTERFACE -fsanitize=${COLLAGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

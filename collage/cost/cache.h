@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "collage/cost/measurement.h"
+#include "collage/support/result.h"
+
+namespace collage {
+
+/// What a price depends on. Prices are shared between models, so nothing of the model is in it.
+struct MeasurementKey {
+  uint64_t function_hash = 0;  ///< structural hash of the extracted function, constants by type only
+  std::string backend;
+  std::string backend_version;
+  std::string variant;
+  std::string device;  ///< Fingerprint(device)
+  int threads = 1;
+};
+
+/// Prices that outlive the process, in SQLite. Every store is a transaction of its own: a kill at any moment loses at most
+/// the measurement in progress. Several processes may use one file.
+class MeasurementCache {
+ public:
+  /// Creates the file where it is missing; an empty path is a cache in memory. A file that is no database, is damaged or has
+  /// another schema is an error that says so, and is left as it is.
+  static Result<MeasurementCache> Open(const std::filesystem::path& path);
+  MeasurementCache(MeasurementCache&&) noexcept;
+  MeasurementCache& operator=(MeasurementCache&&) noexcept;
+  ~MeasurementCache();
+
+  [[nodiscard]] Result<std::optional<Measurement>> Find(const MeasurementKey& key) const;
+  Status Store(const MeasurementKey& key, const Measurement& measurement);
+  /// Whether this kernel has been compared with the reference and agreed.
+  [[nodiscard]] Result<bool> IsVerified(const MeasurementKey& key) const;
+  Status StoreVerified(const MeasurementKey& key);
+
+ private:
+  class Database;
+  explicit MeasurementCache(std::unique_ptr<Database> database);
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace collage

@@ -1,0 +1,114 @@
+#include "collage/cost/measurement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "collage/runtime/parallel.h"
+#include "collage/support/check.h"
+#include "collage/tensor/tensor.h"
+
+namespace collage {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A buffer in a port's physical size, every page touched. Floating point padding holds data too: timing does not read it.
+Tensor FilledBuffer(const Port& port, uint64_t seed) {
+  const auto elements = static_cast<int64_t>(PhysicalByteCount(port.type, port.layout) / ByteSize(port.type.dtype));
+  Tensor buffer(TensorType{{elements}, port.type.dtype});
+  if (port.type.dtype != DType::kFloat16 && port.type.dtype != DType::kBFloat16) FillRandom(buffer, seed);
+  return buffer;
+}
+
+class CacheEvictor {
+ public:
+  CacheEvictor(size_t bytes, int threads) : words_(bytes / sizeof(uint64_t) * static_cast<size_t>(threads), 1), threads_(threads) {}
+
+  // Each thread writes its share, as the kernels before would have filled the caches of every core.
+  void Evict() {
+    ParallelFor(words_.size(), 1, threads_, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; i += 8) ++words_[i];
+    });
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+  int threads_;
+};
+
+void ReadAgain(const std::vector<Tensor>& buffers) {
+  uint64_t sum = 0;
+  for (const Tensor& buffer : buffers) {
+    const std::byte* bytes = buffer.Bytes();
+    for (size_t i = 0; i < buffer.ByteCount(); i += 64) sum += static_cast<uint64_t>(bytes[i]);
+  }
+  // The reads must happen although nobody wants the sum.
+  asm volatile("" : : "r"(sum));
+}
+
+}  // namespace
+
+double Percentile(std::vector<double> samples, double p) {
+  COLLAGE_CHECK(!samples.empty());
+  std::sort(samples.begin(), samples.end());
+  const double at = p * static_cast<double>(samples.size() - 1);
+  const auto low = static_cast<size_t>(at);
+  const size_t high = std::min(low + 1, samples.size() - 1);
+  return samples[low] + (at - static_cast<double>(low)) * (samples[high] - samples[low]);
+}
+
+double PercentileHalfWidth(std::vector<double> samples, double p) {
+  std::sort(samples.begin(), samples.end());
+  const auto n = static_cast<double>(samples.size());
+  const double spread = 1.96 * std::sqrt(n * p * (1 - p));
+  const auto low = static_cast<size_t>(std::clamp(std::floor(n * p - spread), 0.0, n - 1));
+  const auto high = static_cast<size_t>(std::clamp(std::ceil(n * p + spread), 0.0, n - 1));
+  return (samples[high] - samples[low]) / 2;
+}
+
+Cost Measurement::ToCost(double percentile) const {
+  if (!invalid_reason.empty() || samples.empty()) return Cost::Invalid();
+  return Cost::Seconds(Percentile(samples, percentile));
+}
+
+Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOptions& options) {
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+  std::vector<const void*> input_pointers;
+  std::vector<void*> output_pointers;
+  for (const Port& port : kernel.inputs()) {
+    inputs.push_back(FilledBuffer(port, inputs.size() + 1));
+    input_pointers.push_back(inputs.back().Bytes());
+  }
+  for (const Port& port : kernel.outputs()) {
+    outputs.push_back(FilledBuffer(port, 0));
+    output_pointers.push_back(outputs.back().MutableBytes());
+  }
+  if (const auto accumulated = kernel.accumulated_input()) output_pointers[0] = inputs[*accumulated].MutableBytes();
+  Tensor workspace(TensorType{{static_cast<int64_t>(kernel.workspace_bytes())}, DType::kUInt8});
+
+  CacheEvictor evictor(options.eviction_bytes, device.threads);
+  Measurement measurement;
+  double spent = 0;
+  for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
+    if (options.eviction_bytes > 0 && run >= options.warm_up) {
+      evictor.Evict();
+      ReadAgain(inputs);
+    }
+    const Clock::time_point start = Clock::now();
+    const Status status = kernel.Run(input_pointers, output_pointers, workspace.MutableBytes());
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (!status) return {{}, status.error().message};
+    if (run < options.warm_up) continue;
+    measurement.samples.push_back(seconds);
+    spent += seconds;
+    if (static_cast<int>(measurement.samples.size()) < options.least_samples) continue;
+    const double price = Percentile(measurement.samples, options.percentile);
+    if (spent >= options.budget_seconds || PercentileHalfWidth(measurement.samples, options.percentile) <= options.relative_width * price)
+      break;
+  }
+  return measurement;
+}
+
+}  // namespace collage

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collage/cost/cost.h"
+#include "collage/runtime/device.h"
+#include "collage/runtime/kernel.h"
+
+namespace collage {
+
+/// Changes whenever measuring changes, so that cached prices of an older way are not mixed with new ones.
+inline constexpr int kMeasurementProtocol = 1;
+
+struct MeasureOptions {
+  int warm_up = 2;
+  int least_samples = 7;
+  int most_samples = 200;
+  /// Sampling ends when this much time was spent inside the kernel and least_samples are there.
+  double budget_seconds = 0.04;
+  /// Sampling ends early when the confidence interval of the percentile is narrower than this share of it.
+  double relative_width = 0.02;
+  /// Which percentile of the samples is the price; a little above the median would also be sound, the mean is not.
+  double percentile = 0.5;
+  /// Bytes of other data touched between runs, so that weights are as cold as in the network; zero leaves them warm.
+  size_t eviction_bytes = size_t{4} << 20;
+};
+
+/// What came of pricing one (function, variant): samples in seconds, or the reason why it is Invalid.
+struct Measurement {
+  std::vector<double> samples;
+  std::string invalid_reason;
+
+  [[nodiscard]] Cost ToCost(double percentile) const;
+};
+
+/// The p-th percentile (0 to 1) by linear interpolation; `samples` must not be empty.
+double Percentile(std::vector<double> samples, double p);
+
+/// Half-width of the 95% confidence interval of a percentile, from order statistics (the binomial interval of Conover, Practical
+/// Nonparametric Statistics, 3.2), without assuming a distribution.
+double PercentileHalfWidth(std::vector<double> samples, double p);
+
+/// Times Kernel::Run on buffers filled with random data. Before each sample, caches are evicted and the inputs are read again, as
+/// their producer would have left them. Errors of the kernel become the reason.
+Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOptions& options);
+
+}  // namespace collage
