@@ -1,0 +1,99 @@
+#include "collage/cost/race.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "collage/cost/measurement.h"
+#include "collage/support/check.h"
+
+namespace collage {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+class Runner {
+ public:
+  Runner(const std::vector<Contestant>& contestants, const RaceOptions& options) : contestants_(contestants), options_(options) {
+    for (const Contestant& contestant : contestants) results_.push_back({contestant.name, {}, {}});
+    runs_per_turn_.assign(contestants.size(), 1);
+  }
+
+  std::vector<RaceResult> Run(const Progress& progress) {
+    for (size_t i = 0; i < contestants_.size(); ++i) WarmUp(i);
+    const Clock::time_point start = Clock::now();
+    std::vector<size_t> order(contestants_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::mt19937 random(1);
+    for (int round = 0; round < options_.most_rounds && !progress.ShouldStop(); ++round) {
+      if (round >= options_.least_rounds && SecondsSince(start) > options_.budget_seconds) break;
+      std::shuffle(order.begin(), order.end(), random);
+      for (size_t i : order) Turn(i);
+      progress.Report({"timing end to end", static_cast<size_t>(round + 1), 0, std::to_string(contestants_.size()) + " plans"});
+    }
+    return std::move(results_);
+  }
+
+ private:
+  bool RunOnce(size_t i) {
+    const Status status = contestants_[i].run();
+    if (!status) {
+      results_[i].failure = status.error().message;
+      results_[i].rounds.clear();
+    }
+    return status.has_value();
+  }
+
+  void WarmUp(size_t i) {
+    double fastest = 1e9;
+    for (int run = 0; run < std::max(options_.warm_up, 1); ++run) {
+      const Clock::time_point start = Clock::now();
+      if (!RunOnce(i)) return;
+      fastest = std::min(fastest, SecondsSince(start));
+    }
+    runs_per_turn_[i] = std::clamp(static_cast<int>(options_.seconds_per_turn / std::max(fastest, 1e-9)), 1, 2000);
+  }
+
+  void Turn(size_t i) {
+    if (!results_[i].failure.empty()) return;
+    std::vector<double> samples;
+    for (int run = 0; run < runs_per_turn_[i]; ++run) {
+      const Clock::time_point start = Clock::now();
+      if (!RunOnce(i)) return;
+      samples.push_back(SecondsSince(start));
+    }
+    results_[i].rounds.push_back(Percentile(std::move(samples), 0.5));
+  }
+
+  const std::vector<Contestant>& contestants_;
+  const RaceOptions& options_;
+  std::vector<RaceResult> results_;
+  std::vector<int> runs_per_turn_;
+};
+
+std::vector<double> RoundRatios(const RaceResult& a, const RaceResult& b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(a.rounds.size(), b.rounds.size()); ++i) ratios.push_back(a.rounds[i] / b.rounds[i]);
+  return ratios;
+}
+
+}  // namespace
+
+std::vector<RaceResult> Race(const std::vector<Contestant>& contestants, const RaceOptions& options, const Progress& progress) {
+  return Runner(contestants, options).Run(progress);
+}
+
+double PairedRatio(const RaceResult& a, const RaceResult& b) { return Percentile(RoundRatios(a, b), 0.5); }
+
+double PairedNoise(const RaceResult& a, const RaceResult& again) {
+  std::vector<double> ratios = RoundRatios(a, again);
+  COLLAGE_CHECK(!ratios.empty());
+  for (double& ratio : ratios) ratio = std::abs(ratio - 1);
+  return Percentile(ratios, 0.9) / std::sqrt(static_cast<double>(ratios.size()));
+}
+
+}  // namespace collage
