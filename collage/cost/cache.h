@@ -19,6 +19,8 @@ struct MeasurementKey {
   std::string variant;
   std::string device;  ///< Fingerprint(device)
   int threads = 1;
+
+  friend bool operator==(const MeasurementKey&, const MeasurementKey&) = default;
 };
 
 /// Prices that outlive the process, in SQLite. Every store is a transaction of its own: a kill at any moment loses at most

@@ -1,0 +1,87 @@
+#include "tools/inputs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "collage/support/hash.h"
+#include "collage/tensor/npy.h"
+
+namespace collage::tools {
+namespace {
+
+Result<std::map<std::string, Tensor>> ReadGiven(const InputOptions& options) {
+  std::map<std::string, Tensor> given;
+  if (!options.archive.empty()) {
+    for (NamedTensor& tensor : COLLAGE_TRY(ReadNpz(options.archive))) given.insert(std::move(tensor));
+  }
+  for (const std::string& text : options.files) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) return Fail("--input " + text + ": expected name=file.npy");
+    given.insert_or_assign(text.substr(0, equals), COLLAGE_TRY(ReadNpy(text.substr(equals + 1))));
+  }
+  return given;
+}
+
+std::string List(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text;
+}
+
+}  // namespace
+
+void AddInputOptions(CLI::App& command, InputOptions& options) {
+  command.add_option("--input", options.files, "An input of the model: name=file.npy (may be given several times)");
+  command.add_option("--inputs", options.archive, "All inputs of the model: file.npz, its arrays named as the inputs");
+  command.add_option("--random", options.random_seed, "Fill the inputs that are not given with random values from this seed");
+}
+
+Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<std::string>& names,
+                                         const std::vector<TensorType>& types) {
+  std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options));
+  for (const auto& [name, tensor] : given) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return Fail("input '" + name + "': the model has no such input; it has " + List(names));
+  }
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto at = given.find(names[i]);
+    if (at != given.end()) {
+      if (!(at->second.type() == types[i])) {
+        return Fail("input '" + names[i] + "': is " + ToString(at->second.type()) + ", expected " + ToString(types[i]));
+      }
+      inputs.push_back(at->second);
+    } else if (options.random_seed) {
+      if (types[i].dtype == DType::kFloat16 || types[i].dtype == DType::kBFloat16) {
+        return Fail("input '" + names[i] + "': --random cannot fill " + ToString(types[i]) + "; give a file");
+      }
+      Tensor tensor(types[i]);
+      FillRandom(tensor, HashCombine(*options.random_seed, HashBytes(names[i])));
+      inputs.push_back(std::move(tensor));
+    } else {
+      return Fail("input '" + names[i] + "' (" + ToString(types[i]) + ") is missing; give --input " + names[i] +
+                  "=file.npy, --inputs file.npz or --random SEED");
+    }
+  }
+  return inputs;
+}
+
+Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text) {
+  const auto malformed = [&] { return Fail("--shape " + text + ": expected name=1x3x224x224"); };
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) return malformed();
+  Shape shape;
+  const char* at = text.data() + equals + 1;
+  const char* end = text.data() + text.size();
+  while (at < end) {
+    int64_t extent = 0;
+    const auto [next, error] = std::from_chars(at, end, extent);
+    if (error != std::errc() || extent < 1 || (next != end && (*next != 'x' || next + 1 == end))) return malformed();
+    shape.push_back(extent);
+    at = next == end ? end : next + 1;
+  }
+  return std::pair{text.substr(0, equals), std::move(shape)};
+}
+
+}  // namespace collage::tools

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "collage/support/result.h"
+#include "collage/tensor/tensor.h"
+
+namespace collage::tools {
+
+/// Where the inputs of a run come from, as given on the command line.
+struct InputOptions {
+  std::vector<std::string> files;  ///< "name=file.npy"
+  std::string archive;             ///< file.npz
+  std::optional<uint64_t> random_seed;
+};
+
+void AddInputOptions(CLI::App& command, InputOptions& options);
+
+/// One tensor for each of `names`, of exactly these types. Errors name the input: missing, unknown, wrong shape or dtype.
+Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<std::string>& names, const std::vector<TensorType>& types);
+
+/// "data=1x3x224x224" to a name and its extents. Errors quote the text.
+Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text);
+
+}  // namespace collage::tools

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <atomic>
+
+namespace collage::tools {
+
+/// Set by the first Ctrl-C (or SIGTERM): long work ends at the next safe point with what it has. A second one ends the process.
+const std::atomic<bool>& InterruptRequested();
+void InstallInterruptHandler();
+
+}  // namespace collage::tools

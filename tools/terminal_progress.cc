@@ -1,0 +1,61 @@
+#include "tools/terminal_progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace collage::tools {
+namespace {
+
+std::string Duration(double seconds) {
+  const auto whole = static_cast<long>(seconds + 0.5);
+  if (whole < 60) return std::to_string(whole) + " s";
+  return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+}
+
+constexpr size_t kLineWidth = 110;
+
+}  // namespace
+
+TerminalProgress::TerminalProgress() : is_terminal_(::isatty(STDERR_FILENO) != 0) {}
+
+TerminalProgress::~TerminalProgress() { Clear(); }
+
+std::string TerminalProgress::Describe(const ProgressEvent& event) const {
+  std::string text = event.stage;
+  if (event.total > 0) {
+    text += " " + std::to_string(event.done) + "/" + std::to_string(event.total);
+  } else if (event.done > 0) {
+    text += " " + std::to_string(event.done);
+  }
+  const double elapsed = std::chrono::duration<double>(Clock::now() - stage_start_).count();
+  if (event.total > event.done && event.done > 0 && elapsed > 2) {
+    text += ", about " + Duration(elapsed / static_cast<double>(event.done) * static_cast<double>(event.total - event.done)) + " left";
+  }
+  if (!event.detail.empty()) text += "  " + event.detail;
+  if (text.size() > kLineWidth) text.resize(kLineWidth);
+  return text;
+}
+
+void TerminalProgress::Show(const ProgressEvent& event) {
+  const Clock::time_point now = Clock::now();
+  const bool new_stage = event.stage != stage_;
+  if (new_stage) {
+    stage_ = event.stage;
+    stage_start_ = now;
+  }
+  const auto pause = is_terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10'000);
+  if (!new_stage && now - last_shown_ < pause) return;
+  last_shown_ = now;
+  const std::string text = Describe(event);
+  std::fprintf(stderr, is_terminal_ ? "\r\033[K%s" : "%s\n", text.c_str());
+  std::fflush(stderr);
+  line_shown_ = is_terminal_;
+}
+
+void TerminalProgress::Clear() {
+  if (line_shown_) std::fputs("\r\033[K", stderr);
+  line_shown_ = false;
+}
+
+}  // namespace collage::tools
