@@ -1,9 +1,24 @@
 #include "collage/op/table.h"
 
+#include "collage/op/families.h"
+
 namespace collage {
+namespace {
+
+OpTable BuildTable() {
+  OpTable table;
+  for (const auto add : {AddConvolutionOperators, AddMatmulOperators, AddPoolingOperators, AddNormalisationOperators, AddSoftmaxOperators,
+                         AddElementwiseOperators, AddCastOperators, AddBroadcastOperators, AddReduceOperators, AddViewOperators,
+                         AddDataMovementOperators, AddGatherOperators, AddResizeOperators, AddCreationOperators}) {
+    add(table);
+  }
+  return table;
+}
+
+}  // namespace
 
 const OpTable& Operators() {
-  static const OpTable table;
+  static const OpTable table = BuildTable();
   return table;
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "collage/ir/op_def.h"
+
+namespace collage {
+
+// One a file of this folder; table.cc calls them in this order, which is the order of docs/ops.md.
+
+void AddConvolutionOperators(OpTable& table);
+void AddMatmulOperators(OpTable& table);
+void AddPoolingOperators(OpTable& table);
+void AddNormalisationOperators(OpTable& table);
+void AddSoftmaxOperators(OpTable& table);
+void AddElementwiseOperators(OpTable& table);
+void AddCastOperators(OpTable& table);
+void AddBroadcastOperators(OpTable& table);
+void AddReduceOperators(OpTable& table);
+void AddViewOperators(OpTable& table);
+void AddDataMovementOperators(OpTable& table);
+void AddGatherOperators(OpTable& table);
+void AddResizeOperators(OpTable& table);
+void AddCreationOperators(OpTable& table);
+
+}  // namespace collage

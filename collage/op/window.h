@@ -1,0 +1,55 @@
+#pragma once
+
+// Geometry of the operators that slide a window over NCHW data, read once from types and attributes: kernels, code
+// generators and graph writers use these values, so that the defaults and the forms of "padding" are known in one place.
+
+#include <array>
+#include <cstdint>
+
+#include "collage/ir/attributes.h"
+#include "collage/support/result.h"
+#include "collage/tensor/tensor_type.h"
+
+namespace collage {
+
+/// A two-dimensional window; [0] is height, [1] is width.
+struct Window {
+  std::array<int64_t, 2> kernel{1, 1};
+  std::array<int64_t, 2> stride{1, 1};
+  std::array<int64_t, 2> dilation{1, 1};
+  std::array<int64_t, 2> pad_begin{0, 0};
+  std::array<int64_t, 2> pad_end{0, 0};
+
+  /// Extent that the dilated kernel spans.
+  [[nodiscard]] int64_t Span(size_t dimension) const { return (kernel[dimension] - 1) * dilation[dimension] + 1; }
+};
+
+/// nn.conv2d and nn.conv2d_transpose. For both, `window` relates the larger plane to the smaller one: a convolution reads the
+/// data through it, a transposed one writes the output through it.
+struct Convolution {
+  int64_t batch;
+  int64_t input_channels;
+  int64_t output_channels;
+  int64_t groups;
+  std::array<int64_t, 2> input;   ///< height and width of the data
+  std::array<int64_t, 2> output;  ///< height and width of the result
+  Window window;
+};
+
+/// nn.max_pool2d and nn.avg_pool2d.
+struct Pooling {
+  int64_t batch;
+  int64_t channels;
+  std::array<int64_t, 2> input;
+  std::array<int64_t, 2> output;
+  Window window;
+  bool ceil_mode;
+  bool count_include_pad;  ///< of nn.avg_pool2d: padding counts in the divisor (what a ceil-mode window has beyond it does not)
+};
+
+/// Each checks every constraint on shapes and geometry; after a call has been made they cannot fail on its arguments.
+Result<Convolution> ReadConvolution(const TensorType& data, const TensorType& weight, const Attributes& attributes);
+Result<Convolution> ReadTransposedConvolution(const TensorType& data, const TensorType& weight, const Attributes& attributes);
+Result<Pooling> ReadPooling(const TensorType& data, const Attributes& attributes);
+
+}  // namespace collage
