@@ -11,8 +11,6 @@ namespace {
 
 using Expectation = Status (*)(const TensorType&, std::string_view);
 
-Status ExpectAnything(const TensorType&, std::string_view) { return {}; }
-
 /// Two tensors of one dtype that broadcast; the result has that dtype, or bool for predicates.
 OpDef::TypeRule BinaryType(Expectation expect, bool predicate) {
   return [=](TypeArguments arguments, const Attributes&) -> Result<Type> {
@@ -65,7 +63,7 @@ struct BinaryOptions {
 };
 
 template <class Function>
-void AddBinary(OpTable& table, const char* name, const char* summary, BinaryOptions options, Function function) {
+void AddBinary(OpTable& table, const char* name, const char* summary, BinaryOptions options, Function) {
   Register(table, {.name = name,
                    .summary = summary,
                    .argument_names = {"lhs", "rhs"},

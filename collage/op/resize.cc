@@ -101,7 +101,7 @@ void AddResizeOperators(OpTable& table) {
                             {{"scale_h", "float", "factor of the height, default 1"},
                              {"scale_w", "float", "factor of the width, default 1"},
                              {"method", "string", "\"nearest_neighbor\" or \"bilinear\", default \"nearest_neighbor\""},
-                             {"align_corners", "bool", "default False"}},
+                             {"align_corners", "bool", "the corner elements of both planes coincide, default False"}},
                             UpsamplingType, ReferenceUpsampling);
   upsampling.work = [](TypeArguments arguments, const Type& result, const Attributes& attributes) {
     const bool bilinear = StringAttribute(attributes, "method", "nearest_neighbor") == "bilinear";
