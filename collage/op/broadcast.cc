@@ -128,7 +128,7 @@ void AddBroadcastOperators(OpTable& table) {
                    .kind = OpKind::kBroadcast,
                    .infer_type = WhereType,
                    .work = WorkPerOutput(1),
-                   .reference = WhereKernel});
+                   .reference = ReferenceWhere});
   Register(table, {.name = "broadcast_to",
                    .summary = "Repeats dimensions of extent 1, and adds leading ones, up to a shape.",
                    .argument_names = {"data"},
@@ -136,7 +136,7 @@ void AddBroadcastOperators(OpTable& table) {
                    .kind = OpKind::kBroadcast,
                    .infer_type = BroadcastToType,
                    .work = WorkPerOutput(0),
-                   .reference = BroadcastToKernel});
+                   .reference = ReferenceBroadcastTo});
 }
 
 }  // namespace collage

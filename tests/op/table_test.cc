@@ -15,6 +15,7 @@ TEST(TableTest, EveryRecordIsComplete) {
     EXPECT_EQ(op->summary.back(), '.');
     EXPECT_TRUE(op->infer_type);
     EXPECT_TRUE(op->work);
+    EXPECT_TRUE(op->reference);
     for (const std::string& name : op->argument_names) EXPECT_FALSE(name.empty());
     EXPECT_EQ(std::set(op->argument_names.begin(), op->argument_names.end()).size(), op->argument_names.size());
     std::set<std::string> attributes;

@@ -1,0 +1,136 @@
+#include "collage/op/product_kernel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace collage {
+namespace {
+
+// Register tile: 4 rows of 16 doubles. A block of `right` (256 x 128 doubles, 256 KiB) stays in the second-level cache while
+// all rows pass over it.
+constexpr int64_t kTileRows = 4;
+constexpr int64_t kTileColumns = 16;
+constexpr int64_t kBlockRows = 512;
+constexpr int64_t kBlockColumns = 128;
+constexpr int64_t kBlockDepth = 256;
+
+typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
+
+// accumulator[r, 0..16) += sum over k of left[k, r] * right[k, 0..16), rows of the accumulator being kBlockColumns apart.
+__attribute__((always_inline)) inline void TileBody(const double* left, const double* right, int64_t depth, double* accumulator) {
+  Lanes sums[kTileRows][2];
+  for (int64_t r = 0; r < kTileRows; ++r) {
+    sums[r][0] = *reinterpret_cast<const Lanes*>(accumulator + r * kBlockColumns);
+    sums[r][1] = *reinterpret_cast<const Lanes*>(accumulator + r * kBlockColumns + 8);
+  }
+  for (int64_t k = 0; k < depth; ++k) {
+    const Lanes low = *reinterpret_cast<const Lanes*>(right + k * kTileColumns);
+    const Lanes high = *reinterpret_cast<const Lanes*>(right + k * kTileColumns + 8);
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < kTileRows; ++r) {
+      const double factor = left[k * kTileRows + r];
+      sums[r][0] += factor * low;
+      sums[r][1] += factor * high;
+    }
+  }
+  for (int64_t r = 0; r < kTileRows; ++r) {
+    *reinterpret_cast<Lanes*>(accumulator + r * kBlockColumns) = sums[r][0];
+    *reinterpret_cast<Lanes*>(accumulator + r * kBlockColumns + 8) = sums[r][1];
+  }
+}
+
+using Tile = void (*)(const double* left, const double* right, int64_t depth, double* accumulator);
+
+void TilePortable(const double* left, const double* right, int64_t depth, double* accumulator) {
+  TileBody(left, right, depth, accumulator);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) void TileAvx2(const double* left, const double* right, int64_t depth, double* accumulator) {
+  TileBody(left, right, depth, accumulator);
+}
+
+__attribute__((target("avx512f,avx2,fma"))) void TileAvx512(const double* left, const double* right, int64_t depth, double* accumulator) {
+  TileBody(left, right, depth, accumulator);
+}
+#endif
+
+// Chosen by hand: the resolvers that target_clones makes run before sanitizers are ready.
+Tile ChooseTile() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma")) return TileAvx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return TileAvx2;
+#endif
+  return TilePortable;
+}
+
+int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+// One block of rows by one block of columns, over the whole depth.
+class Block {
+ public:
+  explicit Block(const BlockedProduct& product) : product_(product), tile_(ChooseTile()) {
+    row_.resize(std::max(kBlockColumns, kBlockDepth));
+    right_.resize(kBlockColumns * kBlockDepth);
+    left_.resize(kTileRows * kBlockDepth);
+    accumulator_.resize(static_cast<size_t>(RoundUp(std::min(product.rows, kBlockRows), kTileRows) * kBlockColumns));
+  }
+
+  void Compute(int64_t first_row, int64_t rows, int64_t first_column, int64_t columns) {
+    std::fill(accumulator_.begin(), accumulator_.end(), 0.0);
+    for (int64_t first_k = 0; first_k < product_.depth; first_k += kBlockDepth) {
+      const int64_t depth = std::min(kBlockDepth, product_.depth - first_k);
+      PackRight(first_k, depth, first_column, columns);
+      for (int64_t row = 0; row < rows; row += kTileRows) {
+        PackLeft(first_row + row, std::min(kTileRows, rows - row), first_k, depth);
+        for (int64_t column = 0; column < columns; column += kTileColumns) {
+          tile_(left_.data(), right_.data() + column * kBlockDepth, depth, accumulator_.data() + row * kBlockColumns + column);
+        }
+      }
+    }
+    for (int64_t row = 0; row < rows; ++row)
+      product_.store(first_row + row, first_column, columns, accumulator_.data() + row * kBlockColumns);
+  }
+
+ private:
+  // Panels of 16 columns, each [k][16]; columns beyond the end keep what was there and never leave the accumulator.
+  void PackRight(int64_t first_k, int64_t depth, int64_t first_column, int64_t columns) {
+    for (int64_t k = 0; k < depth; ++k) {
+      product_.right(first_k + k, first_column, columns, row_.data());
+      for (int64_t column = 0; column < columns; column += kTileColumns) {
+        std::memcpy(right_.data() + column * kBlockDepth + k * kTileColumns, row_.data() + column, kTileColumns * sizeof(double));
+      }
+    }
+  }
+
+  // [k][4]; rows beyond the end likewise.
+  void PackLeft(int64_t first_row, int64_t rows, int64_t first_k, int64_t depth) {
+    for (int64_t r = 0; r < rows; ++r) {
+      product_.left(first_row + r, first_k, depth, row_.data());
+      for (int64_t k = 0; k < depth; ++k) left_[static_cast<size_t>(k * kTileRows + r)] = row_[static_cast<size_t>(k)];
+    }
+  }
+
+  const BlockedProduct& product_;
+  Tile tile_;
+  std::vector<double> row_;
+  std::vector<double> right_;
+  std::vector<double> left_;
+  std::vector<double> accumulator_;
+};
+
+}  // namespace
+
+void Compute(const BlockedProduct& product) {
+  if (product.rows == 0 || product.columns == 0) return;
+  Block block(product);
+  for (int64_t row = 0; row < product.rows; row += kBlockRows) {
+    const int64_t rows = std::min(kBlockRows, product.rows - row);
+    for (int64_t column = 0; column < product.columns; column += kBlockColumns) {
+      block.Compute(row, rows, column, std::min(kBlockColumns, product.columns - column));
+    }
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace collage {
+
+/// result[m, n] = sum over k of left[m, k] * right[k, n], for operands that need not exist as matrices: a convolution reads its
+/// data through the window instead of writing it out. Products and sums are in double precision, so that the reference is more
+/// accurate than any float32 kernel compared with it, and every element is summed in the order of k.
+struct BlockedProduct {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t depth = 0;
+  /// Writes left[row, first .. first + count).
+  std::function<void(int64_t row, int64_t first, int64_t count, double* out)> left;
+  /// Writes right[k, first .. first + count).
+  std::function<void(int64_t k, int64_t first, int64_t count, double* out)> right;
+  /// Takes result[row, first .. first + count).
+  std::function<void(int64_t row, int64_t first, int64_t count, const double* values)> store;
+};
+
+void Compute(const BlockedProduct& product);
+
+}  // namespace collage
