@@ -1,0 +1,220 @@
+#include "collage/dataflow/sub_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "collage/dataflow/contraction.h"
+#include "collage/support/check.h"
+#include "collage/support/hash.h"
+
+namespace collage {
+
+struct SubGraph::Data {
+  IndexSet inside;
+  std::vector<PostDfsIndex> entry;
+  std::vector<PostDfsIndex> exit;
+  std::vector<PostDfsIndex> input;
+  std::vector<PostDfsIndex> output;
+  std::vector<NestedSubGraph> nested;
+  size_t depth = 0;
+  size_t operator_count = 0;
+  OpKind kind = OpKind::kElementwise;
+};
+
+namespace {
+
+void SortDistinct(std::vector<PostDfsIndex>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  list.shrink_to_fit();
+}
+
+/// Longest entry-to-exit path; `members` ascending, so inputs come first.
+size_t LongestPath(const DataflowGraph& graph, const std::vector<PostDfsIndex>& members, const std::vector<PostDfsIndex>& entry,
+                   const std::vector<PostDfsIndex>& exit) {
+  std::vector<size_t> length(members.size(), 0);
+  size_t longest = 0;
+  for (size_t k = 0; k < members.size(); ++k) {
+    if (std::binary_search(entry.begin(), entry.end(), members[k])) length[k] = 1;
+    for (const PostDfsIndex input : graph[members[k]].inputs) {
+      const auto at = std::lower_bound(members.begin(), members.begin() + static_cast<std::ptrdiff_t>(k), input);
+      const auto position = static_cast<size_t>(at - members.begin());
+      if (position < k && *at == input && length[position] > 0) length[k] = std::max(length[k], length[position] + 1);
+    }
+    if (std::binary_search(exit.begin(), exit.end(), members[k])) longest = std::max(longest, length[k]);
+  }
+  return longest;
+}
+
+/// Looks for a path that starts at `from`, avoids `inside` and ends in it. A path only leads to greater indices and higher
+/// levels, so nothing beyond the largest inside index, or as high as the highest entry, can come back: for candidates, which
+/// are compact, that leaves about as many nodes to visit as the sub-graph has.
+bool PathReturns(const DataflowGraph& graph, const IndexSet& inside, const std::vector<PostDfsIndex>& from, size_t level_limit) {
+  const PostDfsIndex last = inside.Last();
+  std::vector<PostDfsIndex> stack(from);
+  std::unordered_set<PostDfsIndex> seen(from.begin(), from.end());
+  while (!stack.empty()) {
+    const PostDfsIndex node = stack.back();
+    stack.pop_back();
+    if (node > last || graph[node].level >= level_limit) continue;
+    for (const PostDfsIndex next : graph[node].outputs) {
+      if (next > last) break;
+      if (inside.Contains(next)) return true;
+      if (seen.insert(next).second) stack.push_back(next);
+    }
+  }
+  return false;
+}
+
+/// Whether each nested sub-graph can become a function that is called inside.
+bool NestedAreCallable(const DataflowGraph& graph, const IndexSet& inside, const std::vector<NestedSubGraph>& nested) {
+  IndexSet taken;
+  std::vector<const IndexSet*> sets;
+  for (const NestedSubGraph& one : nested) {
+    const IndexSet& members = one.sub_graph.inside();
+    if (!members.IsSubsetOf(inside) || taken.Intersects(members)) return false;
+    if (!NestedAreCallable(graph, members, one.sub_graph.nested())) return false;
+    taken |= members;
+    sets.push_back(&members);
+  }
+  // One that is the whole inside is convex when the whole is, which is a condition of its own.
+  if (nested.size() == 1) return taken == inside || nested.front().sub_graph.IsConvex(graph);
+  return ContractionIsAcyclic(graph, sets);
+}
+
+}  // namespace
+
+std::string_view Name(Violation violation) {
+  constexpr std::array<std::string_view, 6> kNames = {"max_exits", "max_depth", "basic_block", "nested", "taps", "convex"};
+  return kNames[static_cast<size_t>(violation)];
+}
+
+OpKind KindOf(const DataflowGraph& graph, PostDfsIndex node) {
+  const Expr& expr = graph[node].expr;
+  if (const OpDef* op = CalledOp(expr)) return op->kind;
+  if (expr->As<Tuple>() || expr->As<TupleGetItem>()) return OpKind::kTuple;
+  if (expr->As<Constant>() || expr->As<Var>()) return OpKind::kElementwise;
+  return OpKind::kOpaque;
+}
+
+SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside) : SubGraph(graph, std::move(inside), {}) {}
+
+SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<NestedSubGraph> nested) {
+  COLLAGE_CHECK(!inside.Empty() && inside.Last() < graph.size());
+  auto data = std::make_shared<Data>();
+  const std::vector<PostDfsIndex> members = inside.ToVector();
+  for (const PostDfsIndex member : members) {
+    const DataflowGraph::Node& node = graph[member];
+    const size_t inputs_before = data->input.size();
+    const size_t outputs_before = data->output.size();
+    for (const PostDfsIndex input : node.inputs) {
+      if (!inside.Contains(input)) data->input.push_back(input);
+    }
+    for (const PostDfsIndex output : node.outputs) {
+      if (!inside.Contains(output)) data->output.push_back(output);
+    }
+    if (data->input.size() > inputs_before) data->entry.push_back(member);
+    if (data->output.size() > outputs_before || node.external) data->exit.push_back(member);
+    data->kind = std::max(data->kind, KindOf(graph, member));
+    data->operator_count += CalledOp(node.expr) ? 1 : 0;
+  }
+  SortDistinct(data->input);
+  SortDistinct(data->output);
+  data->depth = LongestPath(graph, members, data->entry, data->exit);
+  data->inside = std::move(inside);
+  data->nested = std::move(nested);
+  data_ = std::move(data);
+}
+
+const IndexSet& SubGraph::inside() const { return data_->inside; }
+const std::vector<PostDfsIndex>& SubGraph::entry() const { return data_->entry; }
+const std::vector<PostDfsIndex>& SubGraph::exit() const { return data_->exit; }
+const std::vector<PostDfsIndex>& SubGraph::input() const { return data_->input; }
+const std::vector<PostDfsIndex>& SubGraph::output() const { return data_->output; }
+size_t SubGraph::depth() const { return data_->depth; }
+OpKind SubGraph::kind() const { return data_->kind; }
+size_t SubGraph::operator_count() const { return data_->operator_count; }
+const std::vector<NestedSubGraph>& SubGraph::nested() const { return data_->nested; }
+
+bool SubGraph::IsConvex(const DataflowGraph& graph) const {
+  size_t highest_entry = 0;
+  for (const PostDfsIndex node : entry()) highest_entry = std::max(highest_entry, graph[node].level);
+  return !PathReturns(graph, inside(), output(), highest_entry);
+}
+
+bool SubGraph::IsInOneBlock(const DataflowGraph& graph) const {
+  const size_t block = graph[inside().First()].block;
+  bool same = true;
+  inside().ForEach([&](PostDfsIndex node) { same = same && graph[node].block == block; });
+  if (!same) return false;
+  // What a block inside this one computes cannot be passed in. The body of a function literal is no input: it is copied.
+  return std::all_of(entry().begin(), entry().end(), [&](PostDfsIndex node) {
+    const DataflowGraph::Node& consumer = graph[node];
+    return consumer.expr->As<Function>() || std::all_of(consumer.inputs.begin(), consumer.inputs.end(),
+                                                        [&](PostDfsIndex input) { return graph.BlockEncloses(graph[input].block, block); });
+  });
+}
+
+bool SubGraph::HasTaps(const DataflowGraph& graph) const {
+  return std::any_of(exit().begin(), exit().end(), [&](PostDfsIndex node) {
+    const std::vector<PostDfsIndex>& outputs = graph[node].outputs;
+    return std::any_of(outputs.begin(), outputs.end(), [&](PostDfsIndex output) { return inside().Contains(output); });
+  });
+}
+
+std::vector<Violation> SubGraph::Violations(const DataflowGraph& graph, const SubGraphConfig& config) const {
+  std::vector<Violation> violations;
+  if (config.max_exits != 0 && exit().size() > config.max_exits) violations.push_back(Violation::kMaxExits);
+  if (config.max_depth != 0 && depth() > config.max_depth) violations.push_back(Violation::kMaxDepth);
+  if (!IsInOneBlock(graph)) violations.push_back(Violation::kBasicBlock);
+  if (!NestedAreCallable(graph, inside(), nested())) violations.push_back(Violation::kNested);
+  if (!config.allow_taps && HasTaps(graph)) violations.push_back(Violation::kTaps);
+  if (!IsConvex(graph)) violations.push_back(Violation::kConvex);
+  return violations;
+}
+
+bool SubGraph::Touches(const SubGraph& other) const {
+  if (inside().Intersects(other.inside())) return false;
+  const auto feeds = [](const SubGraph& from, const SubGraph& into) {
+    return std::any_of(into.input().begin(), into.input().end(), [&](PostDfsIndex node) { return from.inside().Contains(node); });
+  };
+  return feeds(*this, other) || feeds(other, *this);
+}
+
+SubGraph SubGraph::DisjointUnion(const DataflowGraph& graph, const SubGraph& other) const {
+  COLLAGE_CHECK(!inside().Intersects(other.inside()));
+  // In one order, whichever way round the two were joined, so that equal unions compare equal.
+  std::vector<NestedSubGraph> all = nested();
+  all.insert(all.end(), other.nested().begin(), other.nested().end());
+  std::sort(all.begin(), all.end(),
+            [](const NestedSubGraph& a, const NestedSubGraph& b) { return a.sub_graph.inside().First() < b.sub_graph.inside().First(); });
+  return {graph, inside() | other.inside(), std::move(all)};
+}
+
+SubGraph SubGraph::WithAttributes(const DataflowGraph& graph, Attributes attributes) const {
+  return {graph, inside(), {NestedSubGraph{*this, std::move(attributes)}}};
+}
+
+SubGraph SubGraph::Substitute(const DataflowGraph& to, const std::unordered_map<PostDfsIndex, PostDfsIndex>& image) const {
+  IndexSet mapped;
+  inside().ForEach([&](PostDfsIndex node) { mapped.Add(image.at(node)); });
+  std::vector<NestedSubGraph> inner;
+  for (const NestedSubGraph& one : nested()) inner.push_back({one.sub_graph.Substitute(to, image), one.attributes});
+  return {to, std::move(mapped), std::move(inner)};
+}
+
+bool operator==(const SubGraph& a, const SubGraph& b) {
+  return a.data_ == b.data_ || (a.inside() == b.inside() && a.nested() == b.nested());
+}
+
+uint64_t SubGraph::Hash() const {
+  uint64_t hash = inside().Hash();
+  for (const NestedSubGraph& one : nested()) {
+    hash = HashCombine(hash, one.attributes.Hash());
+    hash = HashCombine(hash, one.sub_graph.Hash());
+  }
+  return hash;
+}
+
+}  // namespace collage

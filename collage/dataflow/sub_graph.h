@@ -1,0 +1,102 @@
+#pragma once
+
+// A sub-graph is a set of nodes and what follows from it. Many thousands are in flight during a search, so a sub-graph is a
+// small shared value and makes no expression: extraction (extraction.h) is for what must be priced, rewriting (rewrite.h) for
+// the few that win.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collage/dataflow/dataflow_graph.h"
+
+namespace collage {
+
+/// Which validity rules apply. Zero is no limit.
+struct SubGraphConfig {
+  size_t max_exits = 0;
+  size_t max_depth = 0;
+  bool allow_taps = false;
+};
+
+/// The conditions of a valid sub-graph (system.md, section 4).
+enum class Violation {
+  kMaxExits,    ///< more exits than allowed
+  kMaxDepth,    ///< deeper than allowed
+  kBasicBlock,  ///< not all inside nodes are in one basic block, or an input belongs to a block inside it
+  kNested,      ///< nested sub-graphs are not pairwise disjoint subsets, or depend on each other in a cycle
+  kTaps,        ///< an exit also feeds an inside node
+  kConvex,      ///< a path leaves the inside and comes back
+};
+/// "max_exits", "max_depth", "basic_block", "nested", "taps", "convex".
+std::string_view Name(Violation violation);
+
+struct NestedSubGraph;
+
+class SubGraph {
+ public:
+  SubGraph() = default;
+  /// Near-linear in the inside nodes and their edges. `inside` must not be empty and lie within the graph.
+  SubGraph(const DataflowGraph& graph, IndexSet inside);
+  SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<NestedSubGraph> nested);
+
+  [[nodiscard]] const IndexSet& inside() const;
+  /// Inside, with an input outside.
+  [[nodiscard]] const std::vector<PostDfsIndex>& entry() const;
+  /// Inside, with an output outside or external.
+  [[nodiscard]] const std::vector<PostDfsIndex>& exit() const;
+  /// Outside, with an output inside.
+  [[nodiscard]] const std::vector<PostDfsIndex>& input() const;
+  /// Outside, with an input inside.
+  [[nodiscard]] const std::vector<PostDfsIndex>& output() const;
+  /// Nodes on the longest path from an entry to an exit; a node that no entry reaches adds nothing.
+  [[nodiscard]] size_t depth() const;
+  /// The largest fusion kind inside.
+  [[nodiscard]] OpKind kind() const;
+  /// Calls of operators inside.
+  [[nodiscard]] size_t operator_count() const;
+  /// Sub-graphs that become functions of their own when this one is extracted or rewritten.
+  [[nodiscard]] const std::vector<NestedSubGraph>& nested() const;
+  /// Names of the operators and composites in order, joined by "_": "nn_conv2d_add_nn_relu". Long ones are cut.
+  [[nodiscard]] std::string Label(const DataflowGraph& graph) const;
+
+  /// Every condition that is broken; empty when valid. Convexity costs about the size of the sub-graph (see .cc).
+  [[nodiscard]] std::vector<Violation> Violations(const DataflowGraph& graph, const SubGraphConfig& config) const;
+  [[nodiscard]] bool IsValid(const DataflowGraph& graph, const SubGraphConfig& config) const { return Violations(graph, config).empty(); }
+  [[nodiscard]] bool IsConvex(const DataflowGraph& graph) const;
+  [[nodiscard]] bool IsInOneBlock(const DataflowGraph& graph) const;
+  [[nodiscard]] bool HasTaps(const DataflowGraph& graph) const;
+
+  /// True when the two are disjoint and an exit of one feeds the other.
+  [[nodiscard]] bool Touches(const SubGraph& other) const;
+  /// Both together, nested ones side by side. They must be disjoint.
+  [[nodiscard]] SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& other) const;
+  /// The same nodes, to become one function with these attributes.
+  [[nodiscard]] SubGraph WithAttributes(const DataflowGraph& graph, Attributes attributes) const;
+  /// The same sub-graph over another graph; `image` gives the node of `to` for each inside node of this one.
+  [[nodiscard]] SubGraph Substitute(const DataflowGraph& to, const std::unordered_map<PostDfsIndex, PostDfsIndex>& image) const;
+
+  /// Equal inside sets and equal nesting; all else follows.
+  friend bool operator==(const SubGraph& a, const SubGraph& b);
+  [[nodiscard]] uint64_t Hash() const;
+
+ private:
+  struct Data;
+  std::shared_ptr<const Data> data_;
+};
+
+/// A sub-graph within another, and the attributes of the function that it becomes ("Composite", "Primitive", "Compiler").
+struct NestedSubGraph {
+  SubGraph sub_graph;
+  Attributes attributes;
+
+  friend bool operator==(const NestedSubGraph& a, const NestedSubGraph& b) = default;
+};
+
+/// The fusion kind of one node: an operator's own, tuple for tuples and projections, elementwise for constants and
+/// variables, opaque for all else.
+OpKind KindOf(const DataflowGraph& graph, PostDfsIndex node);
+
+}  // namespace collage
