@@ -20,6 +20,8 @@ class LayoutConversion {
   /// Reads PhysicalByteCount(type, from) bytes and writes PhysicalByteCount(type, to) bytes; the two must not overlap. Any
   /// alignment that suits the element type. Allocates nothing; several threads may run one conversion at the same time.
   void Run(const void* source, void* target) const;
+  /// True when both layouts put every element at the same place and have no padding: no conversion is needed at all.
+  [[nodiscard]] bool IsIdentity() const { return copies_.size() == 1 && copies_[0].IsContiguous(); }
 
  private:
   std::vector<StridedCopy> copies_;

@@ -171,6 +171,11 @@ void StridedCopy::ChooseChunk() {
   outer_.insert(outer_.begin() + static_cast<std::ptrdiff_t>(chunk_position_), chunks);
 }
 
+bool StridedCopy::IsContiguous() const {
+  const bool only_chunks = outer_.size() == 1 && middle_.extent == 1;
+  return form_ == Form::kRows && only_chunks && source_offset_ == target_offset_;
+}
+
 size_t StridedCopy::unit_bytes() const {
   return static_cast<size_t>(chunk_ * (chunk_row_ ? middle_.extent : row_.extent)) * element_bytes_;
 }

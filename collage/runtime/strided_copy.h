@@ -26,6 +26,8 @@ class StridedCopy {
   [[nodiscard]] size_t units() const { return units_; }
   /// Bytes written by one unit (the last of a loop may write fewer).
   [[nodiscard]] size_t unit_bytes() const;
+  /// True when it copies one contiguous range to the same offset.
+  [[nodiscard]] bool IsContiguous() const;
   /// Does units [begin, end). Allocates nothing.
   void Run(const std::byte* source, std::byte* target, size_t begin, size_t end) const;
 

@@ -46,6 +46,8 @@ class Tensor {
   [[nodiscard]] int64_t ElementCount() const { return type_.ElementCount(); }
   [[nodiscard]] size_t ByteCount() const { return type_.ByteCount(); }
 
+  /// False for a view.
+  [[nodiscard]] bool Writable() const { return writable_; }
   [[nodiscard]] const std::byte* Bytes() const { return data_; }
   [[nodiscard]] std::byte* MutableBytes() {
     COLLAGE_CHECK(writable_);

@@ -1,0 +1,221 @@
+#include "collage/runtime/executable.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "collage/runtime/arena.h"
+#include "collage/runtime/execution_plan.h"
+#include "collage/runtime/memory_plan.h"
+
+namespace collage {
+namespace {
+
+using Kind = ExecutionPlan::Step::Kind;
+using Storage = ExecutionPlan::Storage;
+
+bool IsAligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % kBufferAlignment == 0; }
+
+bool Overlap(const Tensor& a, const Tensor& b) { return a.Bytes() < b.Bytes() + b.ByteCount() && b.Bytes() < a.Bytes() + a.ByteCount(); }
+
+std::vector<NamedType> TypesOf(const Program& program, const std::vector<Endpoint>& endpoints) {
+  std::vector<NamedType> types;
+  for (const Endpoint& endpoint : endpoints) types.push_back({endpoint.name, program.values[endpoint.value].type});
+  return types;
+}
+
+/// The bytes of a constant in a layout; the tensor itself where they are the same.
+Tensor Laid(const Tensor& constant, const Layout& layout, int threads) {
+  const LayoutConversion conversion(constant.type(), Layout(), layout, threads);
+  if (IsAligned(constant.Bytes()) && conversion.IsIdentity()) return constant;
+  Tensor bytes(TensorType{{static_cast<int64_t>(PhysicalByteCount(constant.type(), layout))}, DType::kUInt8});
+  conversion.Run(constant.Bytes(), bytes.MutableBytes());
+  return bytes;
+}
+
+StepProfile Describe(const ExecutionPlan::Step& step, const Program& program) {
+  StepProfile profile;
+  if (step.kind == Kind::kKernel) {
+    profile.kind = "kernel";
+    profile.record = program.calls[step.call].record;
+  } else if (step.kind == Kind::kConversion) {
+    profile.kind = "conversion";
+    profile.record.name = step.from.ToString() + " -> " + step.to.ToString() + " of " + ToString(step.type);
+  } else {
+    profile.kind = "copy";
+    profile.record.name = "copy of " + std::to_string(step.type.ByteCount()) + " bytes";
+  }
+  return profile;
+}
+
+Status CheckTensors(const char* what, std::span<const Tensor> tensors, const std::vector<NamedType>& expected) {
+  if (tensors.size() != expected.size()) {
+    return Fail(std::to_string(tensors.size()) + " " + what + "s were given, expected " + std::to_string(expected.size()));
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto fail = [&](const std::string& found) {
+      return Fail(std::string(what) + " '" + expected[i].name + "' " + found + ", expected " + ToString(expected[i].type));
+    };
+    if (!tensors[i].Defined()) return fail("is not there");
+    if (!(tensors[i].type() == expected[i].type)) return fail("has type " + ToString(tensors[i].type()));
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Executable::State {
+  State(ExecutionPlan execution_plan, size_t memory) : plan(std::move(execution_plan)), arena(memory) {}
+
+  std::vector<NamedType> inputs;
+  std::vector<NamedType> outputs;
+  ExecutionPlan plan;
+  std::vector<Program::KernelCall> calls;
+  std::vector<Tensor> constants;  // one a ConstantUse
+  std::vector<Tensor> staged;     // aligned copies of unaligned inputs, made when first needed
+  Arena arena;
+  std::byte* workspace = nullptr;
+  std::vector<std::byte*> pointers;         // one a buffer
+  std::vector<const void*> input_pointers;  // of the step that runs
+  std::vector<void*> output_pointers;       // likewise
+  std::vector<StepProfile> profile;
+  bool profiling = false;
+  std::atomic_flag running = ATOMIC_FLAG_INIT;
+
+  void PlaceFixedBuffers();
+  Status Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
+  const Tensor& Aligned(size_t input, const Tensor& tensor);
+  Status RunStep(const ExecutionPlan::Step& step);
+  Status RunSteps();
+};
+
+void Executable::State::PlaceFixedBuffers() {
+  pointers.resize(plan.buffers.size(), nullptr);
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const ExecutionPlan::Buffer& buffer = plan.buffers[i];
+    if (buffer.storage == Storage::kArena) pointers[i] = arena.data() + plan.arena_offsets[buffer.index];
+    // Kernels take their inputs as pointers to const.
+    if (buffer.storage == Storage::kConstant) pointers[i] = const_cast<std::byte*>(constants[buffer.index].Bytes());
+  }
+  size_t ports = 1;
+  for (const ExecutionPlan::Step& step : plan.steps) ports = std::max({ports, step.inputs.size(), step.outputs.size()});
+  input_pointers.resize(ports);
+  output_pointers.resize(ports);
+}
+
+const Tensor& Executable::State::Aligned(size_t input, const Tensor& tensor) {
+  if (IsAligned(tensor.Bytes())) return tensor;
+  if (!staged[input].Defined()) staged[input] = Tensor(tensor.type());
+  std::memcpy(staged[input].MutableBytes(), tensor.Bytes(), tensor.ByteCount());
+  return staged[input];
+}
+
+Status Executable::State::Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
+  COLLAGE_TRY_STATUS(CheckTensors("input", given_inputs, inputs));
+  COLLAGE_TRY_STATUS(CheckTensors("output", given_outputs, outputs));
+  for (size_t i = 0; i < given_outputs.size(); ++i) {
+    const auto overlaps = [&](const Tensor& other) { return Overlap(given_outputs[i], other); };
+    if (!given_outputs[i].Writable()) return Fail("output '" + outputs[i].name + "' is a view of read-only memory");
+    if (!IsAligned(given_outputs[i].Bytes())) return Fail("output '" + outputs[i].name + "' is not aligned to 64 bytes");
+    if (std::any_of(given_inputs.begin(), given_inputs.end(), overlaps) ||
+        std::any_of(given_outputs.begin(), given_outputs.begin() + static_cast<std::ptrdiff_t>(i), overlaps)) {
+      return Fail("output '" + outputs[i].name + "' shares memory with an input or another output");
+    }
+  }
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const ExecutionPlan::Buffer& buffer = plan.buffers[i];
+    if (buffer.storage == Storage::kInput) {
+      pointers[i] = const_cast<std::byte*>(Aligned(buffer.index, given_inputs[buffer.index]).Bytes());
+    } else if (buffer.storage == Storage::kOutput) {
+      pointers[i] = given_outputs[buffer.index].MutableBytes();
+    }
+  }
+  return {};
+}
+
+Status Executable::State::RunStep(const ExecutionPlan::Step& step) {
+  if (step.kind != Kind::kKernel) {
+    step.conversion->Run(pointers[step.inputs[0]], pointers[step.outputs[0]]);
+    return {};
+  }
+  for (size_t i = 0; i < step.inputs.size(); ++i) input_pointers[i] = pointers[step.inputs[i]];
+  for (size_t i = 0; i < step.outputs.size(); ++i) output_pointers[i] = pointers[step.outputs[i]];
+  const Program::KernelCall& call = calls[step.call];
+  Status status = call.kernel->Run(std::span(input_pointers.data(), step.inputs.size()),
+                                   std::span(output_pointers.data(), step.outputs.size()), workspace);
+  if (!status) return Fail(status.error().At("kernel '" + call.record.name + "' of backend '" + call.record.backend + "'"));
+  return status;
+}
+
+Status Executable::State::RunSteps() {
+  if (!profiling) {
+    for (const ExecutionPlan::Step& step : plan.steps) COLLAGE_TRY_STATUS(RunStep(step));
+    return {};
+  }
+  using Clock = std::chrono::steady_clock;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Clock::time_point start = Clock::now();
+    COLLAGE_TRY_STATUS(RunStep(plan.steps[i]));
+    profile[i].microseconds += std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    profile[i].calls += 1;
+  }
+  return {};
+}
+
+Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Executable::Executable(Executable&&) noexcept = default;
+Executable& Executable::operator=(Executable&&) noexcept = default;
+Executable::~Executable() = default;
+
+Result<Executable> Executable::Create(Program program, const Device& device) {
+  COLLAGE_TRY_STATUS(CheckProgram(program));
+  ExecutionPlan plan = PlanExecution(program, device.threads);
+  const size_t workspace_offset = (plan.arena_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  const size_t memory = workspace_offset + plan.workspace_bytes;
+  auto state = std::make_unique<State>(std::move(plan), memory);
+  state->inputs = TypesOf(program, program.inputs);
+  state->outputs = TypesOf(program, program.outputs);
+  state->staged.resize(program.inputs.size());
+  state->workspace = state->arena.data() + workspace_offset;
+  for (const ExecutionPlan::Step& step : state->plan.steps) state->profile.push_back(Describe(step, program));
+  for (const ExecutionPlan::ConstantUse& use : state->plan.constants) {
+    state->constants.push_back(Laid(program.values[use.value].constant, use.layout, device.threads));
+  }
+  state->calls = std::move(program.calls);
+  state->PlaceFixedBuffers();
+  return Executable(std::move(state));
+}
+
+const std::vector<NamedType>& Executable::inputs() const { return state_->inputs; }
+const std::vector<NamedType>& Executable::outputs() const { return state_->outputs; }
+const std::vector<StepProfile>& Executable::profile() const { return state_->profile; }
+size_t Executable::arena_bytes() const { return state_->arena.bytes(); }
+
+Status Executable::Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  if (state_->running.test_and_set(std::memory_order_acquire)) return Fail("this executable is running already, in another thread");
+  Status status = state_->Bind(inputs, outputs);
+  if (status) status = state_->RunSteps();
+  state_->running.clear(std::memory_order_release);
+  return status;
+}
+
+Result<std::vector<Tensor>> Executable::Run(std::span<const Tensor> inputs) {
+  std::vector<Tensor> outputs;
+  for (const NamedType& output : state_->outputs) outputs.emplace_back(output.type);
+  COLLAGE_TRY_STATUS(Run(inputs, outputs));
+  return outputs;
+}
+
+void Executable::SetProfiling(bool on) {
+  if (on) {
+    for (StepProfile& profile : state_->profile) {
+      profile.calls = 0;
+      profile.microseconds = 0;
+    }
+  }
+  state_->profiling = on;
+}
+
+}  // namespace collage

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collage/runtime/device.h"
+#include "collage/runtime/kernel.h"
+#include "collage/runtime/program.h"
+#include "collage/support/result.h"
+#include "collage/tensor/tensor.h"
+
+namespace collage {
+
+/// Name and type of a tensor that enters or leaves a model; always in row-major order.
+struct NamedType {
+  std::string name;
+  TensorType type;
+};
+
+/// Time spent in one step of an executable since profiling began.
+struct StepProfile {
+  std::string kind;     ///< "kernel", "conversion" (between layouts) or "copy"
+  KernelRecord record;  ///< of a kernel; of the others only `name` is set: "plain -> aBcd16b of Tensor[(1, 64), float32]"
+  uint64_t calls = 0;
+  double microseconds = 0;
+};
+
+/// A program ready to run: kernels compiled, layouts matched, memory planned and touched, constants in the layouts in which they
+/// are wanted. Run allocates nothing after the first call. One Run at a time: kernels share buffers and workspace, so a second
+/// one meanwhile is refused; make one Executable for each thread that wants to run by itself.
+class Executable {
+ public:
+  /// Errors when the program is inconsistent (see CheckProgram).
+  static Result<Executable> Create(Program program, const Device& device);
+  Executable(Executable&&) noexcept;
+  Executable& operator=(Executable&&) noexcept;
+  ~Executable();
+
+  [[nodiscard]] const std::vector<NamedType>& inputs() const;
+  [[nodiscard]] const std::vector<NamedType>& outputs() const;
+
+  /// Computes into the caller's tensors, which must be writable, of the right types and disjoint from each other and from the
+  /// inputs. Inputs that are 64-byte aligned (all but views into foreign memory) are read where they are. Errors leave the
+  /// outputs undefined and name the offending tensor or kernel.
+  Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  /// As above, into new tensors.
+  Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs);
+
+  /// Starts (from zero) or stops the measuring of single steps, which costs two clock readings a step.
+  void SetProfiling(bool on);
+  /// One entry a step, in the order in which they run; times are zero when profiling was never on.
+  [[nodiscard]] const std::vector<StepProfile>& profile() const;
+
+  /// Memory shared by all intermediate tensors and the one workspace of all kernels, bytes.
+  [[nodiscard]] size_t arena_bytes() const;
+
+ private:
+  struct State;
+  explicit Executable(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace collage

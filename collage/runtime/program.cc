@@ -1,0 +1,89 @@
+#include "collage/runtime/program.h"
+
+namespace collage {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Program& program) : program_(program), defined_(program.values.size(), false) {}
+
+  Status Check() {
+    for (const Endpoint& input : program_.inputs) COLLAGE_TRY_STATUS(Define(input.value, "input '" + input.name + "'"));
+    for (size_t i = 0; i < program_.values.size(); ++i) {
+      const Program::Value& value = program_.values[i];
+      if (!value.constant.Defined()) continue;
+      COLLAGE_TRY_STATUS(Define(i, "a constant"));
+      if (!(value.constant.type() == value.type)) return Fail(Describe(i) + " is a constant of type " + ToString(value.constant.type()));
+    }
+    for (const Program::KernelCall& call : program_.calls) COLLAGE_TRY_STATUS(CheckCall(call));
+    for (const Endpoint& output : program_.outputs) COLLAGE_TRY_STATUS(Use(output.value, "output '" + output.name + "'"));
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::string Describe(size_t value) const {
+    return "value " + std::to_string(value) + " of type " + ToString(program_.values[value].type);
+  }
+
+  Status Define(size_t value, const std::string& by) {
+    if (value >= defined_.size()) return Fail(by + " names value " + std::to_string(value) + " of " + std::to_string(defined_.size()));
+    if (defined_[value] || program_.values[value].view_of) return Fail(Describe(value) + " is defined twice, the second time by " + by);
+    defined_[value] = true;
+    return {};
+  }
+
+  /// A view is defined where what it looks at is; the indices of a chain of views fall, so it ends.
+  Status Use(size_t value, const std::string& by) {
+    if (value >= defined_.size()) return Fail(by + " names value " + std::to_string(value) + " of " + std::to_string(defined_.size()));
+    while (program_.values[value].view_of) {
+      const size_t source = *program_.values[value].view_of;
+      if (source >= value) return Fail(Describe(value) + " is a view of a later value");
+      if (program_.values[source].type.ByteCount() != program_.values[value].type.ByteCount()) {
+        return Fail(Describe(value) + " is a view of " + Describe(source) + ", which has another size");
+      }
+      value = source;
+    }
+    return defined_[value] ? Status() : Fail(Describe(value) + " is used before it is defined, by " + by);
+  }
+
+  Status CheckPorts(const std::string& place, const std::vector<Port>& ports, const std::vector<size_t>& values) const {
+    if (ports.size() != values.size()) {
+      return Fail(place + ": the kernel has " + std::to_string(ports.size()) + ", expected " + std::to_string(values.size()));
+    }
+    for (size_t i = 0; i < ports.size(); ++i) {
+      if (!ports[i].layout.IsPlain() && ports[i].layout.Rank() != ports[i].type.shape.size()) {
+        return Fail(place + ": number " + std::to_string(i) + " of the kernel has layout " + ports[i].layout.ToString() + " for " +
+                    ToString(ports[i].type));
+      }
+      if (ports[i].type == program_.values[values[i]].type) continue;
+      return Fail(place + ": number " + std::to_string(i) + " of the kernel is " + ToString(ports[i].type) + ", expected " +
+                  ToString(program_.values[values[i]].type));
+    }
+    return {};
+  }
+
+  Status CheckCall(const Program::KernelCall& call) {
+    const std::string place = "kernel '" + call.record.name + "' of backend '" + call.record.backend + "'";
+    if (!call.kernel) return Fail(place + " is not there");
+    for (const size_t input : call.inputs) COLLAGE_TRY_STATUS(Use(input, place));
+    for (const size_t output : call.outputs) COLLAGE_TRY_STATUS(Define(output, place));
+    COLLAGE_TRY_STATUS(CheckPorts(place + ": inputs", call.kernel->inputs(), call.inputs));
+    COLLAGE_TRY_STATUS(CheckPorts(place + ": outputs", call.kernel->outputs(), call.outputs));
+    const std::optional<size_t> accumulated = call.kernel->accumulated_input();
+    if (!accumulated) return {};
+    if (*accumulated >= call.inputs.size() || call.outputs.empty()) return Fail(place + ": accumulates into an input that is not there");
+    const Port& from = call.kernel->inputs()[*accumulated];
+    const Port& to = call.kernel->outputs()[0];
+    if (from.layout == to.layout && PhysicalByteCount(from.type, from.layout) == PhysicalByteCount(to.type, to.layout)) return {};
+    return Fail(place + ": accumulates into an input of another layout or size than its output");
+  }
+
+  const Program& program_;
+  std::vector<bool> defined_;
+};
+
+}  // namespace
+
+Status CheckProgram(const Program& program) { return Checker(program).Check(); }
+
+}  // namespace collage

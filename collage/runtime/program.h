@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/runtime/kernel.h"
+#include "collage/tensor/tensor.h"
+
+namespace collage {
+
+/// What a kernel stands for, for plans and profiles; nothing is computed from it.
+struct KernelRecord {
+  std::string name;                    ///< the global_symbol of its function
+  std::string backend;                 ///< compiler name
+  std::string variant;                 ///< of the backend
+  std::vector<std::string> operators;  ///< names of the operators inside, in evaluation order
+  std::optional<double> cost_us;       ///< the price at which the search chose it, microseconds
+};
+
+/// An input or output of a model.
+struct Endpoint {
+  std::string name;
+  size_t value = 0;
+};
+
+/// A straight-line program over logical tensors: kernels in the order in which they run, before layouts are matched and memory
+/// is planned. A value is an input, a constant, a view of an earlier value or the output of exactly one call.
+struct Program {
+  struct Value {
+    TensorType type;
+    /// The same elements in row-major order under another shape; of a value with a smaller index.
+    std::optional<size_t> view_of = std::nullopt;
+    Tensor constant = {};  ///< defined for a constant
+  };
+  struct KernelCall {
+    KernelRecord record;
+    std::unique_ptr<Kernel> kernel;
+    std::vector<size_t> inputs;   ///< values, one a port
+    std::vector<size_t> outputs;  ///< values, one a port
+  };
+
+  std::vector<Value> values;
+  std::vector<KernelCall> calls;
+  std::vector<Endpoint> inputs;
+  std::vector<Endpoint> outputs;
+};
+
+/// Errors when an index is out of range, a value is used before it is defined or defined twice, or types disagree with ports.
+Status CheckProgram(const Program& program);
+
+}  // namespace collage

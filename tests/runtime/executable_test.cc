@@ -1,0 +1,383 @@
+#include "collage/runtime/executable.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "collage/runtime/execution_plan.h"
+#include "tests/runtime/counting_new.h"
+#include "tests/runtime/fake_kernel.h"
+
+namespace collage {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Device kDevice{DeviceKind::kCpu, 0, 2};
+
+TensorType IntType(Shape shape) { return {std::move(shape), DType::kInt32}; }
+
+Tensor RandomTensor(const TensorType& type, std::mt19937& random) {
+  Tensor tensor(type);
+  for (int64_t i = 0; i < type.ElementCount(); ++i) tensor.MutableData<uint32_t>()[i] = static_cast<uint32_t>(random());
+  return tensor;
+}
+
+std::vector<uint32_t> Elements(const Tensor& tensor) { return {tensor.Data<uint32_t>(), tensor.Data<uint32_t>() + tensor.ElementCount()}; }
+
+/// A program of fake kernels, together with what is needed to evaluate it directly.
+struct TestProgram {
+  Program program;
+  struct Call {
+    uint32_t salt;
+    std::optional<size_t> accumulated;
+    std::vector<size_t> inputs;
+    std::vector<size_t> outputs;
+  };
+  std::vector<Call> calls;
+
+  size_t AddValue(const TensorType& type) {
+    program.values.push_back({type});
+    return program.values.size() - 1;
+  }
+  size_t AddInput(const TensorType& type) {
+    const size_t value = AddValue(type);
+    program.inputs.push_back({"input" + std::to_string(program.inputs.size()), value});
+    return value;
+  }
+  size_t AddConstant(Tensor tensor) {
+    const size_t value = AddValue(tensor.type());
+    program.values[value].constant = std::move(tensor);
+    return value;
+  }
+  size_t AddView(size_t of, const TensorType& type) {
+    const size_t value = AddValue(type);
+    program.values[value].view_of = of;
+    return value;
+  }
+  void AddOutput(size_t value) { program.outputs.push_back({"output" + std::to_string(program.outputs.size()), value}); }
+
+  std::vector<size_t> AddCall(const std::vector<size_t>& inputs, const std::vector<Layout>& input_layouts, const std::vector<Port>& outputs,
+                              std::optional<size_t> accumulated = std::nullopt, size_t workspace = 0) {
+    Call call{static_cast<uint32_t>(calls.size()) * 1000 + 17, accumulated, inputs, {}};
+    std::vector<Port> ports;
+    for (size_t i = 0; i < inputs.size(); ++i) ports.push_back({program.values[inputs[i]].type, input_layouts[i]});
+    for (const Port& port : outputs) call.outputs.push_back(AddValue(port.type));
+    auto kernel = std::make_unique<FakeKernel>(std::move(ports), outputs, accumulated, workspace, call.salt);
+    program.calls.push_back({{"k" + std::to_string(calls.size()), "fake", "", {}, {}}, std::move(kernel), inputs, call.outputs});
+    calls.push_back(call);
+    return call.outputs;
+  }
+
+  [[nodiscard]] std::vector<std::vector<uint32_t>> Evaluate(const std::vector<Tensor>& inputs) const {
+    std::vector<std::vector<uint32_t>> values(program.values.size());
+    for (size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].value] = Elements(inputs[i]);
+    const auto at = [&](size_t value) -> const std::vector<uint32_t>& {
+      while (program.values[value].view_of) value = *program.values[value].view_of;
+      if (program.values[value].constant.Defined() && values[value].empty()) values[value] = Elements(program.values[value].constant);
+      return values[value];
+    };
+    for (const Call& call : calls) {
+      std::vector<const std::vector<uint32_t>*> arguments;
+      for (const size_t input : call.inputs) arguments.push_back(&at(input));
+      std::vector<size_t> counts;
+      for (const size_t output : call.outputs) counts.push_back(static_cast<size_t>(program.values[output].type.ElementCount()));
+      std::vector<std::vector<uint32_t>> results = EvaluateFake(arguments, counts, call.accumulated, call.salt);
+      for (size_t i = 0; i < results.size(); ++i) values[call.outputs[i]] = std::move(results[i]);
+    }
+    std::vector<std::vector<uint32_t>> results;
+    for (const Endpoint& output : program.outputs) results.push_back(at(output.value));
+    return results;
+  }
+};
+
+/// Shapes of 480 elements, so that any value can be viewed as any of them.
+const std::vector<Shape> kShapes = {{1, 20, 4, 6}, {2, 16, 5, 3}, {480, 1, 1, 1}, {1, 480, 1, 1}, {24, 20}, {480}, {2, 3, 4, 5, 4}};
+
+Layout RandomLayout(const Shape& shape, std::mt19937& random) {
+  static const std::vector<std::string> four = {"plain", "acdb", "aBcd16b", "aBcd8b"};
+  static const std::vector<std::string> two = {"plain", "ba", "aB16b"};
+  if (shape.size() == 4) return Layout::Of(four[random() % four.size()]);
+  if (shape.size() == 2) return Layout::Of(two[random() % two.size()]);
+  return {};
+}
+
+void AddRandomCall(TestProgram& test, std::vector<size_t>& available, std::mt19937& random) {
+  std::vector<size_t> inputs;
+  std::vector<Layout> layouts;
+  for (size_t i = 1 + random() % 3; i > 0; --i) {
+    // Mostly recent values, so that many die early and others live long.
+    const size_t recent = available.size() - 1 - std::min<size_t>(random() % 4, available.size() - 1);
+    inputs.push_back(random() % 5 == 0 ? available[random() % available.size()] : available[recent]);
+    layouts.push_back(RandomLayout(test.program.values[inputs.back()].type.shape, random));
+  }
+  std::vector<Port> outputs;
+  std::optional<size_t> accumulated;
+  if (random() % 3 == 0) {
+    accumulated = random() % inputs.size();
+    outputs.push_back({test.program.values[inputs[*accumulated]].type, layouts[*accumulated]});
+  }
+  while (outputs.empty() || random() % 5 == 0) {
+    const Shape& shape = kShapes[random() % kShapes.size()];
+    outputs.push_back({IntType(shape), RandomLayout(shape, random)});
+  }
+  for (const size_t value : test.AddCall(inputs, layouts, outputs, accumulated, random() % 2000)) available.push_back(value);
+}
+
+TestProgram RandomProgram(unsigned seed) {
+  std::mt19937 random(seed);
+  TestProgram test;
+  std::vector<size_t> available;
+  const auto random_type = [&] { return IntType(kShapes[random() % kShapes.size()]); };
+  for (size_t i = 1 + random() % 3; i > 0; --i) available.push_back(test.AddInput(random_type()));
+  for (size_t i = 1 + random() % 25; i > 0; --i) {
+    switch (random() % 6) {
+      case 0:
+        available.push_back(test.AddConstant(RandomTensor(random_type(), random)));
+        break;
+      case 1:
+        available.push_back(test.AddView(available[random() % available.size()], random_type()));
+        break;
+      default:
+        AddRandomCall(test, available, random);
+    }
+  }
+  test.AddOutput(available.back());
+  while (random() % 2 == 0) test.AddOutput(available[random() % available.size()]);
+  return test;
+}
+
+std::vector<Tensor> RandomInputs(const TestProgram& test, std::mt19937& random) {
+  std::vector<Tensor> inputs;
+  for (const Endpoint& input : test.program.inputs) inputs.push_back(RandomTensor(test.program.values[input.value].type, random));
+  return inputs;
+}
+
+TEST(ExecutableTest, RandomProgramsGiveWhatDirectEvaluationGives) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    TestProgram test = RandomProgram(seed);
+    std::mt19937 random(seed + 1000000);
+    std::vector<std::vector<Tensor>> inputs;
+    std::vector<std::vector<std::vector<uint32_t>>> expected;
+    for (int run = 0; run < 3; ++run) {
+      inputs.push_back(RandomInputs(test, random));
+      expected.push_back(test.Evaluate(inputs.back()));
+    }
+    Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+    ASSERT_TRUE(executable) << executable.error().message;
+    for (int run = 0; run < 3; ++run) {
+      const Result<std::vector<Tensor>> outputs = executable->Run(inputs[run]);
+      ASSERT_TRUE(outputs) << outputs.error().message;
+      for (size_t i = 0; i < outputs->size(); ++i) ASSERT_EQ(Elements((*outputs)[i]), expected[run][i]) << "output " << i << " run " << run;
+    }
+  }
+}
+
+TEST(ExecutableTest, NothingIsAllocatedAfterTheFirstRun) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    TestProgram test = RandomProgram(seed);
+    std::mt19937 random(seed);
+    const std::vector<Tensor> inputs = RandomInputs(test, random);
+    Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+    ASSERT_TRUE(executable);
+    std::vector<Tensor> outputs = *executable->Run(inputs);
+    ASSERT_TRUE(executable->Run(inputs, outputs));
+    const size_t before = AllocationCount();
+    const size_t in_use = ::mallinfo2().uordblks;
+    const bool whole = executable->Run(inputs, outputs) && executable->Run(inputs, outputs);
+    const size_t after = AllocationCount();
+    EXPECT_EQ(::mallinfo2().uordblks, in_use);
+    EXPECT_EQ(after, before) << "seed " << seed;
+    EXPECT_TRUE(whole);
+  }
+}
+
+std::vector<std::string> StepsOf(const Executable& executable) {
+  std::vector<std::string> names;
+  for (const StepProfile& step : executable.profile()) names.push_back(step.kind);
+  return names;
+}
+
+TEST(ExecutableTest, OneConversionForAllWhoWantALayout) {
+  TestProgram test;
+  const TensorType type = IntType({1, 20, 4, 6});
+  const Layout blocked = Layout::Of("aBcd16b");
+  const size_t x = test.AddInput(type);
+  const size_t a = test.AddCall({x}, {blocked}, {{type, blocked}})[0];
+  const size_t b = test.AddCall({x, a}, {blocked, blocked}, {{type, blocked}})[0];
+  test.AddOutput(test.AddCall({a, b}, {blocked, blocked}, {{type, Layout()}})[0]);
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  ASSERT_TRUE(executable);
+  EXPECT_EQ(StepsOf(*executable), (std::vector<std::string>{"conversion", "kernel", "kernel", "kernel"}));
+  EXPECT_EQ(executable->profile()[0].record.name, "plain -> aBcd16b of Tensor[(1, 20, 4, 6), int32]");
+}
+
+TEST(ExecutableTest, LayoutsThatAgreeOnEveryPlaceShareABuffer) {
+  TestProgram test;
+  const TensorType type = IntType({1, 480, 1, 1});
+  const size_t x = test.AddCall({test.AddInput(type)}, {Layout()}, {{type, Layout::Of("aBcd16b")}})[0];
+  const size_t view = test.AddView(x, IntType({1, 480}));
+  test.AddOutput(test.AddCall({view, x}, {Layout(), Layout::Of("acdb")}, {{type, Layout()}})[0]);
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  ASSERT_TRUE(executable);
+  EXPECT_EQ(StepsOf(*executable), (std::vector<std::string>{"kernel", "kernel"}));
+}
+
+TEST(ExecutableTest, AccumulationCopiesOnlyWhatIsStillNeeded) {
+  const TensorType type = IntType({1, 20, 4, 6});
+  for (const bool still_needed : {false, true}) {
+    TestProgram test;
+    const size_t x = test.AddInput(type);
+    const size_t a = test.AddCall({x}, {Layout()}, {{type, Layout()}})[0];
+    const size_t sum = test.AddCall({x, a}, {Layout(), Layout()}, {{type, Layout()}}, 1)[0];
+    test.AddOutput(test.AddCall({sum, still_needed ? a : x}, {Layout(), Layout()}, {{type, Layout()}})[0]);
+    Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+    ASSERT_TRUE(executable);
+    EXPECT_EQ(executable->profile().size(), still_needed ? 4u : 3u);
+  }
+}
+
+TEST(ExecutableTest, AnAccumulatedInputOfTheCallerIsNotTouched) {
+  TestProgram test;
+  const TensorType type = IntType({480});
+  const size_t x = test.AddInput(type);
+  test.AddOutput(test.AddCall({x}, {Layout()}, {{type, Layout()}}, 0)[0]);
+  std::mt19937 random(1);
+  const std::vector<Tensor> inputs = RandomInputs(test, random);
+  const std::vector<uint32_t> before = Elements(inputs[0]);
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  ASSERT_TRUE(executable->Run(inputs));
+  EXPECT_EQ(Elements(inputs[0]), before);
+}
+
+TEST(ExecutableTest, UnalignedInputsAreStaged) {
+  TestProgram test;
+  const TensorType type = IntType({480});
+  test.AddOutput(test.AddCall({test.AddInput(type)}, {Layout()}, {{type, Layout()}})[0]);
+  std::mt19937 random(2);
+  const Tensor memory = RandomTensor(IntType({481}), random);
+  const auto owner = std::make_shared<Tensor>(memory);
+  const std::vector<Tensor> inputs = {Tensor::View(type, owner->Bytes() + 4, owner)};
+  const std::vector<uint32_t> expected = test.Evaluate(inputs)[0];
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  const Result<std::vector<Tensor>> outputs = executable->Run(inputs);
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  EXPECT_EQ(Elements((*outputs)[0]), expected);
+}
+
+TEST(ExecutableTest, WrongTensorsAreErrorsThatNameThem) {
+  TestProgram test;
+  const TensorType type = IntType({480});
+  test.AddOutput(test.AddCall({test.AddInput(type)}, {Layout()}, {{type, Layout()}})[0]);
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  const Tensor good(type);
+  std::vector<Tensor> outputs = {Tensor(type)};
+  const auto error = [&](const std::vector<Tensor>& inputs, std::vector<Tensor> results) {
+    const Status status = executable->Run(inputs, results);
+    return status ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(error({good}, outputs), "");
+  EXPECT_EQ(error({}, outputs), "0 inputs were given, expected 1");
+  EXPECT_EQ(error({Tensor(IntType({48}))}, outputs), "input 'input0' has type Tensor[(48,), int32], expected Tensor[(480,), int32]");
+  EXPECT_EQ(error({Tensor()}, outputs), "input 'input0' is not there, expected Tensor[(480,), int32]");
+  EXPECT_THAT(error({good}, {Tensor({{480}, DType::kFloat32})}), HasSubstr("output 'output0' has type Tensor[(480,), float32]"));
+  EXPECT_THAT(error({good}, {good}), HasSubstr("shares memory"));
+  const auto owner = std::make_shared<Tensor>(type);
+  EXPECT_THAT(error({good}, {Tensor::View(type, owner->Bytes(), owner)}), HasSubstr("read-only"));
+}
+
+TEST(ExecutableTest, InconsistentProgramsAreErrors) {
+  const TensorType type = IntType({480});
+  const auto error = [&](const std::function<void(TestProgram&)>& damage) {
+    TestProgram test;
+    const size_t x = test.AddInput(type);
+    const size_t y = test.AddCall({x}, {Layout()}, {{type, Layout()}})[0];
+    test.AddOutput(test.AddCall({y}, {Layout()}, {{type, Layout()}})[0]);
+    damage(test);
+    const Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+    return executable ? std::string("no error") : executable.error().message;
+  };
+  EXPECT_EQ(error([](TestProgram&) {}), "no error");
+  EXPECT_THAT(error([](TestProgram& test) { std::swap(test.program.calls[0], test.program.calls[1]); }), HasSubstr("before it is defined"));
+  EXPECT_THAT(error([](TestProgram& test) { test.program.calls[1].outputs[0] = 1; }), HasSubstr("defined twice"));
+  EXPECT_THAT(error([](TestProgram& test) { test.program.calls[1].inputs[0] = 99; }), HasSubstr("value 99 of 3"));
+  EXPECT_THAT(error([](TestProgram& test) { test.program.calls[1].inputs.push_back(0); }), HasSubstr("expected 2"));
+  EXPECT_THAT(error([](TestProgram& test) { test.program.values[1].type.shape = {479}; }), HasSubstr("(479,)"));
+  EXPECT_THAT(error([](TestProgram& test) { test.program.calls[1].kernel.reset(); }), HasSubstr("is not there"));
+  EXPECT_THAT(error([](TestProgram& test) { test.program.outputs[0].value = 7; }), HasSubstr("output 'output0'"));
+  EXPECT_THAT(error([](TestProgram& test) { test.AddView(2, IntType({5})), test.program.outputs[0].value = 3; }),
+              HasSubstr("another size"));
+}
+
+TEST(ExecutableTest, ProfilesStepsOnDemand) {
+  TestProgram test;
+  const TensorType type = IntType({1, 20, 4, 6});
+  const size_t y = test.AddCall({test.AddInput(type)}, {Layout()}, {{type, Layout::Of("acdb")}})[0];
+  test.AddOutput(y);
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  const std::vector<Tensor> inputs = {Tensor(type)};
+  ASSERT_TRUE(executable->Run(inputs));
+  EXPECT_EQ(executable->profile()[0].calls, 0u);
+  executable->SetProfiling(true);
+  ASSERT_TRUE(executable->Run(inputs));
+  ASSERT_TRUE(executable->Run(inputs));
+  executable->SetProfiling(false);
+  ASSERT_TRUE(executable->Run(inputs));
+  ASSERT_EQ(executable->profile().size(), 2u);
+  EXPECT_EQ(executable->profile()[0].record.name, "k0");
+  for (const StepProfile& step : executable->profile()) {
+    EXPECT_EQ(step.calls, 2u);
+    EXPECT_GT(step.microseconds, 0.0);
+  }
+}
+
+class SlowKernel : public Kernel {
+ public:
+  explicit SlowKernel(const TensorType& type) { inputs_ = outputs_ = {{type, Layout()}}; }
+  Status Run(std::span<const void* const>, std::span<void* const>, void*) override {
+    entered = true;
+    while (!leave) std::this_thread::yield();
+    return Fail("told to fail");
+  }
+  std::atomic<bool> entered{false};
+  std::atomic<bool> leave{false};
+};
+
+TEST(ExecutableTest, ASecondRunMeanwhileIsRefusedAndKernelErrorsNameTheKernel) {
+  const TensorType type = IntType({4});
+  auto kernel = std::make_unique<SlowKernel>(type);
+  SlowKernel& slow = *kernel;
+  Program program;
+  program.values = {{type}, {type}};
+  program.inputs = {{"x", 0}};
+  program.outputs = {{"y", 1}};
+  program.calls.push_back({{"slow_0", "fake", "", {}, {}}, std::move(kernel), {0}, {1}});
+  Result<Executable> executable = Executable::Create(std::move(program), kDevice);
+  const std::vector<Tensor> inputs = {Tensor(type)};
+  std::string first;
+  std::thread thread([&] { first = executable->Run(inputs).error().message; });
+  while (!slow.entered) std::this_thread::yield();
+  EXPECT_THAT(executable->Run(inputs).error().message, HasSubstr("running already"));
+  slow.leave = true;
+  thread.join();
+  EXPECT_EQ(first, "kernel 'slow_0' of backend 'fake': told to fail");
+}
+
+TEST(ExecutableTest, LongChainsPlanFastAndReuseTwoBuffers) {
+  TestProgram test;
+  const TensorType type = IntType({1000});
+  size_t value = test.AddInput(type);
+  for (int i = 0; i < 20000; ++i) value = test.AddCall({value}, {Layout()}, {{type, Layout()}})[0];
+  test.AddOutput(value);
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  ASSERT_TRUE(executable);
+  EXPECT_EQ(executable->arena_bytes(), 2 * 4032u);
+}
+
+}  // namespace
+}  // namespace collage
