@@ -6,7 +6,7 @@ namespace collage {
 
 bool IsLeaf(const Expr& expr) { return expr->As<Var>() || expr->As<GlobalVar>() || expr->As<Op>() || expr->As<Constant>(); }
 
-ScopeTree::ScopeTree(const Expr& root) {
+ScopeTree::ScopeTree(const Expr& root, Purpose purpose) : purpose_(purpose) {
   const std::vector<const Expr*> order = PostOrderList(root, CallOrder::kCalleeLast);
   places_.reserve(order.size());
   for (const Expr* expr : order) {
@@ -59,8 +59,9 @@ void ScopeTree::PlaceChildren(const Expr& expr) {
   } else if (const Let* let = expr->As<Let>()) {
     const size_t body = Open(scope, let->body);
     places_.at(expr.get()).opens = body;
-    Use(let->variable, scope);
-    Use(let->value, scope);
+    const bool verifying = purpose_ == Purpose::kVerifying;
+    Use(let->variable, verifying ? body : scope);
+    Use(let->value, verifying && let->value->As<Function>() ? body : scope);
     places_.at(let->value.get()).inlined = places_.at(let->value.get()).uses == 1;
     Use(let->body, body);
   } else if (const If* branch = expr->As<If>()) {

@@ -26,9 +26,14 @@ class ScopeTree {
     std::vector<const Expr*> bindings;  ///< what is numbered here, in order
   };
 
-  explicit ScopeTree(const Expr& root);
+  /// Of a let whose value is a function literal, the text wants the value before the scope that the let opens; for rules of
+  /// visibility it lies inside, since the function may call itself.
+  enum class Purpose { kPrinting, kVerifying };
+
+  explicit ScopeTree(const Expr& root, Purpose purpose = Purpose::kPrinting);
 
   [[nodiscard]] const Scope& scope(size_t index) const { return scopes_[index]; }
+  [[nodiscard]] size_t ScopeOf(const Expr& expr) const { return places_.at(expr.get()).scope; }
   /// False for what stands where it is used: leaves, the result of a scope, the value of a let that nothing else uses.
   [[nodiscard]] bool IsNumbered(const Expr& expr) const { return !IsLeaf(expr) && !places_.at(expr.get()).inlined; }
   /// The first of the scopes that a function (body), a let (body) or an if (branches, in order) opens.
@@ -48,6 +53,7 @@ class ScopeTree {
   size_t Open(size_t parent, const Expr& result);
   [[nodiscard]] size_t CommonAncestor(size_t a, size_t b) const;
 
+  Purpose purpose_;
   std::vector<Scope> scopes_;
   std::unordered_map<const ExprNode*, Place> places_;
 };

@@ -1,5 +1,8 @@
 #include "tests/ir/small_table.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace collage {
 namespace {
 
@@ -41,7 +44,12 @@ Result<Type> Pad(std::span<const Type> types, const Attributes& attributes) {
   const AttributeValue::List* widths = attributes.Find("pad_width") ? attributes.Find("pad_width")->AsList() : nullptr;
   if (!widths || widths->size() != type.shape.size()) return Fail("pad_width has not one entry a dimension");
   for (size_t i = 0; i < widths->size(); ++i) {
-    for (const AttributeValue& width : *(*widths)[i].AsList()) type.shape[i] += *width.AsInt();
+    const AttributeValue::List* pair = (*widths)[i].AsList();
+    if (!pair) return Fail("an entry of pad_width is not a list");
+    for (const AttributeValue& width : *pair) {
+      if (!width.AsInt() || std::abs(*width.AsInt()) > 1000) return Fail("a width is not a small integer");
+      type.shape[i] += *width.AsInt();
+    }
   }
   return Type(std::move(type));
 }
@@ -58,19 +66,25 @@ Result<Type> Window(std::span<const Type> types, const Attributes& attributes) {
     extents = {weight.shape[2], weight.shape[3]};
   }
   const std::vector<int64_t> strides = COLLAGE_TRY(attributes.Ints("strides", {1, 1}));
+  if (extents.size() != 2 || strides.size() != 2 || strides[0] < 1 || strides[1] < 1) return Fail("the window is not two extents");
   for (size_t i = 0; i < 2; ++i) type.shape[2 + i] = (type.shape[2 + i] - extents[i]) / strides[i] + 1;
   return Type(std::move(type));
 }
 
 Result<Type> Dense(std::span<const Type> types, const Attributes&) {
   TensorType type = *COLLAGE_TRY(TensorAt(types, 0));
-  type.shape.back() = COLLAGE_TRY(TensorAt(types, 1))->shape[0];
+  const Shape& weight = COLLAGE_TRY(TensorAt(types, 1))->shape;
+  if (type.shape.empty() || weight.size() != 2) return Fail("the weight has shape " + ToString(weight) + ", expected two dimensions");
+  type.shape.back() = weight[0];
   return Type(std::move(type));
 }
 
 Result<Type> Reshape(std::span<const Type> types, const Attributes& attributes) {
   TensorType type = *COLLAGE_TRY(TensorAt(types, 0));
   Shape shape = COLLAGE_TRY(attributes.Ints("newshape", {}));
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t extent) { return extent < 0 || extent > 100'000; }) || shape.size() > 3) {
+    return Fail("newshape has large extents");
+  }
   if (ElementCount(shape) != type.ElementCount()) return Fail("newshape has another number of elements");
   type.shape = std::move(shape);
   return Type(std::move(type));
@@ -78,13 +92,15 @@ Result<Type> Reshape(std::span<const Type> types, const Attributes& attributes) 
 
 Result<Type> Split(std::span<const Type> types, const Attributes&) {
   TensorType half = *COLLAGE_TRY(TensorAt(types, 0));
+  if (half.shape.empty()) return Fail("a scalar cannot be split");
   half.shape[0] /= 2;
   return Type(TupleType{{half, half}});
 }
 
 Result<Type> Concatenate(std::span<const Type> types, const Attributes&) {
   const TupleType* tuple = types[0].AsTuple();
-  if (!tuple || tuple->fields.empty()) return Fail("expected a tuple");
+  const bool tensors = tuple && !tuple->fields.empty() && tuple->fields[0].AsTensor();
+  if (!tensors || tuple->fields[0].AsTensor()->shape.empty()) return Fail("expected a tuple of tensors");
   TensorType type = *tuple->fields[0].AsTensor();
   type.shape[0] *= static_cast<int64_t>(tuple->fields.size());
   return Type(std::move(type));
