@@ -39,8 +39,10 @@ Pattern IsVariable(std::string name = {});
 Pattern CallOf(std::string op, std::vector<Pattern> args);
 /// A call of the named operator with any arguments.
 Pattern CallOf(std::string op);
-/// A call whose callee matches (operators, function literals); `any_arguments` ignores args.
+/// A call whose callee matches (operators, function literals).
 Pattern CallOf(Pattern callee, std::vector<Pattern> args);
+/// As above, with any arguments.
+Pattern CallOf(Pattern callee);
 Pattern IsOp(std::string name);
 Pattern IsTuple(std::vector<Pattern> fields);
 Pattern AnyTuple();
@@ -53,6 +55,14 @@ Pattern HasAttributes(Pattern of, Attributes attributes);
 Pattern HasType(Pattern of, Type type);
 Pattern HasDType(Pattern of, DType dtype);
 Pattern HasShape(Pattern of, Shape shape);
+/// The expression that another part of the pattern captured under `name`; itself outside of the match.
+Pattern Same(std::string name);
+Pattern IsIf(Pattern condition, Pattern then_branch, Pattern else_branch);
+Pattern IsLet(Pattern variable, Pattern value, Pattern body);
+/// A function literal with these parameters.
+Pattern IsFunction(std::vector<Pattern> parameters, Pattern body);
+/// A function literal with any parameters.
+Pattern IsFunction(Pattern body);
 
 }  // namespace pattern
 }  // namespace collage

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collage/dataflow/dataflow_graph.h"
+#include "collage/pattern/rule.h"
+
+namespace collage {
+
+/// One way in which a pattern matches.
+struct PatternMatch {
+  Match match;
+  /// Nodes that the pattern speaks of; what a wildcard matches stays outside.
+  IndexSet inside;
+};
+
+/// Enumerates every way in which patterns match the expressions of one graph: each alternative, optional parts taken and left,
+/// commutative operators either way round. Partial results are kept per pattern part and expression, so that overlapping
+/// matches share their work and a pattern costs about the size of the graph; the graph must outlive the matcher.
+class PatternMatcher {
+ public:
+  explicit PatternMatcher(const DataflowGraph& graph) : graph_(graph) {}
+
+  /// All matches with this root, without duplicates.
+  std::vector<PatternMatch> Matches(const Pattern& pattern, PostDfsIndex root);
+
+ private:
+  struct Partial {
+    IndexSet inside;
+    std::map<std::string, Expr> captures;
+    friend bool operator==(const Partial&, const Partial&) = default;
+  };
+  using Partials = std::vector<Partial>;
+
+  const Partials& Match(const Pattern& pattern, const Expr& expr);
+  Partials Compute(const PatternNode& node, const Expr& expr);
+  Partials MatchCall(const PatternNode& node, const Expr& expr);
+  Partials MatchInOrder(const std::vector<std::pair<const Pattern*, const Expr*>>& pairs);
+  Partials MatchBranches(const PatternNode& node, const Expr& expr);
+  /// Adds the node itself to each.
+  Partials WithSelf(Partials partials, const Expr& expr) const;
+
+  const DataflowGraph& graph_;
+  std::map<std::pair<const PatternNode*, const ExprNode*>, Partials> memo_;
+  std::vector<std::shared_ptr<const PatternNode>> alive_;  // keys of the memo
+};
+
+/// Every match of the pattern anywhere in the graph that has an inside, roots ascending.
+std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& pattern);
+
+}  // namespace collage
