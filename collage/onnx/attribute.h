@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "collage/tensor/tensor.h"
+
+namespace collage::onnx_io {
+
+/// A kind of ONNX attribute that no operator here takes: a sub-graph, a sparse tensor, a type.
+struct UnsupportedOnnxAttribute {};
+
+/// Value of an attribute of an ONNX node.
+using OnnxAttribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>, Tensor,
+                                   UnsupportedOnnxAttribute>;
+
+/// By name, in the order in which they are written.
+using OnnxAttributes = std::vector<std::pair<std::string, OnnxAttribute>>;
+
+}  // namespace collage::onnx_io

@@ -1,0 +1,101 @@
+#include <cmath>
+#include <cstring>
+
+#include "collage/onnx/direct.h"
+#include "collage/onnx/rows.h"
+
+namespace collage::onnx_io {
+namespace {
+
+Result<std::vector<Expr>> ReadConstant(NodeReader& node) {
+  if (node.HasAttribute("value")) return std::vector<Expr>{MakeConstant(COLLAGE_TRY(node.TensorAttribute("value")))};
+  const auto vector_type = [](size_t count, DType dtype) { return TensorType{{static_cast<int64_t>(count)}, dtype}; };
+  if (node.HasAttribute("value_float")) {
+    return std::vector<Expr>{MakeConstant(Tensor::Scalar(COLLAGE_TRY(node.Float("value_float", 0)), DType::kFloat32))};
+  }
+  if (node.HasAttribute("value_int")) {
+    return std::vector<Expr>{MakeConstant(Tensor::Scalar(COLLAGE_TRY(node.Int("value_int", 0)), DType::kInt64))};
+  }
+  if (node.HasAttribute("value_floats")) {
+    const std::vector<float> values = COLLAGE_TRY(node.Floats("value_floats", {}));
+    return std::vector<Expr>{MakeConstant(Tensor::FromVector(vector_type(values.size(), DType::kFloat32), values))};
+  }
+  if (node.HasAttribute("value_ints")) {
+    const std::vector<int64_t> values = COLLAGE_TRY(node.Ints("value_ints", {}));
+    return std::vector<Expr>{MakeConstant(Tensor::FromVector(vector_type(values.size(), DType::kInt64), values))};
+  }
+  return Fail("has no value of a supported kind: value, value_float, value_floats, value_int or value_ints");
+}
+
+Result<std::vector<Expr>> ReadConstantOfShape(NodeReader& node) {
+  const Shape shape = COLLAGE_TRY(node.IntsInput(0, "shape"));
+  COLLAGE_TRY_STATUS(CheckExtents(shape));
+  const Tensor value =
+      node.HasAttribute("value") ? COLLAGE_TRY(node.TensorAttribute("value")) : Tensor::Scalar(0.0F, DType::kFloat32);
+  if (value.ElementCount() != 1) return Fail("attribute 'value' must have one element");
+  const TensorType type{shape, value.dtype()};
+  COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
+  Tensor result(type);
+  const size_t size = ByteSize(type.dtype);
+  std::byte* target = result.MutableBytes();
+  for (int64_t i = 0; i < type.ElementCount(); ++i, target += size) std::memcpy(target, value.Bytes(), size);
+  return std::vector<Expr>{MakeConstant(std::move(result))};
+}
+
+/// A constant scalar input of Range.
+Result<double> RangeInput(const NodeReader& node, size_t index, const char* meaning, DType dtype) {
+  const Tensor value = COLLAGE_TRY(node.ConstantInput(index, meaning));
+  if (value.ElementCount() != 1 || value.dtype() != dtype) {
+    return Fail("input " + std::to_string(index) + " (" + meaning + ") must be a scalar of the type of the others");
+  }
+  return value.ToDouble()[0];
+}
+
+Result<std::vector<Expr>> ReadRange(NodeReader& node) {
+  const DType dtype = COLLAGE_TRY(node.InputType(0)).dtype;
+  const double start = COLLAGE_TRY(RangeInput(node, 0, "start", dtype));
+  const double limit = COLLAGE_TRY(RangeInput(node, 1, "limit", dtype));
+  const double delta = COLLAGE_TRY(RangeInput(node, 2, "delta", dtype));
+  const double count = std::max(std::ceil((limit - start) / delta), 0.0);
+  if (!(count <= 1e9)) return Fail("the range has " + std::to_string(count) + " elements");
+  const TensorType type{{static_cast<int64_t>(count)}, dtype};
+  COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
+  Tensor result(type);
+  const bool has_element_type = VisitElementType(dtype, [&](auto element) {
+    using T = decltype(element);
+    for (int64_t i = 0; i < type.ElementCount(); ++i) result.MutableData<T>()[i] = static_cast<T>(start + static_cast<double>(i) * delta);
+  });
+  if (!has_element_type) return Fail("of " + std::string(Name(dtype)) + " is not supported");
+  return std::vector<Expr>{MakeConstant(std::move(result))};
+}
+
+/// One element that is `value`.
+Result<Tensor> One(DType dtype, int value) {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return Fail("of " + std::string(Name(dtype)) + " has no ONNX form");
+  return Tensor::Scalar(value, dtype).Reshaped({1});
+}
+
+template <int value>
+Status WriteFilled(NodeWriter& writer) {
+  const TensorType& type = writer.OutputType();
+  writer.Emit("ConstantOfShape", {writer.Ints(type.shape)}, {{"value", COLLAGE_TRY(One(type.dtype, value))}});
+  return {};
+}
+
+Status WriteFull(NodeWriter& writer) {
+  writer.Emit("Expand", {writer.Input(0), writer.Ints(writer.OutputType().shape)});
+  return {};
+}
+
+constexpr ReadRow kRead[] = {{"Constant", ReadConstant}, {"ConstantOfShape", ReadConstantOfShape}, {"Range", ReadRange}};
+constexpr WriteRow kWrite[] = {{"zeros", WriteFilled<0>},
+                               {"zeros_like", WriteFilled<0>},
+                               {"ones", WriteFilled<1>},
+                               {"ones_like", WriteFilled<1>},
+                               {"full", WriteFull}};
+
+}  // namespace
+
+OperatorFamily ConstantFamily() { return {kRead, kWrite}; }
+
+}  // namespace collage::onnx_io

@@ -1,0 +1,145 @@
+#include <algorithm>
+
+#include "collage/onnx/node_reader.h"
+#include "collage/onnx/node_writer.h"
+#include "collage/onnx/rows.h"
+#include "collage/onnx/window.h"
+
+namespace collage::onnx_io {
+namespace {
+
+/// Checks data and weight, and gives the extents of the kernel; the attribute kernel_shape may repeat them.
+Result<std::vector<int64_t>> KernelShape(const NodeReader& node, const TensorType& data, const TensorType& weight) {
+  if (data.shape.size() != weight.shape.size() || data.shape.size() < 3) {
+    return Fail("data " + ToString(data) + " and weight " + ToString(weight) + " do not fit");
+  }
+  std::vector<int64_t> extents(weight.shape.begin() + 2, weight.shape.end());
+  if (COLLAGE_TRY(node.Extents("kernel_shape", extents.size(), 1, 1)) != extents && node.HasAttribute("kernel_shape")) {
+    return Fail("attribute 'kernel_shape' differs from the weight " + ToString(weight));
+  }
+  return extents;
+}
+
+Result<Expr> AddBias(NodeReader& node, Expr result) {
+  if (!node.HasInput(2)) return result;
+  return node.Call("nn.bias_add", {result, COLLAGE_TRY(node.Input(2))}, {{"axis", 1}});
+}
+
+Result<std::vector<Expr>> ReadConv(NodeReader& node) {
+  Expr data = COLLAGE_TRY(node.Input(0));
+  Expr weight = COLLAGE_TRY(node.Input(1));
+  const TensorType data_type = COLLAGE_TRY(TensorTypeOf(data));
+  const TensorType weight_type = COLLAGE_TRY(TensorTypeOf(weight));
+  std::vector<int64_t> kernel = COLLAGE_TRY(KernelShape(node, data_type, weight_type));
+  Window window = COLLAGE_TRY(ReadWindow(node, data_type.shape, kernel));
+  const int64_t groups = COLLAGE_TRY(node.Int("group", 1));
+  if (groups < 1 || groups > weight_type.shape[0]) return Fail("attribute 'group' is " + std::to_string(groups));
+  const bool one_dimensional = kernel.size() == 1;
+  if (one_dimensional) {
+    COLLAGE_TRY_STATUS(window.InsertHeight());
+    data = COLLAGE_TRY(node.Call("expand_dims", {data}, {{"axis", 2}}));
+    weight = COLLAGE_TRY(node.Call("expand_dims", {weight}, {{"axis", 2}}));
+  }
+  COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
+  Expr result = COLLAGE_TRY(node.Call("nn.conv2d", {data, weight},
+                                      {{"strides", window.strides},
+                                       {"padding", window.padding},
+                                       {"dilation", window.dilations},
+                                       {"groups", groups},
+                                       {"channels", weight_type.shape[0]},
+                                       {"kernel_size", window.kernel}}));
+  result = COLLAGE_TRY(AddBias(node, result));
+  if (one_dimensional) result = COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", std::vector<int64_t>{2}}}));
+  return std::vector<Expr>{result};
+}
+
+/// Padding of a transposed convolution whose output extents are given or follow from auto_pad: what is left over of the full
+/// output, split evenly, the odd one at the end for SAME_UPPER and at the beginning otherwise.
+Status PadToOutputShape(const Shape& data, const std::vector<int64_t>& output_shape, const std::vector<int64_t>& output_padding,
+                        bool same_upper, Window& window) {
+  const size_t count = window.kernel.size();
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t full =
+        window.strides[i] * (data[i + 2] - 1) + output_padding[i] + (window.kernel[i] - 1) * window.dilations[i] + 1;
+    const int64_t total = full - output_shape[i];
+    if (total < 0) return Fail("attribute 'output_shape' asks for more than the " + std::to_string(full) + " elements there are");
+    const int64_t less = total / 2;
+    window.padding[i] = same_upper ? less : total - less;
+    window.padding[i + count] = total - window.padding[i];
+  }
+  return {};
+}
+
+Result<Window> TransposedWindow(const NodeReader& node, const Shape& data, const std::vector<int64_t>& kernel,
+                                const std::vector<int64_t>& output_padding) {
+  Window window = COLLAGE_TRY(ReadWindow(node, data, kernel));
+  const std::string auto_pad = COLLAGE_TRY(node.String("auto_pad", "NOTSET"));
+  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+  if (!same && !node.HasAttribute("output_shape")) return window;
+  std::vector<int64_t> output_shape = COLLAGE_TRY(node.Ints("output_shape", {}));
+  if (output_shape.size() == kernel.size() + 2) output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
+  if (output_shape.empty()) {
+    for (size_t i = 0; i < kernel.size(); ++i) output_shape.push_back(data[i + 2] * window.strides[i]);
+  }
+  if (output_shape.size() != kernel.size()) return Fail("attribute 'output_shape' must have one value a spatial dimension");
+  COLLAGE_TRY_STATUS(CheckExtents(output_shape));
+  COLLAGE_TRY_STATUS(PadToOutputShape(data, output_shape, output_padding, auto_pad == "SAME_UPPER", window));
+  return window;
+}
+
+Result<std::vector<Expr>> ReadConvTranspose(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const Expr weight = COLLAGE_TRY(node.Input(1));
+  const TensorType data_type = COLLAGE_TRY(TensorTypeOf(data));
+  const TensorType weight_type = COLLAGE_TRY(TensorTypeOf(weight));
+  const std::vector<int64_t> kernel = COLLAGE_TRY(KernelShape(node, data_type, weight_type));
+  const std::vector<int64_t> output_padding = COLLAGE_TRY(node.Extents("output_padding", kernel.size(), 0, 0));
+  const Window window = COLLAGE_TRY(TransposedWindow(node, data_type.shape, kernel, output_padding));
+  COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
+  const int64_t groups = COLLAGE_TRY(node.Int("group", 1));
+  if (groups < 1 || groups > weight_type.shape[0]) return Fail("attribute 'group' is " + std::to_string(groups));
+  const Expr result = COLLAGE_TRY(node.Call("nn.conv2d_transpose", {data, weight},
+                                            {{"strides", window.strides},
+                                             {"padding", window.padding},
+                                             {"output_padding", output_padding},
+                                             {"dilation", window.dilations},
+                                             {"groups", groups},
+                                             {"channels", weight_type.shape[1] * groups},
+                                             {"kernel_size", kernel}}));
+  return std::vector<Expr>{COLLAGE_TRY(AddBias(node, result))};
+}
+
+Result<OnnxAttributes> ConvolutionAttributes(const NodeWriter& writer) {
+  const Shape& weight = writer.InputType(1).shape;
+  OnnxAttributes attributes = COLLAGE_TRY(WindowAttributes(writer.attributes(), {weight[2], weight[3]}));
+  attributes.emplace_back("group", COLLAGE_TRY(writer.attributes().Int("groups", 1)));
+  return attributes;
+}
+
+std::vector<std::string> InputsWithBias(NodeWriter& writer) {
+  std::vector<std::string> inputs = writer.Inputs();
+  if (std::optional<std::string> bias = writer.AbsorbBias(1)) inputs.push_back(*bias);
+  return inputs;
+}
+
+Status WriteConv(NodeWriter& writer) {
+  OnnxAttributes attributes = COLLAGE_TRY(ConvolutionAttributes(writer));
+  writer.Emit("Conv", InputsWithBias(writer), std::move(attributes));
+  return {};
+}
+
+Status WriteConvTranspose(NodeWriter& writer) {
+  OnnxAttributes attributes = COLLAGE_TRY(ConvolutionAttributes(writer));
+  attributes.emplace_back("output_padding", COLLAGE_TRY(writer.attributes().Ints("output_padding", {0, 0})));
+  writer.Emit("ConvTranspose", InputsWithBias(writer), std::move(attributes));
+  return {};
+}
+
+constexpr ReadRow kRead[] = {{"Conv", ReadConv}, {"ConvTranspose", ReadConvTranspose}};
+constexpr WriteRow kWrite[] = {{"nn.conv2d", WriteConv}, {"nn.conv2d_transpose", WriteConvTranspose}};
+
+}  // namespace
+
+OperatorFamily ConvolutionFamily() { return {kRead, kWrite}; }
+
+}  // namespace collage::onnx_io

@@ -1,0 +1,94 @@
+#include "collage/onnx/fold.h"
+
+#include <algorithm>
+#include <string>
+
+namespace collage::onnx_io {
+namespace {
+
+constexpr double kMaximalConstantBytes = 8e9;
+constexpr double kMaximalFoldedFlops = 2e9;
+constexpr int64_t kMaximalElements = int64_t{1} << 40;
+constexpr int64_t kMaximalExtent = int64_t{1} << 31;
+
+/// Appends the tensors of a constant or of a tuple of constants; false when something is not constant.
+bool CollectConstants(const Expr& expr, std::vector<Tensor>& tensors) {
+  if (const Tensor* value = ConstantValue(expr)) {
+    tensors.push_back(*value);
+    return true;
+  }
+  const Tuple* tuple = expr->As<Tuple>();
+  return tuple != nullptr &&
+         std::all_of(tuple->fields.begin(), tuple->fields.end(), [&](const Expr& field) { return CollectConstants(field, tensors); });
+}
+
+bool Has16BitFloats(const Type& type) {
+  const std::vector<TensorType> tensors = FlattenTensors(type);
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const TensorType& tensor) { return tensor.dtype == DType::kFloat16 || tensor.dtype == DType::kBFloat16; });
+}
+
+}  // namespace
+
+const Tensor* ConstantValue(const Expr& expr) {
+  const Constant* constant = expr->As<Constant>();
+  return constant == nullptr ? nullptr : &constant->value;
+}
+
+Status CheckExtents(const Shape& shape) {
+  int64_t elements = 1;
+  for (int64_t extent : shape) {
+    if (extent < 0) return Fail("the shape " + ToString(shape) + " has a negative extent");
+    if (extent > kMaximalExtent || (extent > 0 && elements > kMaximalElements / extent)) return Fail("a tensor of shape " + ToString(shape) + " is too large");
+    elements *= std::max<int64_t>(extent, 1);
+  }
+  return {};
+}
+
+Status ConstantFolder::Reserve(double bytes) {
+  reserved_bytes_ += bytes;
+  if (reserved_bytes_ > kMaximalConstantBytes) return Fail("the constants of the model exceed 8 GB");
+  return {};
+}
+
+bool ConstantFolder::MayFold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) const {
+  if (!op.reference || Has16BitFloats(call->type())) return false;
+  std::vector<Type> types;
+  for (const Expr& arg : args) {
+    if (Has16BitFloats(arg->type())) return false;
+    types.push_back(arg->type());
+  }
+  return !op.work || op.work(types, call->type(), call->As<collage::Call>()->attributes).flops <= kMaximalFoldedFlops;
+}
+
+Result<Expr> ConstantFolder::Fold(const OpDef& op, const std::vector<Expr>& args, const Attributes& attributes, const Type& type) {
+  std::vector<Tensor> inputs;
+  for (const Expr& arg : args) CollectConstants(arg, inputs);
+  std::vector<Tensor> outputs;
+  for (const TensorType& tensor : FlattenTensors(type)) {
+    if (op.is_view) {
+      outputs.push_back(inputs[0].Reshaped(tensor.shape));
+      continue;
+    }
+    COLLAGE_TRY_STATUS(Reserve(static_cast<double>(tensor.ByteCount())));
+    outputs.emplace_back(tensor);
+  }
+  if (!op.is_view) op.reference(inputs, attributes, outputs);
+  if (type.AsTensor() != nullptr) return MakeConstant(std::move(outputs[0]));
+  std::vector<Expr> fields;
+  for (Tensor& output : outputs) fields.push_back(MakeConstant(std::move(output)));
+  return MakeTuple(std::move(fields));
+}
+
+Result<Expr> ConstantFolder::Call(const OpDef* op, std::vector<Expr> args, Attributes attributes) {
+  Expr call = COLLAGE_TRY(MakeCall(op, args, attributes));
+  for (const TensorType& tensor : FlattenTensors(call->type())) COLLAGE_TRY_STATUS(CheckExtents(tensor.shape));
+  std::vector<Tensor> constants;
+  for (const Expr& arg : args) {
+    if (!CollectConstants(arg, constants)) return call;
+  }
+  if (!MayFold(*op, args, call)) return call;
+  return Fold(*op, args, attributes, call->type());
+}
+
+}  // namespace collage::onnx_io

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "collage/ir/expr.h"
+
+namespace collage::onnx_io {
+
+/// Makes calls of operators while a model is read, and computes those whose arguments are all constant with the operator's
+/// reference kernel. A model from outside can ask for absurd amounts of either memory or work, so both are bounded: a result
+/// over the memory limit is an error, a call over the work limit stays a call.
+class ConstantFolder {
+ public:
+  Result<Expr> Call(const OpDef* op, std::vector<Expr> args, Attributes attributes);
+
+  /// Books `bytes` for a constant that is about to be made; an error when the sum exceeds the limit.
+  Status Reserve(double bytes);
+
+ private:
+  [[nodiscard]] bool MayFold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) const;
+  Result<Expr> Fold(const OpDef& op, const std::vector<Expr>& args, const Attributes& attributes, const Type& type);
+
+  double reserved_bytes_ = 0;
+};
+
+/// The value of a constant expression, or null.
+const Tensor* ConstantValue(const Expr& expr);
+
+/// An error where a shape has more elements than any machine could hold, so that products of extents cannot overflow.
+Status CheckExtents(const Shape& shape);
+
+}  // namespace collage::onnx_io

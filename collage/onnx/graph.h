@@ -1,0 +1,51 @@
+#pragma once
+
+// An ONNX model as plain values: what the reader walks. Parsing checks that the message is well formed; what operators mean
+// is not known here.
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collage/onnx/attribute.h"
+#include "collage/support/result.h"
+
+namespace collage::onnx_io {
+
+/// One extent of a declared shape: known, or symbolic with a name that may be empty.
+struct OnnxDimension {
+  std::optional<int64_t> extent;
+  std::string symbol;
+};
+
+struct OnnxInput {
+  std::string name;
+  std::optional<DType> dtype;                       ///< absent when it is no dense tensor of a supported type
+  std::optional<std::vector<OnnxDimension>> shape;  ///< absent when even the rank is unknown
+};
+
+struct OnnxNode {
+  std::string name;  ///< may be empty
+  std::string op_type;
+  std::string domain;  ///< empty for the default operator set
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::map<std::string, OnnxAttribute> attributes;
+};
+
+struct OnnxGraph {
+  int64_t opset = 0;
+  std::vector<OnnxNode> nodes;
+  std::vector<std::pair<std::string, Tensor>> initializers;
+  std::vector<OnnxInput> inputs;  ///< initializers that are listed as inputs included
+  std::vector<std::string> outputs;
+};
+
+/// Parses the bytes of a model; tensors in files of their own are read from `external_data_directory`.
+Result<OnnxGraph> ParseOnnxGraph(std::string_view bytes, const std::filesystem::path& external_data_directory);
+
+}  // namespace collage::onnx_io

@@ -1,0 +1,304 @@
+#include "collage/onnx/graph_writer.h"
+
+#include <limits>
+#include <unordered_set>
+
+#include "collage/onnx/data_type.h"
+#include "collage/onnx/node_writer.h"
+#include "collage/onnx/rows.h"
+#include "collage/onnx/tensor_message.h"
+#include "onnx_message.pb.h"
+
+namespace collage::onnx_io {
+namespace {
+
+constexpr int64_t kWrittenIrVersion = 8;
+constexpr size_t kMaximalBytes = std::numeric_limits<int32_t>::max();
+
+void SetType(const TensorType& type, onnx_message::ValueInfoProto& info) {
+  auto& tensor = *info.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(static_cast<int32_t>(OnnxDataType(type.dtype)));
+  tensor.mutable_shape();
+  for (int64_t extent : type.shape) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
+}
+
+struct AttributeSetter {
+  onnx_message::AttributeProto& attribute;
+
+  void operator()(int64_t value) const {
+    attribute.set_type(onnx_message::AttributeProto::INT);
+    attribute.set_i(value);
+  }
+  void operator()(float value) const {
+    attribute.set_type(onnx_message::AttributeProto::FLOAT);
+    attribute.set_f(value);
+  }
+  void operator()(const std::string& value) const {
+    attribute.set_type(onnx_message::AttributeProto::STRING);
+    attribute.set_s(value);
+  }
+  void operator()(const std::vector<int64_t>& values) const {
+    attribute.set_type(onnx_message::AttributeProto::INTS);
+    for (int64_t value : values) attribute.add_ints(value);
+  }
+  void operator()(const std::vector<float>& values) const {
+    attribute.set_type(onnx_message::AttributeProto::FLOATS);
+    for (float value : values) attribute.add_floats(value);
+  }
+  void operator()(const std::vector<std::string>& values) const {
+    attribute.set_type(onnx_message::AttributeProto::STRINGS);
+    for (const std::string& value : values) attribute.add_strings(value);
+  }
+  void operator()(const Tensor& value) const {
+    attribute.set_type(onnx_message::AttributeProto::TENSOR);
+    onnx_message::TensorProto& tensor = *attribute.mutable_t();
+    for (int64_t extent : value.shape()) tensor.add_dims(extent);
+    tensor.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
+    tensor.set_raw_data(value.Bytes(), value.ByteCount());
+  }
+  void operator()(const UnsupportedOnnxAttribute&) const {}
+};
+
+void AppendVarint(size_t value, std::string& bytes) {
+  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(value | 0x80));
+  bytes.push_back(static_cast<char>(value));
+}
+
+/// Tag and length of a field of bytes (protobuf wire type 2).
+std::string FieldHeader(int field, size_t length) {
+  std::string header;
+  AppendVarint(static_cast<size_t>(field) << 3 | 2, header);
+  AppendVarint(length, header);
+  return header;
+}
+
+/// The message of an initializer up to its data, which follow as the bytes of the tensor itself.
+std::string InitializerHeader(const std::string& name, const Tensor& value) {
+  onnx_message::TensorProto message;
+  for (int64_t extent : value.shape()) message.add_dims(extent);
+  message.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
+  message.set_name(name);
+  std::string fields = message.SerializeAsString() + FieldHeader(onnx_message::TensorProto::kRawDataFieldNumber, value.ByteCount());
+  return FieldHeader(onnx_message::GraphProto::kInitializerFieldNumber, fields.size() + value.ByteCount()) + fields;
+}
+
+}  // namespace
+
+struct GraphWriter::Message {
+  onnx_message::ModelProto model;
+  onnx_message::GraphProto graph;
+};
+
+GraphWriter::GraphWriter(OpSequence sequence, const WriteOptions& options)
+    : sequence_(std::move(sequence)), options_(options), message_(std::make_unique<Message>()) {
+  const auto complete = [](std::vector<std::string>& names, size_t count, const char* prefix) {
+    if (!names.empty()) return;
+    for (size_t i = 0; i < count; ++i) names.push_back(prefix + std::to_string(i));
+  };
+  complete(options_.input_names, sequence_.parameters.size(), "p");
+  complete(options_.output_names, sequence_.results.size(), "r");
+}
+
+GraphWriter::~GraphWriter() = default;
+
+Status GraphWriter::CheckNames() const {
+  const auto check = [](const std::vector<std::string>& names, size_t count, const char* what) -> Status {
+    if (names.size() == count) return {};
+    return Fail(std::to_string(names.size()) + " names are given for " + std::to_string(count) + " " + what);
+  };
+  COLLAGE_TRY_STATUS(check(options_.input_names, sequence_.parameters.size(), "inputs"));
+  COLLAGE_TRY_STATUS(check(options_.output_names, sequence_.results.size(), "outputs"));
+  std::unordered_set<std::string> seen;
+  for (const auto* names : {&options_.input_names, &options_.output_names}) {
+    for (const std::string& name : *names) {
+      if (name.empty() || !seen.insert(name).second) return Fail("the name '" + name + "' of an input or output is empty or not unique");
+    }
+  }
+  return {};
+}
+
+void GraphWriter::CountUses() {
+  use_counts_.assign(sequence_.values.size(), 0);
+  last_user_.assign(sequence_.values.size(), 0);
+  is_result_.assign(sequence_.values.size(), false);
+  absorbed_.assign(sequence_.steps.size(), false);
+  for (size_t i = 0; i < sequence_.steps.size(); ++i) {
+    for (size_t input : sequence_.steps[i].inputs) {
+      ++use_counts_[input];
+      last_user_[input] = i;
+    }
+  }
+  for (size_t result : sequence_.results) {
+    ++use_counts_[result];
+    is_result_[result] = true;
+  }
+}
+
+void GraphWriter::NameBoundary() {
+  value_names_.assign(sequence_.values.size(), "");
+  for (const auto* names : {&options_.input_names, &options_.output_names}) {
+    for (const std::string& name : *names) names_.Reserve(name);
+  }
+  for (size_t i = 0; i < sequence_.parameters.size(); ++i) {
+    const size_t value = sequence_.parameters[i];
+    value_names_[value] = options_.input_names[i];
+    onnx_message::ValueInfoProto& info = *message_->graph.add_input();
+    info.set_name(options_.input_names[i]);
+    SetType(sequence_.values[value].type, info);
+  }
+  for (size_t i = 0; i < sequence_.results.size(); ++i) {
+    const size_t value = sequence_.results[i];
+    onnx_message::ValueInfoProto& info = *message_->graph.add_output();
+    info.set_name(options_.output_names[i]);
+    SetType(sequence_.values[value].type, info);
+    if (value_names_[value].empty() && !sequence_.values[value].constant) value_names_[value] = options_.output_names[i];
+  }
+}
+
+std::string GraphWriter::NameOf(size_t value) {
+  std::string& name = value_names_[value];
+  if (!name.empty()) return name;
+  const std::optional<Tensor>& constant = sequence_.values[value].constant;
+  name = constant ? AddInitializer(*constant, "constant") : names_.Fresh("tensor");
+  return name;
+}
+
+std::string GraphWriter::AddInitializer(const Tensor& value, const std::string& hint) {
+  std::string name = names_.Fresh(hint);
+  initializers_.emplace_back(name, value);
+  return name;
+}
+
+void GraphWriter::AddNode(const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                          const OnnxAttributes& attributes) {
+  onnx_message::NodeProto& node = *message_->graph.add_node();
+  node.set_name(op_type + "_" + std::to_string(message_->graph.node_size() - 1));
+  node.set_op_type(op_type);
+  for (const std::string& input : inputs) node.add_input(input);
+  for (const std::string& output : outputs) node.add_output(output);
+  for (const auto& [name, value] : attributes) {
+    onnx_message::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    std::visit(AttributeSetter{attribute}, value);
+  }
+}
+
+Status GraphWriter::WriteSteps() {
+  for (size_t i = 0; i < sequence_.steps.size(); ++i) {
+    if (absorbed_[i]) continue;
+    const std::string& op = sequence_.steps[i].op->name;
+    const WriteRow* row = FindWriteRow(op);
+    if (row == nullptr) return Fail(op + " has no ONNX form");
+    NodeWriter writer(this, i);
+    if (Status status = row->write(writer); !status) return Fail(status.error().At(op));
+  }
+  return {};
+}
+
+void GraphWriter::WriteResults() {
+  for (size_t i = 0; i < sequence_.results.size(); ++i) {
+    const std::string name = NameOf(sequence_.results[i]);
+    if (name != options_.output_names[i]) AddNode("Identity", {name}, {options_.output_names[i]}, {});
+  }
+}
+
+Result<std::string> GraphWriter::Serialize() {
+  message_->model.set_ir_version(kWrittenIrVersion);
+  message_->model.set_producer_name("collage");
+  auto& import = *message_->model.add_opset_import();
+  import.set_domain("");
+  import.set_version(kWrittenOpset);
+  message_->graph.set_name(options_.graph_name);
+
+  // The model could be one message, but then each weight would exist three times: in the tensor, in the message and in the
+  // bytes. So the messages around the weights are made, and the weights are appended from their tensors.
+  const std::string model = message_->model.SerializeAsString();
+  const std::string graph = message_->graph.SerializeAsString();
+  std::vector<std::string> headers;
+  size_t graph_bytes = graph.size();
+  for (const auto& [name, value] : initializers_) {
+    headers.push_back(InitializerHeader(name, value));
+    graph_bytes += headers.back().size() + value.ByteCount();
+  }
+  if (graph_bytes + model.size() + 16 > kMaximalBytes) return Fail("the model exceeds 2 GiB, the limit of an ONNX message");
+  std::string bytes = model + FieldHeader(onnx_message::ModelProto::kGraphFieldNumber, graph_bytes);
+  bytes.reserve(bytes.size() + graph_bytes);
+  bytes += graph;
+  for (size_t i = 0; i < headers.size(); ++i) {
+    const Tensor& value = initializers_[i].second;
+    bytes += headers[i];
+    bytes.append(reinterpret_cast<const char*>(value.Bytes()), value.ByteCount());
+  }
+  return bytes;
+}
+
+Result<std::string> GraphWriter::Write() {
+  COLLAGE_TRY_STATUS(CheckNames());
+  CountUses();
+  NameBoundary();
+  COLLAGE_TRY_STATUS(WriteSteps());
+  WriteResults();
+  return Serialize();
+}
+
+const OpSequence::Step& NodeWriter::step() const { return graph_->sequence_.steps[step_]; }
+
+const TensorType& NodeWriter::InputType(size_t index) const { return graph_->sequence_.values[step().inputs[index]].type; }
+
+const TensorType& NodeWriter::OutputType(size_t index) const { return graph_->sequence_.values[step().outputs[index]].type; }
+
+const Tensor* NodeWriter::InputConstant(size_t index) const {
+  const std::optional<Tensor>& constant = graph_->sequence_.values[step().inputs[index]].constant;
+  return constant ? &*constant : nullptr;
+}
+
+std::string NodeWriter::Input(size_t index) const { return graph_->NameOf(step().inputs[index]); }
+
+std::vector<std::string> NodeWriter::Inputs() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < input_count(); ++i) names.push_back(Input(i));
+  return names;
+}
+
+std::string NodeWriter::Initializer(const Tensor& value) { return graph_->AddInitializer(value, "constant"); }
+
+std::string NodeWriter::Ints(const std::vector<int64_t>& values) {
+  return Initializer(Tensor::FromVector(TensorType{{static_cast<int64_t>(values.size())}, DType::kInt64}, values));
+}
+
+std::string NodeWriter::Scalar(double value, DType dtype) { return Initializer(Tensor::Scalar(value, dtype)); }
+
+void NodeWriter::Emit(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes, size_t output) {
+  graph_->AddNode(op_type, inputs, {graph_->NameOf(step().outputs[output])}, attributes);
+}
+
+void NodeWriter::EmitAll(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes) {
+  std::vector<std::string> outputs;
+  for (size_t output : step().outputs) outputs.push_back(graph_->NameOf(output));
+  graph_->AddNode(op_type, inputs, outputs, attributes);
+}
+
+std::string NodeWriter::EmitIntermediate(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes) {
+  std::string name = graph_->names_.Fresh("tensor");
+  graph_->AddNode(op_type, inputs, {name}, attributes);
+  return name;
+}
+
+bool NodeWriter::OutputIsUsed(size_t index) const { return graph_->use_counts_[step().outputs[index]] > 0; }
+
+std::optional<std::string> NodeWriter::AbsorbBias(int64_t axis) {
+  const size_t output = step().outputs[0];
+  if (graph_->use_counts_[output] != 1 || graph_->is_result_[output]) return std::nullopt;
+  const size_t user = graph_->last_user_[output];
+  const OpSequence::Step& addition = graph_->sequence_.steps[user];
+  if (addition.op->name != "nn.bias_add" || addition.inputs[0] != output) return std::nullopt;
+  const int64_t rank = static_cast<int64_t>(OutputType().shape.size());
+  const int64_t bias_axis = addition.attributes.Int("axis", 1).value_or(rank);
+  if ((bias_axis < 0 ? bias_axis + rank : bias_axis) != axis) return std::nullopt;
+  if (!graph_->sequence_.values[addition.inputs[1]].constant) return std::nullopt;
+  graph_->absorbed_[user] = true;
+  graph_->value_names_[output] = graph_->NameOf(addition.outputs[0]);
+  return graph_->NameOf(addition.inputs[1]);
+}
+
+}  // namespace collage::onnx_io

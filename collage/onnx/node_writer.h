@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/ir/op_sequence.h"
+#include "collage/onnx/attribute.h"
+
+namespace collage::onnx_io {
+
+class GraphWriter;
+
+/// One step of an operator sequence while it is turned into ONNX nodes.
+class NodeWriter {
+ public:
+  NodeWriter(GraphWriter* graph, size_t step) : graph_(graph), step_(step) {}
+
+  [[nodiscard]] const OpSequence::Step& step() const;
+  [[nodiscard]] const Attributes& attributes() const { return step().attributes; }
+  [[nodiscard]] size_t input_count() const { return step().inputs.size(); }
+  [[nodiscard]] const TensorType& InputType(size_t index) const;
+  [[nodiscard]] const TensorType& OutputType(size_t index = 0) const;
+  /// Null when the input is not constant.
+  [[nodiscard]] const Tensor* InputConstant(size_t index) const;
+  /// The ONNX name of an input.
+  [[nodiscard]] std::string Input(size_t index) const;
+  [[nodiscard]] std::vector<std::string> Inputs() const;
+
+  /// The name of a new initializer.
+  std::string Initializer(const Tensor& value);
+  std::string Ints(const std::vector<int64_t>& values);
+  std::string Scalar(double value, DType dtype);
+
+  /// A node that gives output `index` of the step.
+  void Emit(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes = {}, size_t output = 0);
+  /// A node that gives all outputs of the step.
+  void EmitAll(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes = {});
+  /// A node that gives an intermediate tensor; its name.
+  std::string EmitIntermediate(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes = {});
+
+  /// True when output `index` is used by a later step or is a result.
+  [[nodiscard]] bool OutputIsUsed(size_t index) const;
+  /// When the only use of the step's output is an nn.bias_add along `axis` with a constant bias: the bias's name, and from
+  /// now on this step gives what the addition gives.
+  std::optional<std::string> AbsorbBias(int64_t axis);
+
+ private:
+  GraphWriter* graph_;
+  size_t step_;
+};
+
+}  // namespace collage::onnx_io

@@ -1,0 +1,193 @@
+#include <numeric>
+
+#include "collage/onnx/node_reader.h"
+#include "collage/onnx/node_writer.h"
+#include "collage/onnx/rows.h"
+
+namespace collage::onnx_io {
+namespace {
+
+Result<std::vector<Expr>> ReadBatchNormalization(NodeReader& node) {
+  COLLAGE_TRY_STATUS(node.RequireInt("training_mode", 0, 0));
+  if (node.opset() < 9) COLLAGE_TRY_STATUS(node.RequireInt("spatial", 1, 1));
+  std::vector<Expr> args;
+  for (size_t i = 0; i < 5; ++i) args.push_back(COLLAGE_TRY(node.Input(i)));
+  const double epsilon = COLLAGE_TRY(node.Float("epsilon", 1e-5F));
+  const Expr call = COLLAGE_TRY(node.Call("nn.batch_norm", std::move(args), {{"axis", 1}, {"epsilon", epsilon}}));
+  return std::vector<Expr>{COLLAGE_TRY(NodeReader::Project(call, 0))};
+}
+
+Result<std::vector<Expr>> ReadInstanceNormalization(NodeReader& node) {
+  const double epsilon = COLLAGE_TRY(node.Float("epsilon", 1e-5F));
+  const std::vector<Expr> args = {COLLAGE_TRY(node.Input(0)), COLLAGE_TRY(node.Input(1)), COLLAGE_TRY(node.Input(2))};
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.instance_norm", args, {{"axis", 1}, {"epsilon", epsilon}}))};
+}
+
+/// `value` of every element; the shift of a normalization that has none.
+Result<Expr> Filled(NodeReader& node, const Shape& shape, DType dtype, double value) {
+  const Expr scalar = COLLAGE_TRY(NodeReader::Scalar(value, dtype));
+  return node.Call("full", {scalar}, {{"shape", shape}, {"dtype", std::string(Name(dtype))}});
+}
+
+/// Normalizes over the dimensions from `axis` on; ours is over one dimension, so several are flattened around it.
+Result<std::vector<Expr>> ReadLayerNormalization(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const int64_t axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(node.Int("axis", -1)), type.shape.size()));
+  const double epsilon = COLLAGE_TRY(node.Float("epsilon", 1e-5F));
+  Shape flat(type.shape.begin(), type.shape.begin() + axis);
+  const Shape normalized(type.shape.begin() + axis, type.shape.end());
+  const int64_t extent = ElementCount(normalized);
+  flat.push_back(extent);
+  const Expr gamma = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(1)), {extent}));
+  Expr beta = node.HasInput(2) ? COLLAGE_TRY(node.Input(2)) : COLLAGE_TRY(Filled(node, {extent}, type.dtype, 0));
+  beta = COLLAGE_TRY(node.Reshape(beta, {extent}));
+  const Expr flat_data = COLLAGE_TRY(node.Reshape(data, flat));
+  const Expr result = COLLAGE_TRY(node.Call("nn.layer_norm", {flat_data, gamma, beta}, {{"axis", -1}, {"epsilon", epsilon}}));
+  return std::vector<Expr>{COLLAGE_TRY(node.Reshape(result, type.shape))};
+}
+
+/// One scale a group until opset 20, one a channel from 21 on.
+Result<Expr> ScaleOfChannels(NodeReader& node, size_t input, int64_t groups, int64_t channels) {
+  const Expr scale = COLLAGE_TRY(node.Input(input));
+  if (node.opset() >= 21 || groups == channels) return scale;
+  const Expr column = COLLAGE_TRY(node.Reshape(scale, {groups, 1}));
+  const Expr repeated = COLLAGE_TRY(node.Call("broadcast_to", {column}, {{"shape", Shape{groups, channels / groups}}}));
+  return node.Reshape(repeated, {channels});
+}
+
+Result<std::vector<Expr>> ReadGroupNormalization(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const int64_t groups = COLLAGE_TRY(node.Int("num_groups", 0));
+  if (type.shape.size() < 2 || groups < 1 || type.shape[1] % groups != 0) {
+    return Fail("attribute 'num_groups' is " + std::to_string(groups) + ", which does not divide the channels of " + ToString(type.shape));
+  }
+  const double epsilon = COLLAGE_TRY(node.Float("epsilon", 1e-5F));
+  const Expr gamma = COLLAGE_TRY(ScaleOfChannels(node, 1, groups, type.shape[1]));
+  const Expr beta = COLLAGE_TRY(ScaleOfChannels(node, 2, groups, type.shape[1]));
+  return std::vector<Expr>{
+      COLLAGE_TRY(node.Call("nn.group_norm", {data, gamma, beta}, {{"num_groups", groups}, {"axis", 1}, {"epsilon", epsilon}}))};
+}
+
+/// data / sqrt(mean(data * data) + epsilon) * scale, over the dimensions from `axis` on.
+Result<std::vector<Expr>> ReadRmsNormalization(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const int64_t axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(node.Int("axis", -1)), type.shape.size()));
+  std::vector<int64_t> axes(type.shape.size() - static_cast<size_t>(axis));
+  std::iota(axes.begin(), axes.end(), axis);
+  const Expr epsilon = COLLAGE_TRY(NodeReader::Scalar(COLLAGE_TRY(node.Float("epsilon", 1e-5F)), type.dtype));
+  const Expr square = COLLAGE_TRY(node.Call("multiply", {data, data}));
+  const Expr mean = COLLAGE_TRY(node.Call("mean", {square}, {{"axis", axes}, {"keepdims", true}}));
+  const Expr shifted = COLLAGE_TRY(node.Call("add", {mean, epsilon}));
+  const Expr root = COLLAGE_TRY(node.Call("sqrt", {shifted}));
+  const Expr normalized = COLLAGE_TRY(node.Call("divide", {data, root}));
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("multiply", {normalized, COLLAGE_TRY(node.Input(1))}))};
+}
+
+Result<std::vector<Expr>> ReadLrn(NodeReader& node) {
+  const int64_t size = COLLAGE_TRY(node.Int("size", 0));
+  if (size < 1 || size > (1 << 20)) return Fail("attribute 'size' is " + std::to_string(size) + "; at least 1 is right");
+  const double alpha = COLLAGE_TRY(node.Float("alpha", 1e-4F));
+  const double beta = COLLAGE_TRY(node.Float("beta", 0.75F));
+  const double bias = COLLAGE_TRY(node.Float("bias", 1.0F));
+  return std::vector<Expr>{COLLAGE_TRY(node.Call(
+      "nn.lrn", {COLLAGE_TRY(node.Input(0))}, {{"size", size}, {"axis", 1}, {"bias", bias}, {"alpha", alpha}, {"beta", beta}}))};
+}
+
+Status RequireAxis(const NodeWriter& writer, int64_t only, int64_t fallback) {
+  const int64_t rank = static_cast<int64_t>(writer.InputType(0).shape.size());
+  const int64_t axis = COLLAGE_TRY(writer.attributes().Int("axis", fallback));
+  if ((axis < 0 ? axis + rank : axis) == (only < 0 ? only + rank : only)) return {};
+  return Fail("axis " + std::to_string(axis) + " has no ONNX form");
+}
+
+Result<OnnxAttributes> EpsilonAttribute(const NodeWriter& writer) {
+  return OnnxAttributes{{"epsilon", static_cast<float>(COLLAGE_TRY(writer.attributes().Double("epsilon", 1e-5)))}};
+}
+
+/// `value` for every channel instead of a scale or shift that the attribute `name` (center, scale) turns off.
+Result<std::string> ChannelInput(NodeWriter& writer, size_t input, const std::string& name, double value) {
+  if (COLLAGE_TRY(writer.attributes().Bool(name, true))) return writer.Input(input);
+  const TensorType& type = writer.InputType(input);
+  return writer.Initializer(Tensor::FromVector(type, std::vector<float>(static_cast<size_t>(type.ElementCount()), static_cast<float>(value))));
+}
+
+Status WriteBatchNorm(NodeWriter& writer) {
+  COLLAGE_TRY_STATUS(RequireAxis(writer, 1, 1));
+  std::vector<std::string> inputs = writer.Inputs();
+  inputs[1] = COLLAGE_TRY(ChannelInput(writer, 1, "scale", 1));
+  inputs[2] = COLLAGE_TRY(ChannelInput(writer, 2, "center", 0));
+  writer.Emit("BatchNormalization", inputs, COLLAGE_TRY(EpsilonAttribute(writer)));
+  for (size_t i : {1, 2}) {
+    if (writer.OutputIsUsed(i)) writer.Emit("Identity", {inputs[i + 2]}, {}, i);
+  }
+  return {};
+}
+
+Status WriteInstanceNorm(NodeWriter& writer) {
+  COLLAGE_TRY_STATUS(RequireAxis(writer, 1, 1));
+  writer.Emit("InstanceNormalization", writer.Inputs(), COLLAGE_TRY(EpsilonAttribute(writer)));
+  return {};
+}
+
+Status WriteLayerNorm(NodeWriter& writer) {
+  COLLAGE_TRY_STATUS(RequireAxis(writer, -1, -1));
+  OnnxAttributes attributes = COLLAGE_TRY(EpsilonAttribute(writer));
+  attributes.emplace_back("axis", int64_t{-1});
+  writer.Emit("LayerNormalization", writer.Inputs(), std::move(attributes));
+  return {};
+}
+
+/// GroupNormalization is younger than the opset that is written: groups become the channels of an instance normalization.
+Status WriteGroupNorm(NodeWriter& writer) {
+  COLLAGE_TRY_STATUS(RequireAxis(writer, 1, 1));
+  const TensorType& type = writer.InputType(0);
+  if (type.dtype != DType::kFloat32) return Fail("has an ONNX form for float32 only");
+  const int64_t groups = COLLAGE_TRY(writer.attributes().Int("num_groups", 1));
+  const std::vector<float> ones(static_cast<size_t>(groups), 1.0F);
+  const std::vector<float> zeros(static_cast<size_t>(groups), 0.0F);
+  const TensorType per_group{{groups}, DType::kFloat32};
+  const std::string grouped = writer.EmitIntermediate("Reshape", {writer.Input(0), writer.Ints({type.shape[0], groups, -1})});
+  const std::string normalized = writer.EmitIntermediate(
+      "InstanceNormalization",
+      {grouped, writer.Initializer(Tensor::FromVector(per_group, ones)), writer.Initializer(Tensor::FromVector(per_group, zeros))},
+      COLLAGE_TRY(EpsilonAttribute(writer)));
+  const std::string flat = writer.EmitIntermediate("Reshape", {normalized, writer.Ints(type.shape)});
+  Shape column(type.shape.size() - 1, 1);
+  column[0] = type.shape[1];
+  const std::string scale = writer.EmitIntermediate("Reshape", {writer.Input(1), writer.Ints(column)});
+  const std::string shift = writer.EmitIntermediate("Reshape", {writer.Input(2), writer.Ints(column)});
+  writer.Emit("Add", {writer.EmitIntermediate("Mul", {flat, scale}), shift});
+  return {};
+}
+
+Status WriteLrn(NodeWriter& writer) {
+  COLLAGE_TRY_STATUS(RequireAxis(writer, 1, 1));
+  const Attributes& attributes = writer.attributes();
+  writer.Emit("LRN", writer.Inputs(),
+              {{"size", COLLAGE_TRY(attributes.Int("size", 5))},
+               {"alpha", static_cast<float>(COLLAGE_TRY(attributes.Double("alpha", 1e-5)))},
+               {"beta", static_cast<float>(COLLAGE_TRY(attributes.Double("beta", 0.75)))},
+               {"bias", static_cast<float>(COLLAGE_TRY(attributes.Double("bias", 2)))}});
+  return {};
+}
+
+constexpr ReadRow kRead[] = {{"BatchNormalization", ReadBatchNormalization},
+                             {"InstanceNormalization", ReadInstanceNormalization},
+                             {"LayerNormalization", ReadLayerNormalization},
+                             {"GroupNormalization", ReadGroupNormalization},
+                             {"RMSNormalization", ReadRmsNormalization},
+                             {"LRN", ReadLrn}};
+constexpr WriteRow kWrite[] = {{"nn.batch_norm", WriteBatchNorm},
+                               {"nn.instance_norm", WriteInstanceNorm},
+                               {"nn.layer_norm", WriteLayerNorm},
+                               {"nn.group_norm", WriteGroupNorm},
+                               {"nn.lrn", WriteLrn}};
+
+}  // namespace
+
+OperatorFamily NormalizationFamily() { return {kRead, kWrite}; }
+
+}  // namespace collage::onnx_io

@@ -1,0 +1,195 @@
+#include "collage/onnx/reader.h"
+
+#include <unordered_map>
+
+#include "collage/onnx/graph.h"
+#include "collage/onnx/node_reader.h"
+#include "collage/onnx/rows.h"
+#include "collage/support/file.h"
+
+namespace collage {
+namespace {
+
+using onnx_io::ConstantFolder;
+using onnx_io::NodeReader;
+using onnx_io::OnnxDimension;
+using onnx_io::OnnxGraph;
+using onnx_io::OnnxInput;
+using onnx_io::OnnxNode;
+using onnx_io::ReadRow;
+
+/// "1x3x224x224" with the symbols, or "?", of unknown extents.
+std::string FlagFor(const OnnxInput& input) {
+  std::string extents;
+  for (const OnnxDimension& dimension : *input.shape) {
+    if (!extents.empty()) extents += "x";
+    extents += dimension.extent ? std::to_string(*dimension.extent) : dimension.symbol.empty() ? "?" : dimension.symbol;
+  }
+  return "--shape " + input.name + "=" + extents;
+}
+
+/// The shape of an input: what the model says, with what it leaves open filled in from the options.
+Result<Shape> ResolveInputShape(const OnnxInput& input, const Shape* given) {
+  if (!input.shape) {
+    if (given != nullptr) return *given;
+    return Fail("has no known rank: give its shape, for example --shape " + input.name + "=1x3x224x224");
+  }
+  if (given != nullptr && given->size() != input.shape->size()) {
+    return Fail("is given " + std::to_string(given->size()) + " extents where " + std::to_string(input.shape->size()) + " are right: " +
+                FlagFor(input));
+  }
+  Shape shape;
+  for (size_t i = 0; i < input.shape->size(); ++i) {
+    const std::optional<int64_t>& extent = (*input.shape)[i].extent;
+    if (given == nullptr && !extent) return Fail("has symbolic extents: give numbers for them with " + FlagFor(input));
+    if (given != nullptr && extent && (*given)[i] != *extent) {
+      return Fail("is given the extent " + std::to_string((*given)[i]) + " for dimension " + std::to_string(i) + ", which the model fixes at " +
+                  std::to_string(*extent) + ": " + FlagFor(input));
+    }
+    shape.push_back(extent ? *extent : (*given)[i]);
+  }
+  return shape;
+}
+
+/// Turns the nodes of a graph into expressions, in their order, which ONNX demands to be topological.
+class GraphReader {
+ public:
+  GraphReader(OnnxGraph graph, const ReadOptions& options) : graph_(std::move(graph)), options_(options) {}
+
+  Result<OnnxModel> Read() {
+    COLLAGE_TRY_STATUS(DefineInitializers());
+    COLLAGE_TRY_STATUS(DefineInputs());
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (Status status = ReadNode(i); !status) return Fail(status.error().At(PlaceOf(i)));
+    }
+    const Expr body = COLLAGE_TRY(Body());
+    OnnxModel model;
+    model.module = IRModule::FromMain(COLLAGE_TRY(MakeFunction(parameters_, body)));
+    for (const Expr& parameter : parameters_) model.input_names.push_back(parameter->As<Var>()->name);
+    model.output_names = graph_.outputs;
+    model.opset = graph_.opset;
+    return model;
+  }
+
+ private:
+  Status Define(const std::string& name, Expr value) {
+    if (!values_.emplace(name, std::move(value)).second) return Fail("the name '" + name + "' is defined twice");
+    return {};
+  }
+
+  Status DefineInitializers() {
+    for (auto& [name, tensor] : graph_.initializers) COLLAGE_TRY_STATUS(Define(name, MakeConstant(std::move(tensor))));
+    graph_.initializers.clear();
+    return {};
+  }
+
+  Status DefineInputs() {
+    for (const OnnxInput& input : graph_.inputs) {
+      const bool is_initializer = values_.contains(input.name) && !IsParameter(input.name);
+      if (is_initializer) continue;
+      const auto given = options_.input_shapes.find(input.name);
+      Result<TensorType> type = InputType(input, given == options_.input_shapes.end() ? nullptr : &given->second);
+      if (!type) return Fail("input '" + input.name + "' " + type.error().message);
+      parameters_.push_back(MakeVar(input.name, std::move(*type)));
+      COLLAGE_TRY_STATUS(Define(input.name, parameters_.back()));
+    }
+    for (const auto& [name, shape] : options_.input_shapes) {
+      if (!IsParameter(name)) return Fail("a shape is given for '" + name + "', which is no input: the inputs are " + InputList());
+    }
+    return {};
+  }
+
+  static Result<TensorType> InputType(const OnnxInput& input, const Shape* given) {
+    if (!input.dtype) return Fail("is no dense tensor of a supported element type");
+    TensorType type{COLLAGE_TRY(ResolveInputShape(input, given)), *input.dtype};
+    COLLAGE_TRY_STATUS(onnx_io::CheckExtents(type.shape));
+    return type;
+  }
+
+  [[nodiscard]] bool IsParameter(const std::string& name) const {
+    const auto found = values_.find(name);
+    return found != values_.end() && found->second != nullptr && found->second->As<Var>() != nullptr;
+  }
+
+  [[nodiscard]] std::string InputList() const {
+    std::string list;
+    for (const Expr& parameter : parameters_) list += (list.empty() ? "" : ", ") + parameter->As<Var>()->name;
+    return list.empty() ? "none" : list;
+  }
+
+  /// "node 'conv1' (Conv, opset 9)"; nodes without a name go by their place and first output.
+  [[nodiscard]] std::string PlaceOf(size_t index) const {
+    const OnnxNode& node = graph_.nodes[index];
+    std::string place = "node '" + node.name + "'";
+    if (node.name.empty()) {
+      place = "node " + std::to_string(index);
+      if (!node.outputs.empty()) place += " giving '" + node.outputs[0] + "'";
+    }
+    return place + " (" + node.op_type + ", opset " + std::to_string(graph_.opset) + ")";
+  }
+
+  Result<Expr> Lookup(const std::string& name) const {
+    if (name.empty()) return Expr();
+    const auto found = values_.find(name);
+    if (found == values_.end()) return Fail("reads '" + name + "', which no input, initializer or earlier node gives");
+    if (found->second == nullptr) return Fail("reads '" + name + "', an optional output that is not supported");
+    return found->second;
+  }
+
+  Status ReadNode(size_t index) {
+    OnnxNode& node = graph_.nodes[index];
+    const ReadRow* row = node.domain.empty() ? onnx_io::FindReadRow(node.op_type) : nullptr;
+    if (row == nullptr) {
+      return Fail("this operator" + (node.domain.empty() ? "" : " of the domain '" + node.domain + "'") + " is not supported");
+    }
+    std::vector<Expr> inputs;
+    for (const std::string& name : node.inputs) inputs.push_back(COLLAGE_TRY(Lookup(name)));
+    if (node.outputs.empty()) return Fail("has no output");
+    NodeReader reader(node.op_type, graph_.opset, std::move(inputs), std::move(node.attributes), node.outputs.size(), &folder_);
+    const std::vector<Expr> outputs = COLLAGE_TRY(row->read(reader));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      COLLAGE_TRY_STATUS(Define(node.outputs[i], i < outputs.size() ? outputs[i] : nullptr));
+    }
+    return {};
+  }
+
+  Result<Expr> Body() {
+    if (graph_.outputs.empty()) return Fail("the model has no outputs");
+    std::vector<Expr> outputs;
+    for (const std::string& name : graph_.outputs) {
+      Result<Expr> output = Lookup(name);
+      if (!output || *output == nullptr) return Fail("output '" + name + "' is given by no node that is supported");
+      outputs.push_back(std::move(*output));
+    }
+    return outputs.size() == 1 ? outputs[0] : MakeTuple(std::move(outputs));
+  }
+
+  OnnxGraph graph_;
+  const ReadOptions& options_;
+  ConstantFolder folder_;
+  std::unordered_map<std::string, Expr> values_;  // null: an output that is not supported
+  std::vector<Expr> parameters_;
+};
+
+}  // namespace
+
+Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options) {
+  try {
+    return GraphReader(COLLAGE_TRY(onnx_io::ParseOnnxGraph(bytes, options.external_data_directory)), options).Read();
+  } catch (const std::bad_alloc&) {
+    return Fail("the model needs more memory than there is");
+  }
+}
+
+Result<OnnxModel> ReadOnnxFile(const std::filesystem::path& path, ReadOptions options) {
+  const std::string bytes = COLLAGE_TRY(ReadFile(path));
+  if (options.external_data_directory.empty()) {
+    options.external_data_directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  }
+  Result<OnnxModel> model = ReadOnnx(bytes, options);
+  if (!model) return Fail(model.error().At(path.string()));
+  return model;
+}
+
+}  // namespace collage

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collage/ir/module.h"
+#include "collage/support/result.h"
+
+namespace collage {
+
+struct ReadOptions {
+  /// Extents of inputs by name, for inputs whose shape the model leaves symbolic (`--shape name=1x3x224x224`).
+  std::map<std::string, Shape> input_shapes;
+  /// Where tensors lie that the model keeps in files of their own: the folder of the model. Empty: such tensors are errors.
+  std::filesystem::path external_data_directory;
+};
+
+/// A model as a module: the parameters of "main" are the model's inputs in order, under their ONNX names; its result is the
+/// output, or a tuple of the outputs in order when there are several.
+struct OnnxModel {
+  IRModule module;
+  std::vector<std::string> input_names;
+  std::vector<std::string> output_names;
+  int64_t opset = 0;  ///< version of the default operator set that the model was written for
+};
+
+/// Reads the bytes of an ONNX model (https://onnx.ai/onnx/repo-docs/IR.html), opset 7 to 28. Initializers are constants, also
+/// where they are listed as inputs; whatever depends on constants and static shapes only is computed here, so shape arithmetic
+/// vanishes. Errors name node, operator, opset and attribute.
+Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options = {});
+
+/// As ReadOnnx, on a file; external data is looked up beside it.
+Result<OnnxModel> ReadOnnxFile(const std::filesystem::path& path, ReadOptions options = {});
+
+}  // namespace collage

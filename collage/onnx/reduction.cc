@@ -1,0 +1,138 @@
+#include "collage/onnx/direct.h"
+#include "collage/onnx/formula.h"
+#include "collage/onnx/rows.h"
+
+namespace collage::onnx_io {
+namespace {
+
+/// Axes of a reduction, empty for "none at all": an attribute, or an input from opset 13 (ReduceSum) or 18 (the others) on.
+Result<std::vector<int64_t>> ReductionAxes(const NodeReader& node, size_t rank) {
+  const int64_t input_since = node.op_type() == "ReduceSum" ? 13 : 18;
+  const bool is_input = node.opset() >= input_since;
+  std::vector<int64_t> axes;
+  if (is_input && node.HasInput(1)) axes = COLLAGE_TRY(node.IntsInput(1, "axes"));
+  if (!is_input) axes = COLLAGE_TRY(node.Ints("axes", {}));
+  if (!axes.empty()) return NormalizeAxes(std::move(axes), rank);
+  if (COLLAGE_TRY(node.Int("noop_with_empty_axes", 0)) != 0) return axes;
+  for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  return axes;
+}
+
+Result<Expr> Reduce(NodeReader& node, const std::string& op, const Expr& data) {
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const std::vector<int64_t> axes = COLLAGE_TRY(ReductionAxes(node, type.shape.size()));
+  const bool keeps = COLLAGE_TRY(node.Int("keepdims", 1)) != 0;
+  if (axes.empty()) return data;
+  return node.Call(op, {data}, {{"axis", axes}, {"keepdims", keeps}});
+}
+
+template <OperatorName op>
+Result<std::vector<Expr>> ReadReduce(NodeReader& node) {
+  return std::vector<Expr>{COLLAGE_TRY(Reduce(node, op.text, COLLAGE_TRY(node.Input(0))))};
+}
+
+Result<std::vector<Expr>> ReadReduceL1(NodeReader& node) {
+  const Expr magnitude = COLLAGE_TRY(node.Call("abs", {COLLAGE_TRY(node.Input(0))}));
+  return std::vector<Expr>{COLLAGE_TRY(Reduce(node, "sum", magnitude))};
+}
+
+Result<Expr> SumOfSquares(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  return Reduce(node, "sum", COLLAGE_TRY(node.Call("multiply", {data, data})));
+}
+
+Result<std::vector<Expr>> ReadReduceSumSquare(NodeReader& node) { return std::vector<Expr>{COLLAGE_TRY(SumOfSquares(node))}; }
+
+Result<std::vector<Expr>> ReadReduceL2(NodeReader& node) {
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("sqrt", {COLLAGE_TRY(SumOfSquares(node))}))};
+}
+
+Result<std::vector<Expr>> ReadReduceLogSum(NodeReader& node) {
+  const Expr sum = COLLAGE_TRY(Reduce(node, "sum", COLLAGE_TRY(node.Input(0))));
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("log", {sum}))};
+}
+
+/// log(sum(exp(x - max))) + max, which does not overflow.
+Result<std::vector<Expr>> ReadReduceLogSumExp(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const std::vector<int64_t> axes = COLLAGE_TRY(ReductionAxes(node, type.shape.size()));
+  if (axes.empty()) return std::vector<Expr>{data};
+  const Expr largest = COLLAGE_TRY(node.Call("max", {data}, {{"axis", axes}, {"keepdims", true}}));
+  const Expr shifted = COLLAGE_TRY(node.Call("subtract", {data, largest}));
+  const Expr sum = COLLAGE_TRY(node.Call("sum", {COLLAGE_TRY(node.Call("exp", {shifted}))}, {{"axis", axes}, {"keepdims", true}}));
+  const Expr result = COLLAGE_TRY(node.Call("add", {COLLAGE_TRY(node.Call("log", {sum})), largest}));
+  if (COLLAGE_TRY(node.Int("keepdims", 1)) != 0) return std::vector<Expr>{result};
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", axes}}))};
+}
+
+template <OperatorName op>
+Result<std::vector<Expr>> ReadArgReduce(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const int64_t axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(node.Int("axis", 0)), type.shape.size()));
+  Attributes attributes{{"axis", axis}, {"keepdims", COLLAGE_TRY(node.Int("keepdims", 1)) != 0}};
+  if (COLLAGE_TRY(node.Int("select_last_index", 0)) != 0) attributes.Set("select_last_index", true);
+  return std::vector<Expr>{COLLAGE_TRY(node.Call(op.text, {data}, attributes))};
+}
+
+/// The axes that a call reduces, ascending.
+Result<std::vector<int64_t>> ReducedAxes(const NodeWriter& writer) {
+  const size_t rank = writer.InputType(0).shape.size();
+  std::vector<int64_t> all;
+  for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
+  const AttributeValue* attribute = writer.attributes().Find("axis");
+  const bool has_axes = attribute != nullptr && !attribute->IsNone();
+  const std::vector<int64_t> axes = COLLAGE_TRY(NormalizeAxes(COLLAGE_TRY(writer.attributes().Ints("axis", all)), rank));
+  if (!has_axes || !COLLAGE_TRY(writer.attributes().Bool("exclude", false))) return axes;
+  std::erase_if(all, [&](int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); });
+  return all;
+}
+
+template <OperatorName op_type>
+Status WriteReduce(NodeWriter& writer) {
+  const std::vector<int64_t> axes = COLLAGE_TRY(ReducedAxes(writer));
+  const int64_t keepdims{COLLAGE_TRY(writer.attributes().Bool("keepdims", false))};
+  if (axes.empty()) {
+    writer.Emit("Identity", writer.Inputs());
+  } else if (std::string(op_type.text) == "ReduceSum") {
+    writer.Emit(op_type.text, {writer.Input(0), writer.Ints(axes)}, {{"keepdims", keepdims}});
+  } else {
+    writer.Emit(op_type.text, writer.Inputs(), {{"axes", axes}, {"keepdims", keepdims}});
+  }
+  return {};
+}
+
+template <OperatorName op_type>
+Status WriteArgReduce(NodeWriter& writer) {
+  const std::vector<int64_t> axes = COLLAGE_TRY(ReducedAxes(writer));
+  if (axes.size() != 1) return Fail("over " + std::to_string(axes.size()) + " axes has no ONNX form");
+  writer.Emit(op_type.text, writer.Inputs(),
+              {{"axis", axes[0]},
+               {"keepdims", int64_t{COLLAGE_TRY(writer.attributes().Bool("keepdims", false))}},
+               {"select_last_index", int64_t{COLLAGE_TRY(writer.attributes().Bool("select_last_index", false))}}});
+  return {};
+}
+
+constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},
+                             {"ReduceMean", ReadReduce<"mean">},
+                             {"ReduceMax", ReadReduce<"max">},
+                             {"ReduceMin", ReadReduce<"min">},
+                             {"ReduceProd", ReadReduce<"prod">},
+                             {"ReduceL1", ReadReduceL1},
+                             {"ReduceL2", ReadReduceL2},
+                             {"ReduceSumSquare", ReadReduceSumSquare},
+                             {"ReduceLogSum", ReadReduceLogSum},
+                             {"ReduceLogSumExp", ReadReduceLogSumExp},
+                             {"ArgMax", ReadArgReduce<"argmax">},
+                             {"ArgMin", ReadArgReduce<"argmin">}};
+constexpr WriteRow kWrite[] = {{"sum", WriteReduce<"ReduceSum">},    {"mean", WriteReduce<"ReduceMean">},
+                               {"max", WriteReduce<"ReduceMax">},    {"min", WriteReduce<"ReduceMin">},
+                               {"prod", WriteReduce<"ReduceProd">},  {"argmax", WriteArgReduce<"ArgMax">},
+                               {"argmin", WriteArgReduce<"ArgMin">}};
+
+}  // namespace
+
+OperatorFamily ReductionFamily() { return {kRead, kWrite}; }
+
+}  // namespace collage::onnx_io

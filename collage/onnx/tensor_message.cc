@@ -1,0 +1,173 @@
+#include "collage/onnx/tensor_message.h"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "collage/onnx/data_type.h"
+#include "collage/onnx/fold.h"
+#include "onnx_message.pb.h"
+
+namespace collage::onnx_io {
+namespace {
+
+using onnx_message::TensorProto;
+
+constexpr std::array<std::pair<TensorProto::DataType, DType>, 13> kDataTypes = {{
+    {TensorProto::FLOAT, DType::kFloat32},
+    {TensorProto::DOUBLE, DType::kFloat64},
+    {TensorProto::FLOAT16, DType::kFloat16},
+    {TensorProto::BFLOAT16, DType::kBFloat16},
+    {TensorProto::INT8, DType::kInt8},
+    {TensorProto::INT16, DType::kInt16},
+    {TensorProto::INT32, DType::kInt32},
+    {TensorProto::INT64, DType::kInt64},
+    {TensorProto::UINT8, DType::kUInt8},
+    {TensorProto::UINT16, DType::kUInt16},
+    {TensorProto::UINT32, DType::kUInt32},
+    {TensorProto::UINT64, DType::kUInt64},
+    {TensorProto::BOOL, DType::kBool},
+}};
+
+Error WrongSize(const std::string& found, const TensorType& type) {
+  return Error{"has " + found + " where " + ToString(type) + " needs " + std::to_string(type.ElementCount()) + " elements, " +
+               std::to_string(type.ByteCount()) + " bytes"};
+}
+
+template <class To, class Field>
+Result<Tensor> FromField(const Field& field, const TensorType& type) {
+  if (field.size() != type.ElementCount()) return Fail(WrongSize(std::to_string(field.size()) + " elements", type));
+  Tensor tensor(type);
+  To* data = reinterpret_cast<To*>(tensor.MutableBytes());
+  for (int i = 0; i < field.size(); ++i) data[i] = static_cast<To>(field.Get(i));
+  return tensor;
+}
+
+/// The typed fields, as onnx.proto assigns them to data types; 16-bit floats travel as their bits in int32_data.
+Result<Tensor> FromTypedField(const TensorProto& message, const TensorType& type) {
+  switch (type.dtype) {
+    case DType::kFloat32:
+      return FromField<float>(message.float_data(), type);
+    case DType::kFloat64:
+      return FromField<double>(message.double_data(), type);
+    case DType::kInt64:
+      return FromField<int64_t>(message.int64_data(), type);
+    case DType::kUInt32:
+      return FromField<uint32_t>(message.uint64_data(), type);
+    case DType::kUInt64:
+      return FromField<uint64_t>(message.uint64_data(), type);
+    case DType::kInt32:
+      return FromField<int32_t>(message.int32_data(), type);
+    case DType::kInt16:
+    case DType::kUInt16:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return FromField<uint16_t>(message.int32_data(), type);
+    case DType::kInt8:
+    case DType::kUInt8:
+      return FromField<uint8_t>(message.int32_data(), type);
+    case DType::kBool:
+      return FromField<bool>(message.int32_data(), type);
+  }
+  return Fail("has an unknown element type");
+}
+
+/// C++ gives bytes other than 0 and 1 no meaning as bool.
+void NormalizeBooleans(Tensor& tensor) {
+  if (tensor.dtype() != DType::kBool) return;
+  std::byte* bytes = tensor.MutableBytes();
+  for (size_t i = 0; i < tensor.ByteCount(); ++i) bytes[i] = std::byte{bytes[i] != std::byte{0}};
+}
+
+Result<Tensor> FromRawData(const std::string& raw, const TensorType& type) {
+  if (raw.size() != type.ByteCount()) return Fail(WrongSize(std::to_string(raw.size()) + " bytes", type));
+  Tensor tensor(type);
+  if (!raw.empty()) std::memcpy(tensor.MutableBytes(), raw.data(), raw.size());
+  NormalizeBooleans(tensor);
+  return tensor;
+}
+
+struct ExternalRegion {
+  std::string location;
+  uint64_t offset = 0;
+  std::optional<uint64_t> length;
+};
+
+Result<ExternalRegion> ParseExternalRegion(const TensorProto& message) {
+  ExternalRegion region;
+  for (const auto& entry : message.external_data()) {
+    if (entry.key() == "location") region.location = entry.value();
+    if (entry.key() != "offset" && entry.key() != "length") continue;
+    uint64_t number = 0;
+    const char* end = entry.value().data() + entry.value().size();
+    if (std::from_chars(entry.value().data(), end, number).ptr != end || entry.value().empty()) {
+      return Fail("has the external " + entry.key() + " '" + entry.value() + "', which is no number");
+    }
+    if (entry.key() == "offset") region.offset = number;
+    if (entry.key() == "length") region.length = number;
+  }
+  if (region.location.empty()) return Fail("lies in a file of its own that is not named");
+  return region;
+}
+
+/// A model must not reach outside its folder.
+Result<std::filesystem::path> ResolveLocation(const std::string& location, const std::filesystem::path& directory) {
+  const std::filesystem::path relative(location);
+  bool climbs = relative.is_absolute();
+  for (const auto& part : relative) climbs = climbs || part == "..";
+  if (climbs) return Fail("lies in '" + location + "', which is outside the folder of the model");
+  if (directory.empty()) return Fail("lies in the file '" + location + "' beside the model: give the model as a file");
+  return directory / relative;
+}
+
+Result<Tensor> FromExternalData(const TensorProto& message, const TensorType& type, const std::filesystem::path& directory) {
+  const ExternalRegion region = COLLAGE_TRY(ParseExternalRegion(message));
+  if (region.length && *region.length != type.ByteCount()) {
+    return Fail(WrongSize(std::to_string(*region.length) + " external bytes", type));
+  }
+  const std::filesystem::path path = COLLAGE_TRY(ResolveLocation(region.location, directory));
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  if (error) return Fail("lies in " + path.string() + ", which cannot be read: " + error.message());
+  if (region.offset > size || size - region.offset < type.ByteCount()) {
+    return Fail("lies at " + std::to_string(region.offset) + " in " + path.string() + ", which has only " + std::to_string(size) + " bytes");
+  }
+  Tensor tensor(type);
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(region.offset));
+  file.read(reinterpret_cast<char*>(tensor.MutableBytes()), static_cast<std::streamsize>(type.ByteCount()));
+  if (!file) return Fail("lies in " + path.string() + ", which cannot be read");
+  NormalizeBooleans(tensor);
+  return tensor;
+}
+
+}  // namespace
+
+std::optional<DType> DTypeOfOnnx(int64_t data_type) {
+  for (const auto& [number, dtype] : kDataTypes) {
+    if (number == data_type) return dtype;
+  }
+  return std::nullopt;
+}
+
+int64_t OnnxDataType(DType dtype) {
+  for (const auto& [number, candidate] : kDataTypes) {
+    if (candidate == dtype) return number;
+  }
+  return TensorProto::UNDEFINED;
+}
+
+Result<Tensor> ReadTensorMessage(const TensorProto& message, const std::filesystem::path& external_data_directory) {
+  const std::optional<DType> dtype = DTypeOfOnnx(message.data_type());
+  if (!dtype) return Fail("has element type " + std::to_string(message.data_type()) + " of TensorProto, which is not supported");
+  if (message.has_segment()) return Fail("is stored in segments, which is not supported");
+  const TensorType type{Shape(message.dims().begin(), message.dims().end()), *dtype};
+  COLLAGE_TRY_STATUS(CheckExtents(type.shape));
+  if (message.data_location() == TensorProto::EXTERNAL) return FromExternalData(message, type, external_data_directory);
+  return message.has_raw_data() ? FromRawData(message.raw_data(), type) : FromTypedField(message, type);
+}
+
+}  // namespace collage::onnx_io

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collage/ir/expr.h"
+#include "collage/support/result.h"
+
+namespace collage {
+
+struct WriteOptions {
+  /// One name a tensor parameter (tuples flattened). Empty: p0, p1, ...
+  std::vector<std::string> input_names;
+  /// One name a tensor of the result. Empty: r0, r1, ...
+  std::vector<std::string> output_names;
+  std::string graph_name = "collage";
+};
+
+/// The operator set that is written: the oldest with LayerNormalization, so what any runtime in use can read.
+inline constexpr int64_t kWrittenOpset = 17;
+
+/// The bytes of an ONNX model that computes a straight-line function. Function literals are inlined, constants become
+/// initializers, and an addition of a bias that only a convolution or dense feeds becomes that node's own bias, which is
+/// the form graph compilers expect. Errors on what is not straight-line, on operators without an ONNX form, and over 2 GiB
+/// (the limit of the format).
+Result<std::string> WriteOnnx(const Function& function, const WriteOptions& options = {});
+
+}  // namespace collage
