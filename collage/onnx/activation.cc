@@ -74,9 +74,7 @@ Result<std::vector<Expr>> ExponentialUnit(NodeReader& node, double gamma, double
   return formula.Done(formula.Call("add", gamma == 1 ? positive : formula.Call("multiply", positive, gamma), curve));
 }
 
-Result<std::vector<Expr>> ReadElu(NodeReader& node) {
-  return ExponentialUnit(node, 1, COLLAGE_TRY(node.Float("alpha", 1)), 1);
-}
+Result<std::vector<Expr>> ReadElu(NodeReader& node) { return ExponentialUnit(node, 1, COLLAGE_TRY(node.Float("alpha", 1)), 1); }
 
 Result<std::vector<Expr>> ReadSelu(NodeReader& node) {
   const double gamma = COLLAGE_TRY(node.Float("gamma", 1.05070102214813232421875F));

@@ -30,8 +30,7 @@ Result<std::vector<Expr>> ReadConstant(NodeReader& node) {
 Result<std::vector<Expr>> ReadConstantOfShape(NodeReader& node) {
   const Shape shape = COLLAGE_TRY(node.IntsInput(0, "shape"));
   COLLAGE_TRY_STATUS(CheckExtents(shape));
-  const Tensor value =
-      node.HasAttribute("value") ? COLLAGE_TRY(node.TensorAttribute("value")) : Tensor::Scalar(0.0F, DType::kFloat32);
+  const Tensor value = node.HasAttribute("value") ? COLLAGE_TRY(node.TensorAttribute("value")) : Tensor::Scalar(0.0F, DType::kFloat32);
   if (value.ElementCount() != 1) return Fail("attribute 'value' must have one element");
   const TensorType type{shape, value.dtype()};
   COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));

@@ -59,8 +59,7 @@ Status PadToOutputShape(const Shape& data, const std::vector<int64_t>& output_sh
                         bool same_upper, Window& window) {
   const size_t count = window.kernel.size();
   for (size_t i = 0; i < count; ++i) {
-    const int64_t full =
-        window.strides[i] * (data[i + 2] - 1) + output_padding[i] + (window.kernel[i] - 1) * window.dilations[i] + 1;
+    const int64_t full = window.strides[i] * (data[i + 2] - 1) + output_padding[i] + (window.kernel[i] - 1) * window.dilations[i] + 1;
     const int64_t total = full - output_shape[i];
     if (total < 0) return Fail("attribute 'output_shape' asks for more than the " + std::to_string(full) + " elements there are");
     const int64_t less = total / 2;

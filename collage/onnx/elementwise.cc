@@ -49,40 +49,20 @@ Status WriteRsqrt(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Abs", ReadDirect<"abs">},
-                             {"Neg", ReadDirect<"negative">},
-                             {"Exp", ReadDirect<"exp">},
-                             {"Log", ReadDirect<"log">},
-                             {"Sqrt", ReadDirect<"sqrt">},
-                             {"Erf", ReadDirect<"erf">},
-                             {"Sin", ReadDirect<"sin">},
-                             {"Cos", ReadDirect<"cos">},
-                             {"Ceil", ReadDirect<"ceil">},
-                             {"Floor", ReadDirect<"floor">},
-                             {"Round", ReadDirect<"round">},
-                             {"Sign", ReadDirect<"sign">},
-                             {"Not", ReadDirect<"logical_not">},
-                             {"Reciprocal", ReadReciprocal},
-                             {"Cast", ReadCast},
-                             {"CastLike", ReadCastLike},
-                             {"Identity", ReadIdentity},
-                             {"Dropout", ReadDropout}};
-constexpr WriteRow kWrite[] = {{"abs", WriteDirect<"Abs">},
-                               {"negative", WriteDirect<"Neg">},
-                               {"exp", WriteDirect<"Exp">},
-                               {"log", WriteDirect<"Log">},
-                               {"sqrt", WriteDirect<"Sqrt">},
-                               {"rsqrt", WriteRsqrt},
-                               {"erf", WriteDirect<"Erf">},
-                               {"sin", WriteDirect<"Sin">},
-                               {"cos", WriteDirect<"Cos">},
-                               {"ceil", WriteDirect<"Ceil">},
-                               {"floor", WriteDirect<"Floor">},
-                               {"round", WriteDirect<"Round">},
-                               {"sign", WriteDirect<"Sign">},
-                               {"logical_not", WriteDirect<"Not">},
-                               {"copy", WriteDirect<"Identity">},
-                               {"cast", WriteCast}};
+constexpr ReadRow kRead[] = {{"Abs", ReadDirect<"abs">},         {"Neg", ReadDirect<"negative">}, {"Exp", ReadDirect<"exp">},
+                             {"Log", ReadDirect<"log">},         {"Sqrt", ReadDirect<"sqrt">},    {"Erf", ReadDirect<"erf">},
+                             {"Sin", ReadDirect<"sin">},         {"Cos", ReadDirect<"cos">},      {"Ceil", ReadDirect<"ceil">},
+                             {"Floor", ReadDirect<"floor">},     {"Round", ReadDirect<"round">},  {"Sign", ReadDirect<"sign">},
+                             {"Not", ReadDirect<"logical_not">}, {"Reciprocal", ReadReciprocal},  {"Cast", ReadCast},
+                             {"CastLike", ReadCastLike},         {"Identity", ReadIdentity},      {"Dropout", ReadDropout}};
+constexpr WriteRow kWrite[] = {{"abs", WriteDirect<"Abs">},       {"negative", WriteDirect<"Neg">},
+                               {"exp", WriteDirect<"Exp">},       {"log", WriteDirect<"Log">},
+                               {"sqrt", WriteDirect<"Sqrt">},     {"rsqrt", WriteRsqrt},
+                               {"erf", WriteDirect<"Erf">},       {"sin", WriteDirect<"Sin">},
+                               {"cos", WriteDirect<"Cos">},       {"ceil", WriteDirect<"Ceil">},
+                               {"floor", WriteDirect<"Floor">},   {"round", WriteDirect<"Round">},
+                               {"sign", WriteDirect<"Sign">},     {"logical_not", WriteDirect<"Not">},
+                               {"copy", WriteDirect<"Identity">}, {"cast", WriteCast}};
 
 }  // namespace
 

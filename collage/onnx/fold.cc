@@ -39,7 +39,8 @@ Status CheckExtents(const Shape& shape) {
   int64_t elements = 1;
   for (int64_t extent : shape) {
     if (extent < 0) return Fail("the shape " + ToString(shape) + " has a negative extent");
-    if (extent > kMaximalExtent || (extent > 0 && elements > kMaximalElements / extent)) return Fail("a tensor of shape " + ToString(shape) + " is too large");
+    if (extent > kMaximalExtent || (extent > 0 && elements > kMaximalElements / extent))
+      return Fail("a tensor of shape " + ToString(shape) + " is too large");
     elements *= std::max<int64_t>(extent, 1);
   }
   return {};

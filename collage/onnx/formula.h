@@ -12,8 +12,8 @@ class Formula {
 
   class Term {
    public:
-    Term(Expr expr) : expr_(std::move(expr)) {}    // NOLINT(google-explicit-constructor)
-    Term(double number) : number_(number) {}       // NOLINT(google-explicit-constructor)
+    Term(Expr expr) : expr_(std::move(expr)) {}  // NOLINT(google-explicit-constructor)
+    Term(double number) : number_(number) {}     // NOLINT(google-explicit-constructor)
 
    private:
     friend class Formula;

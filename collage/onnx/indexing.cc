@@ -174,8 +174,7 @@ Status WriteStridedSlice(NodeWriter& writer) {
     ends.push_back(end < 0 ? -type.shape[i] - 1 : end);
     axes.push_back(static_cast<int64_t>(i));
   }
-  writer.Emit("Slice",
-              {writer.Input(0), writer.Ints(slice.begin), writer.Ints(ends), writer.Ints(axes), writer.Ints(slice.stride)});
+  writer.Emit("Slice", {writer.Input(0), writer.Ints(slice.begin), writer.Ints(ends), writer.Ints(axes), writer.Ints(slice.stride)});
   return {};
 }
 

@@ -83,7 +83,8 @@ Result<std::vector<int64_t>> NodeReader::Extents(const std::string& name, size_t
   }
   for (int64_t value : values) {
     if (value < low || value > kMaximalAttribute) {
-      return Fail("attribute '" + name + "' has the value " + std::to_string(value) + "; " + std::to_string(low) + " to " + std::to_string(kMaximalAttribute) + " is right");
+      return Fail("attribute '" + name + "' has the value " + std::to_string(value) + "; " + std::to_string(low) + " to " +
+                  std::to_string(kMaximalAttribute) + " is right");
     }
   }
   return values;

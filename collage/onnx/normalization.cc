@@ -92,8 +92,8 @@ Result<std::vector<Expr>> ReadLrn(NodeReader& node) {
   const double alpha = COLLAGE_TRY(node.Float("alpha", 1e-4F));
   const double beta = COLLAGE_TRY(node.Float("beta", 0.75F));
   const double bias = COLLAGE_TRY(node.Float("bias", 1.0F));
-  return std::vector<Expr>{COLLAGE_TRY(node.Call(
-      "nn.lrn", {COLLAGE_TRY(node.Input(0))}, {{"size", size}, {"axis", 1}, {"bias", bias}, {"alpha", alpha}, {"beta", beta}}))};
+  return std::vector<Expr>{COLLAGE_TRY(
+      node.Call("nn.lrn", {COLLAGE_TRY(node.Input(0))}, {{"size", size}, {"axis", 1}, {"bias", bias}, {"alpha", alpha}, {"beta", beta}}))};
 }
 
 Status RequireAxis(const NodeWriter& writer, int64_t only, int64_t fallback) {
@@ -111,7 +111,8 @@ Result<OnnxAttributes> EpsilonAttribute(const NodeWriter& writer) {
 Result<std::string> ChannelInput(NodeWriter& writer, size_t input, const std::string& name, double value) {
   if (COLLAGE_TRY(writer.attributes().Bool(name, true))) return writer.Input(input);
   const TensorType& type = writer.InputType(input);
-  return writer.Initializer(Tensor::FromVector(type, std::vector<float>(static_cast<size_t>(type.ElementCount()), static_cast<float>(value))));
+  return writer.Initializer(
+      Tensor::FromVector(type, std::vector<float>(static_cast<size_t>(type.ElementCount()), static_cast<float>(value))));
 }
 
 Status WriteBatchNorm(NodeWriter& writer) {
@@ -174,12 +175,9 @@ Status WriteLrn(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"BatchNormalization", ReadBatchNormalization},
-                             {"InstanceNormalization", ReadInstanceNormalization},
-                             {"LayerNormalization", ReadLayerNormalization},
-                             {"GroupNormalization", ReadGroupNormalization},
-                             {"RMSNormalization", ReadRmsNormalization},
-                             {"LRN", ReadLrn}};
+constexpr ReadRow kRead[] = {{"BatchNormalization", ReadBatchNormalization}, {"InstanceNormalization", ReadInstanceNormalization},
+                             {"LayerNormalization", ReadLayerNormalization}, {"GroupNormalization", ReadGroupNormalization},
+                             {"RMSNormalization", ReadRmsNormalization},     {"LRN", ReadLrn}};
 constexpr WriteRow kWrite[] = {{"nn.batch_norm", WriteBatchNorm},
                                {"nn.instance_norm", WriteInstanceNorm},
                                {"nn.layer_norm", WriteLayerNorm},

@@ -35,16 +35,16 @@ Result<Shape> ResolveInputShape(const OnnxInput& input, const Shape* given) {
     return Fail("has no known rank: give its shape, for example --shape " + input.name + "=1x3x224x224");
   }
   if (given != nullptr && given->size() != input.shape->size()) {
-    return Fail("is given " + std::to_string(given->size()) + " extents where " + std::to_string(input.shape->size()) + " are right: " +
-                FlagFor(input));
+    return Fail("is given " + std::to_string(given->size()) + " extents where " + std::to_string(input.shape->size()) +
+                " are right: " + FlagFor(input));
   }
   Shape shape;
   for (size_t i = 0; i < input.shape->size(); ++i) {
     const std::optional<int64_t>& extent = (*input.shape)[i].extent;
     if (given == nullptr && !extent) return Fail("has symbolic extents: give numbers for them with " + FlagFor(input));
     if (given != nullptr && extent && (*given)[i] != *extent) {
-      return Fail("is given the extent " + std::to_string((*given)[i]) + " for dimension " + std::to_string(i) + ", which the model fixes at " +
-                  std::to_string(*extent) + ": " + FlagFor(input));
+      return Fail("is given the extent " + std::to_string((*given)[i]) + " for dimension " + std::to_string(i) +
+                  ", which the model fixes at " + std::to_string(*extent) + ": " + FlagFor(input));
     }
     shape.push_back(extent ? *extent : (*given)[i]);
   }

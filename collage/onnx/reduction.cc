@@ -114,21 +114,15 @@ Status WriteArgReduce(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},
-                             {"ReduceMean", ReadReduce<"mean">},
-                             {"ReduceMax", ReadReduce<"max">},
-                             {"ReduceMin", ReadReduce<"min">},
-                             {"ReduceProd", ReadReduce<"prod">},
-                             {"ReduceL1", ReadReduceL1},
-                             {"ReduceL2", ReadReduceL2},
-                             {"ReduceSumSquare", ReadReduceSumSquare},
-                             {"ReduceLogSum", ReadReduceLogSum},
-                             {"ReduceLogSumExp", ReadReduceLogSumExp},
-                             {"ArgMax", ReadArgReduce<"argmax">},
-                             {"ArgMin", ReadArgReduce<"argmin">}};
-constexpr WriteRow kWrite[] = {{"sum", WriteReduce<"ReduceSum">},    {"mean", WriteReduce<"ReduceMean">},
-                               {"max", WriteReduce<"ReduceMax">},    {"min", WriteReduce<"ReduceMin">},
-                               {"prod", WriteReduce<"ReduceProd">},  {"argmax", WriteArgReduce<"ArgMax">},
+constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},    {"ReduceMean", ReadReduce<"mean">},
+                             {"ReduceMax", ReadReduce<"max">},    {"ReduceMin", ReadReduce<"min">},
+                             {"ReduceProd", ReadReduce<"prod">},  {"ReduceL1", ReadReduceL1},
+                             {"ReduceL2", ReadReduceL2},          {"ReduceSumSquare", ReadReduceSumSquare},
+                             {"ReduceLogSum", ReadReduceLogSum},  {"ReduceLogSumExp", ReadReduceLogSumExp},
+                             {"ArgMax", ReadArgReduce<"argmax">}, {"ArgMin", ReadArgReduce<"argmin">}};
+constexpr WriteRow kWrite[] = {{"sum", WriteReduce<"ReduceSum">},   {"mean", WriteReduce<"ReduceMean">},
+                               {"max", WriteReduce<"ReduceMax">},   {"min", WriteReduce<"ReduceMin">},
+                               {"prod", WriteReduce<"ReduceProd">}, {"argmax", WriteArgReduce<"ArgMax">},
                                {"argmin", WriteArgReduce<"ArgMin">}};
 
 }  // namespace

@@ -26,7 +26,8 @@ Status ResolveExtents(const Shape& shape, Resizing& resizing) {
   }
   for (size_t i = 0; i < shape.size(); ++i) {
     const double extent = std::floor(static_cast<double>(shape[i]) * resizing.scales[i]);
-    if (!(resizing.scales[i] > 0) || !(extent >= 1 && extent < 1e9)) return Fail("scale " + std::to_string(resizing.scales[i]) + " is wrong");
+    if (!(resizing.scales[i] > 0) || !(extent >= 1 && extent < 1e9))
+      return Fail("scale " + std::to_string(resizing.scales[i]) + " is wrong");
     resizing.result.push_back(static_cast<int64_t>(extent));
   }
   return {};
@@ -189,7 +190,8 @@ Status WriteUpsampling(NodeWriter& writer) {
   const float width = static_cast<float>(COLLAGE_TRY(attributes.Double("scale_w", 1)));
   const bool linear = COLLAGE_TRY(attributes.String("method", "nearest_neighbor")) == "bilinear";
   const bool corners = linear && COLLAGE_TRY(attributes.Bool("align_corners", false));
-  const std::string scales = writer.Initializer(Tensor::FromVector(TensorType{{4}, DType::kFloat32}, std::vector<float>{1, 1, height, width}));
+  const std::string scales =
+      writer.Initializer(Tensor::FromVector(TensorType{{4}, DType::kFloat32}, std::vector<float>{1, 1, height, width}));
   writer.Emit("Resize", {writer.Input(0), "", scales},
               {{"mode", linear ? "linear" : "nearest"},
                {"coordinate_transformation_mode", corners ? "align_corners" : "asymmetric"},

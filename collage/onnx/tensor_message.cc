@@ -133,7 +133,8 @@ Result<Tensor> FromExternalData(const TensorProto& message, const TensorType& ty
   const uint64_t size = std::filesystem::file_size(path, error);
   if (error) return Fail("lies in " + path.string() + ", which cannot be read: " + error.message());
   if (region.offset > size || size - region.offset < type.ByteCount()) {
-    return Fail("lies at " + std::to_string(region.offset) + " in " + path.string() + ", which has only " + std::to_string(size) + " bytes");
+    return Fail("lies at " + std::to_string(region.offset) + " in " + path.string() + ", which has only " + std::to_string(size) +
+                " bytes");
   }
   Tensor tensor(type);
   std::ifstream file(path, std::ios::binary);
