@@ -1,0 +1,135 @@
+#include "collage/backend/openvino/session.h"
+
+#include <exception>
+#include <openvino/openvino.hpp>
+#include <optional>
+#include <utility>
+
+#include "collage/backend/openvino/element_type.h"
+
+namespace collage::openvino {
+namespace {
+
+using ModelPort = std::optional<ov::Output<const ov::Node>>;
+
+/// One for the process, and never destroyed: the plugin's threads may outlive every static object of ours.
+ov::Core& Core() {
+  static auto* core = new ov::Core;
+  return *core;
+}
+
+/// Runs `body` and turns what it throws into an error.
+template <class Body>
+auto Guarded(const Body& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::exception& exception) {
+    return Fail(std::string("openvino: ") + exception.what());
+  }
+}
+
+ov::AnyMap Properties(const Device& device) {
+  return {
+      // The default is bfloat16 wherever the processor has it in hardware.
+      ov::hint::inference_precision(ov::element::f32),
+      ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
+      ov::num_streams(1),
+      ov::inference_num_threads(device.threads),
+      // Pinned workers would share cores with the OpenMP team, which is not pinned.
+      ov::hint::enable_cpu_pinning(false),
+  };
+}
+
+ov::Shape ToShape(const TensorType& type) { return {type.shape.begin(), type.shape.end()}; }
+
+/// An inference request whose tensors are the caller's buffers.
+class RequestKernel final : public Kernel {
+ public:
+  RequestKernel(ov::CompiledModel model, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs,
+                const std::vector<ModelPort>& input_ports, const std::vector<ModelPort>& output_ports)
+      : model_(std::move(model)), request_(model_.create_infer_request()) {
+    for (const TensorType& type : inputs) inputs_.push_back({type, Layout()});
+    for (const TensorType& type : outputs) outputs_.push_back({type, Layout()});
+    input_slots_ = MakeSlots(input_ports, inputs);
+    output_slots_ = MakeSlots(output_ports, outputs);
+  }
+
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* /*workspace*/) override {
+    return Guarded([&]() -> Status {
+      // The request only reads its inputs; its interface has no tensor of constant memory.
+      for (size_t i = 0; i < inputs.size(); ++i) Bind(input_slots_[i], const_cast<void*>(inputs[i]));
+      for (size_t i = 0; i < outputs.size(); ++i) Bind(output_slots_[i], outputs[i]);
+      request_.infer();
+      return {};
+    });
+  }
+
+ private:
+  struct Slot {
+    ModelPort port;
+    ov::element::Type element_type;
+    ov::Shape shape;
+    void* bound = nullptr;
+  };
+
+  static std::vector<Slot> MakeSlots(const std::vector<ModelPort>& ports, const std::vector<TensorType>& types) {
+    std::vector<Slot> slots;
+    for (size_t i = 0; i < types.size(); ++i) slots.push_back({ports[i], *ToElementType(types[i].dtype), ToShape(types[i])});
+    return slots;
+  }
+
+  /// Making and setting a tensor allocates, so it is done only when the caller's buffer is another one.
+  void Bind(Slot& slot, void* buffer) {
+    if (slot.bound == buffer || !slot.port) return;
+    request_.set_tensor(*slot.port, ov::Tensor(slot.element_type, slot.shape, buffer));
+    slot.bound = buffer;
+  }
+
+  ov::CompiledModel model_;
+  ov::InferRequest request_;
+  std::vector<Slot> input_slots_;
+  std::vector<Slot> output_slots_;
+};
+
+/// The port of each name, types checked. OpenVINO drops inputs that nothing reads: those have none.
+Result<std::vector<ModelPort>> FindPorts(const std::vector<ov::Output<const ov::Node>>& ports, const std::string& prefix,
+                                         const std::vector<TensorType>& types) {
+  std::vector<ModelPort> found(types.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    const std::string name = prefix + std::to_string(i);
+    const auto element_type = ToElementType(types[i].dtype);
+    if (!element_type)
+      return Fail("openvino: '" + name + "' is " + ToString(types[i]) + ", a type that the CPU plugin does not compute in");
+    for (const auto& port : ports) {
+      if (port.get_names().count(name) > 0) found[i] = port;
+    }
+    if (found[i] && (found[i]->get_element_type() != *element_type || found[i]->get_partial_shape() != ov::PartialShape(ToShape(types[i]))))
+      return Fail("openvino: it gives '" + name + "' type " + found[i]->get_element_type().to_string() + " and shape " +
+                  found[i]->get_partial_shape().to_string() + ", not " + ToString(types[i]));
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<std::string> RuntimeVersion() {
+  return Guarded([&]() -> Result<std::string> {
+    for (const auto& [device, version] : Core().get_versions("CPU")) return version.buildNumber;
+    return Fail("openvino: it has no CPU plugin");
+  });
+}
+
+Result<std::unique_ptr<Kernel>> CompileModel(const std::string& onnx_model, const std::vector<TensorType>& inputs,
+                                             const std::vector<TensorType>& outputs, const Device& device) {
+  return Guarded([&]() -> Result<std::unique_ptr<Kernel>> {
+    ov::CompiledModel compiled = Core().compile_model(onnx_model, ov::Tensor(), "CPU", Properties(device));
+    const auto input_ports = COLLAGE_TRY(FindPorts(compiled.inputs(), "p", inputs));
+    const auto output_ports = COLLAGE_TRY(FindPorts(compiled.outputs(), "r", outputs));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!output_ports[i]) return Fail("openvino: the compiled model has lost output r" + std::to_string(i));
+    }
+    return std::make_unique<RequestKernel>(std::move(compiled), inputs, outputs, input_ports, output_ports);
+  });
+}
+
+}  // namespace collage::openvino

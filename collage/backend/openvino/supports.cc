@@ -1,0 +1,89 @@
+#include "collage/backend/openvino/supports.h"
+
+#include <string>
+
+#include "collage/onnx/writer.h"
+
+namespace collage::openvino {
+namespace {
+
+using Types = std::vector<TensorType>;
+
+void Flatten(const Type& type, Types& tensors) {
+  if (const TensorType* tensor = type.AsTensor()) tensors.push_back(*tensor);
+  // Operators take and give tensors and flat tuples of them.
+  if (const TupleType* tuple = type.AsTuple()) {
+    for (const Type& field : tuple->fields) {
+      if (const TensorType* tensor = field.AsTensor()) tensors.push_back(*tensor);
+    }
+  }
+}
+
+bool IsIndexOperand(const std::string& op, size_t argument) { return argument == 1 && (op == "take" || op == "gather_nd"); }
+
+Verdict CheckType(const TensorType& type, bool is_index) {
+  if (type.ElementCount() == 0) return Verdict::Reject("a tensor without elements");
+  if (type.dtype == DType::kFloat32 || type.dtype == DType::kBool) return Verdict::Accept();
+  if (is_index && (type.dtype == DType::kInt32 || type.dtype == DType::kInt64)) return Verdict::Accept();
+  return Verdict::Reject("the CPU plugin does not compute exactly in " + std::string(Name(type.dtype)));
+}
+
+/// Integers are computed in 32 bits or in float32, whatever their type says: they are taken as indices only.
+Verdict CheckTypes(const Call& call, const std::string& op, const Type& result) {
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    Types tensors;
+    Flatten(call.args[i]->type(), tensors);
+    const bool exact_cast = op == "cast" && !tensors.empty() && tensors[0].dtype == DType::kInt32;
+    for (const TensorType& type : tensors) {
+      const Verdict verdict = CheckType(type, IsIndexOperand(op, i) || exact_cast);
+      if (!verdict.accepted) return verdict;
+    }
+  }
+  Types results;
+  Flatten(result, results);
+  for (const TensorType& type : results) {
+    const Verdict verdict = CheckType(type, op == "argmax" || op == "argmin");
+    if (!verdict.accepted) return verdict;
+  }
+  return Verdict::Accept();
+}
+
+/// The call alone as a function. Large constants become parameters (the form does not depend on them, and copying weights is
+/// slow); small ones stay, because scalars and axes must be constants in ONNX.
+Result<Expr> Isolate(const Call& call) {
+  constexpr size_t kSmallBytes = 512;
+  std::vector<Expr> parameters;
+  std::vector<Expr> args;
+  for (const Expr& arg : call.args) {
+    const Constant* constant = arg->As<Constant>();
+    if (constant && constant->value.ByteCount() <= kSmallBytes) {
+      args.push_back(arg);
+      continue;
+    }
+    parameters.push_back(MakeVar("x", arg->type()));
+    args.push_back(parameters.back());
+  }
+  Expr body = COLLAGE_TRY(MakeCall(call.callee, std::move(args), call.attributes));
+  // The moving statistics, which a batch normalisation hands through, have no ONNX form.
+  if (IsCallOf(body, "nn.batch_norm")) body = COLLAGE_TRY(MakeTupleGetItem(std::move(body), 0));
+  return MakeFunction(std::move(parameters), std::move(body));
+}
+
+Verdict CheckOnnxForm(const Call& call) {
+  const auto function = Isolate(call);
+  if (!function) return Verdict::Reject(function.error().message);
+  const auto model = WriteOnnx(*(*function)->As<Function>());
+  return model ? Verdict::Accept() : Verdict::Reject(model.error().message);
+}
+
+}  // namespace
+
+Verdict Supports(const Expr& expr) {
+  const OpDef* op = CalledOp(expr);
+  if (!op) return Verdict::Reject("not a call of an operator");
+  const Call& call = *expr->As<Call>();
+  const Verdict types = CheckTypes(call, op->name, expr->type());
+  return types.accepted ? CheckOnnxForm(call) : types;
+}
+
+}  // namespace collage::openvino
