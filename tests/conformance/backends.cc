@@ -1,0 +1,37 @@
+#include "tests/conformance/backends.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <sstream>
+
+namespace collage::conformance {
+namespace {
+
+BackendRecord OpenExtra(const std::string& path, const Device& device) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) return {path, nullptr, Presence::Absent(::dlerror())};
+  const auto entry = reinterpret_cast<BackendEntry>(::dlsym(library, kBackendEntrySymbol));
+  if (!entry) return {path, nullptr, Presence::Absent("it exports no " + std::string(kBackendEntrySymbol))};
+  return {std::string(entry()->Name()), entry(), entry()->Probe(device)};
+}
+
+}  // namespace
+
+std::vector<BackendRecord> AllBackends(const Device& device) {
+  std::vector<BackendRecord> backends = AvailableBackends(device);
+  const char* extra = std::getenv("COLLAGE_EXTRA_BACKENDS");
+  std::istringstream paths(extra ? extra : "");
+  for (std::string path; std::getline(paths, path, ':');) backends.push_back(OpenExtra(path, device));
+  return backends;
+}
+
+std::vector<BackendRecord> PresentBackends(const Device& device) {
+  std::vector<BackendRecord> present;
+  for (BackendRecord& backend : AllBackends(device)) {
+    if (backend.presence.present) present.push_back(std::move(backend));
+  }
+  return present;
+}
+
+}  // namespace collage::conformance

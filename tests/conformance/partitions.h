@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collage/backend/backend.h"
+#include "tests/conformance/program.h"
+
+namespace collage::conformance {
+
+/// One tensor of a program: a field of the value of an expression.
+struct TensorOf {
+  Expr expr;
+  size_t field;
+};
+
+/// A part of a program that a backend says it takes, as a function of its own.
+struct Partition {
+  std::string name;
+  Expr function;
+  std::vector<TensorOf> arguments;  ///< what its parameters stand for
+};
+
+struct Partitions {
+  std::vector<Partition> taken;
+  /// The last refusal, where nothing was taken.
+  std::string reason;
+};
+
+/// What a backend takes of a program, by its own rules: each match of each pattern; or each supported operator alone and the
+/// largest regions of them (for a code generator, regions for which it has a variant).
+Partitions PartitionsOf(const Program& program, const Backend& backend, const Device& device);
+
+/// Inputs of a partition with the values that they have inside its program, and what the partition must make of them.
+struct Sample {
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> expected;
+};
+
+Sample MakeSample(const Program& program, const Partition& partition, uint64_t seed);
+
+}  // namespace collage::conformance
