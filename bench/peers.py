@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+"""Times one ONNX file through Collage, ONNX Runtime and OpenVINO, as their users run them, at equal threads and precision.
+
+Each runs in a process of its own that stays alive; the processes take turns, one working while the others wait, so that drift
+of the machine meets all of them alike. Collage runs twice (A and B, the same plan): the difference between the two is what
+this run can not tell from noise. The peers are timed around their Python call with float32 arithmetic, the latency hint and
+the thread count set, and nothing else.
+
+Inputs come from NAME.npz beside NAME.onnx where it exists, else they are seeded random values.
+Exit code: 0; 1 when outputs differ by more than 1e-4 of the largest value; 2 when a model could not be run at all.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy as np
+except ImportError:
+    sys.exit("numpy is missing: run this with .venv/bin/python (make setup creates it)")
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOLERANCE = 1e-4
+# Time for the thread pools of the process that has just worked to stop spinning.
+PAUSE_SECONDS = 0.05
+
+
+class Failure(Exception):
+    """One line for the user."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# Workers: a process reads "run N" or "outputs FILE" from standard input and answers each with one line.
+
+
+def onnxruntime_runner(model, inputs, threads):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    feeds = {value.name: inputs[value.name] for value in session.get_inputs()}
+    return lambda: dict(zip(names, session.run(None, feeds)))
+
+
+def openvino_runner(model, inputs, threads):
+    import openvino
+
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads}
+    core = openvino.Core()
+    network = core.read_model(model)
+
+    def values(ports):
+        # A port has every name that its tensor ever had.
+        return [next(inputs[name] for name in port.names if name in inputs) for port in ports]
+
+    if network.is_dynamic():
+        network.reshape({port: list(value.shape) for port, value in zip(network.inputs, values(network.inputs))})
+    compiled = core.compile_model(network, "CPU", settings)
+    request = compiled.create_infer_request()
+    feeds = dict(enumerate(values(compiled.inputs)))
+
+    def run():
+        results = request.infer(feeds, share_inputs=True, share_outputs=True)
+        return {name: results[port] for port in compiled.outputs for name in port.names}
+
+    return run
+
+
+def serve(run):
+    for line in sys.stdin:
+        command, argument = line.split(maxsplit=1)
+        if command == "outputs":
+            np.savez(argument.strip(), **{name: np.array(value) for name, value in run().items()})
+            print("{}", flush=True)
+            continue
+        samples = []
+        for _ in range(int(argument)):
+            start = time.perf_counter()
+            run()
+            samples.append((time.perf_counter() - start) * 1e3)
+        print(json.dumps({"samples_ms": samples}), flush=True)
+
+
+class Worker:
+    """A process that times iterations on request."""
+
+    def __init__(self, name, command, log):
+        self.name = name
+        self.samples = []
+        self.round_medians = []
+        self.log = log
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(log, "wb"), text=True)
+
+    def ask(self, request):
+        try:
+            self.process.stdin.write(request + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            self.process.wait()
+            raise Failure(f"{self.name} ended with code {self.process.returncode}: {last_line(self.log)}")
+        return json.loads(answer)
+
+    def run(self, iterations):
+        return self.ask(f"run {iterations}")["samples_ms"]
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.stdin.close()
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+
+
+def last_line(path):
+    lines = pathlib.Path(path).read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it printed nothing"
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# One model.
+
+
+def make_inputs(model, shapes):
+    """The npz beside the model, or seeded random values of the shapes that the model (or --shape) states."""
+    beside = model.with_suffix(".npz")
+    if beside.exists():
+        with np.load(beside) as archive:
+            return dict(archive)
+    import onnx
+
+    try:
+        graph = onnx.load(str(model), load_external_data=False).graph
+    except Exception as error:
+        raise Failure(f"{model}: not a readable ONNX file ({type(error).__name__})") from None
+    generator = np.random.default_rng(0)
+    constants = {initializer.name for initializer in graph.initializer}
+    inputs = {}
+    for value in graph.input:
+        if value.name in constants:
+            continue
+        tensor = value.type.tensor_type
+        shape = shapes.get(value.name) or [dimension.dim_value for dimension in tensor.shape.dim]
+        if any(extent < 1 for extent in shape):
+            raise Failure(f"{model}: input '{value.name}' has no fixed shape; give --shape {value.name}=1x3x224x224 or {beside}")
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        if np.issubdtype(dtype, np.floating):
+            inputs[value.name] = generator.uniform(-1, 1, shape).astype(dtype)
+        else:
+            inputs[value.name] = generator.integers(0, 2, shape).astype(dtype)
+    return inputs
+
+
+def compile_plan(arguments, model, folder):
+    plan = folder / "plan.collage"
+    command = [arguments.collage, "compile", str(model), "-o", str(plan), "--threads", str(arguments.threads)]
+    for shape in arguments.shape:
+        command += ["--shape", shape]
+    if arguments.cache:
+        command += ["--cache", arguments.cache]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failure(f"collage compile {model}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return plan
+
+
+def start_workers(arguments, model, plan, archive, folder):
+    bench = [arguments.collage, "bench", str(plan), "--inputs", str(archive), "--threads", str(arguments.threads), "--stdin-rounds"]
+    workers = [Worker("collage", bench, folder / "a.log"), Worker("collage again", bench, folder / "b.log")]
+    for peer in arguments.peers:
+        command = [sys.executable, __file__, "--worker", peer, str(model), "--inputs", str(archive), "--threads", str(arguments.threads)]
+        workers.append(Worker(peer, command, folder / f"{peer}.log"))
+    return workers
+
+
+def take_turns(workers, rounds, slice_seconds):
+    """Warm-up, then `rounds` turns of about `slice_seconds` each in an order that is shuffled every time."""
+    iterations = {}
+    for worker in workers:
+        worker.run(2)
+        typical = float(np.median(worker.run(3)))
+        iterations[worker.name] = max(3, int(slice_seconds * 1e3 / typical))
+        time.sleep(PAUSE_SECONDS)
+    order = list(workers)
+    generator = random.Random(0)
+    for _ in range(rounds):
+        generator.shuffle(order)
+        for worker in order:
+            # The first iterations after a pause find cold caches and sleeping threads.
+            samples = worker.run(iterations[worker.name] + 1)[1:]
+            worker.samples += samples
+            worker.round_medians.append(float(np.median(samples)))
+            time.sleep(PAUSE_SECONDS)
+
+
+def collage_outputs(arguments, plan, archive, folder):
+    target = folder / "outputs"
+    command = [arguments.collage, "run", str(plan), "--inputs", str(archive), "--output", str(target), "--threads", str(arguments.threads)]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failure(f"collage run: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return {path.relative_to(target).as_posix()[: -len(".npy")]: np.load(path) for path in target.rglob("*.npy")}
+
+
+def relative_difference(ours, theirs):
+    """Largest |a - b| over all outputs, relative to the largest |b| of each."""
+    worst = 0.0
+    for name, value in ours.items():
+        if name not in theirs:
+            raise Failure(f"collage run wrote '{name}', which is no output of the peer: {sorted(theirs)}")
+        if value.shape != theirs[name].shape:
+            raise Failure(f"output '{name}' has shape {value.shape}, the peer's {theirs[name].shape}")
+        reference = theirs[name].astype(np.float64)
+        largest = float(np.max(np.abs(reference), initial=0.0)) or 1.0
+        difference = float(np.max(np.abs(value.astype(np.float64) - reference), initial=0.0)) / largest
+        worst = max(worst, difference) if difference == difference else float("inf")
+    if not ours:
+        raise Failure("collage run wrote no outputs")
+    return worst
+
+
+def compare(arguments, model):
+    shapes = dict(shape.split("=", 1) for shape in arguments.shape)
+    shapes = {name: [int(extent) for extent in text.split("x")] for name, text in shapes.items()}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        archive = folder / "inputs.npz"
+        np.savez(archive, **make_inputs(model, shapes))
+        plan = compile_plan(arguments, model, folder)
+        ours = collage_outputs(arguments, plan, archive, folder)
+        workers = start_workers(arguments, model, plan, archive, folder)
+        try:
+            differences = {}
+            for worker in workers[2:]:
+                theirs = folder / f"{worker.name}.npz"
+                worker.ask(f"outputs {theirs}")
+                with np.load(theirs) as outputs:
+                    differences[worker.name] = relative_difference(ours, dict(outputs))
+            take_turns(workers, arguments.rounds, arguments.slice)
+        finally:
+            for worker in workers:
+                worker.close()
+        return summarise(model, arguments, workers, differences)
+
+
+def summarise(model, arguments, workers, differences):
+    def ratio(other, base):
+        # Of medians of the same round, so that drift between rounds cancels.
+        return float(np.median(np.array(other.round_medians) / np.array(base.round_medians)))
+
+    rows = {}
+    for worker in workers:
+        rows[worker.name] = {
+            "median_ms": float(np.median(worker.samples)),
+            "p10_ms": float(np.percentile(worker.samples, 10)),
+            "iterations": len(worker.samples),
+            "ratio": ratio(worker, workers[0]),
+        }
+        if worker.name in differences:
+            rows[worker.name]["output_difference"] = differences[worker.name]
+    peers = [worker.name for worker in workers[2:]]
+    faster = min(peers, key=lambda peer: rows[peer]["median_ms"]) if peers else None
+    return {
+        "model": str(model),
+        "threads": arguments.threads,
+        "rounds": arguments.rounds,
+        "rows": rows,
+        "again_ratio": rows["collage again"]["ratio"],
+        "faster_peer": faster,
+        "speedup": rows[faster]["ratio"] if faster else None,
+        "output_difference": max(differences.values(), default=None),
+        "outputs_agree": all(difference <= TOLERANCE for difference in differences.values()),
+    }
+
+
+def print_table(result):
+    print(f"{result['model']}  ({result['threads']} threads, {result['rounds']} rounds)")
+    print(f"  {'':16}{'median ms':>12}{'p10 ms':>12}{'times ours':>12}{'output difference':>20}")
+    for name, row in result["rows"].items():
+        difference = f"{row['output_difference']:.1e}" if "output_difference" in row else ""
+        print(f"  {name:16}{row['median_ms']:12.3f}{row['p10_ms']:12.3f}{row['ratio']:12.3f}{difference:>20}")
+    if result["faster_peer"]:
+        noise = abs(result["again_ratio"] - 1)
+        print(f"  {result['speedup']:.3f}x the faster peer ({result['faster_peer']}); A/A differs by {noise:.1%}")
+    if not result["outputs_agree"]:
+        print(f"  OUTPUTS DIFFER by more than {TOLERANCE}")
+    print(flush=True)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL.onnx")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: all processors of this process")
+    parser.add_argument("--rounds", type=int, default=10, help="turns that each process gets (default 10)")
+    parser.add_argument("--slice", type=float, default=0.5, help="seconds of one turn (default 0.5)")
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=1x3x224x224", help="shape of an input that has none")
+    parser.add_argument("--cache", help="price cache for collage compile (its own default otherwise)")
+    parser.add_argument("--collage", default=str(ROOT / "build/release/bin/collage"), help="the command line tool")
+    parser.add_argument("--json", type=pathlib.Path, help="also write the results here")
+    parser.add_argument("--worker", choices=["onnxruntime", "openvino"], help=argparse.SUPPRESS)
+    parser.add_argument("--inputs", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.worker:
+        with np.load(arguments.inputs) as archive:
+            inputs = dict(archive)
+        runner = onnxruntime_runner if arguments.worker == "onnxruntime" else openvino_runner
+        serve(runner(str(arguments.models[0]), inputs, arguments.threads))
+        return 0
+    if not os.access(arguments.collage, os.X_OK):
+        print(f"{arguments.collage} is not there; run: make build", file=sys.stderr)
+        return 2
+    arguments.peers = [peer for peer in ("onnxruntime", "openvino") if importlib.util.find_spec(peer)]
+    for peer in ("onnxruntime", "openvino"):
+        if peer not in arguments.peers:
+            print(f"{peer} is not installed for {sys.executable}: not compared", file=sys.stderr)
+    results, failed = [], False
+    for model in arguments.models:
+        try:
+            results.append(compare(arguments, model))
+            print_table(results[-1])
+        except Failure as failure:
+            print(failure, file=sys.stderr)
+            failed = True
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"results": results}, indent=2) + "\n")
+    if failed:
+        return 2
+    return 0 if all(result["outputs_agree"] for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
