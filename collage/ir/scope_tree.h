@@ -33,6 +33,8 @@ class ScopeTree {
   explicit ScopeTree(const Expr& root, Purpose purpose = Purpose::kPrinting);
 
   [[nodiscard]] const Scope& scope(size_t index) const { return scopes_[index]; }
+  /// True when everything of scope `inner` is within scope `outer`, or they are the same.
+  [[nodiscard]] bool Encloses(size_t outer, size_t inner) const { return CommonAncestor(outer, inner) == outer; }
   [[nodiscard]] size_t ScopeOf(const Expr& expr) const { return places_.at(expr.get()).scope; }
   /// False for what stands where it is used: leaves, the result of a scope, the value of a let that nothing else uses.
   [[nodiscard]] bool IsNumbered(const Expr& expr) const { return !IsLeaf(expr) && !places_.at(expr.get()).inlined; }

@@ -62,6 +62,7 @@ Result<Expr> Rewrite(const Expr& root, const Rewriter& rewrite, const std::funct
       changed = changed || children.back() != child;
     });
     if (!changed) return expr;
+    if (expr->As<Let>() && (!children[0]->As<Var>() || children[0] == children[1])) return children[2];
     return WithChildren(expr, std::move(children));
   };
   std::vector<Item> stack = {{&root, false}};
@@ -74,6 +75,7 @@ Result<Expr> Rewrite(const Expr& root, const Rewriter& rewrite, const std::funct
     if (!leave) {
       stack.push_back({item.expr, true});
       PushChildren(expr, stack);
+      if (expr->As<Let>()) std::swap(stack[stack.size() - 1], stack[stack.size() - 2]);  // the value before its variable
       continue;
     }
     const Expr rebuilt = item.children_done ? COLLAGE_TRY(rebuild(expr)) : expr;

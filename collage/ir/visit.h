@@ -51,7 +51,9 @@ using Rewriter = std::function<Result<Expr>(const Expr& original, const Expr& ex
 
 /// Rebuilds `root` bottom-up, each expression once, so that sharing survives; expressions of which nothing changed are
 /// shared with the old tree. Where `enter` is given and answers false for an expression, its inside is left as it is (but the
-/// expression itself is offered to `rewrite`). Errors come from `rewrite` or from the types of a rebuilt parent. No recursion.
+/// expression itself is offered to `rewrite`). The variable of a let is offered after its value, and a let whose variable is
+/// replaced by its value, or by anything that is no variable, disappears. Errors come from `rewrite` or from the types of a rebuilt parent.
+/// No recursion.
 Result<Expr> Rewrite(const Expr& root, const Rewriter& rewrite, const std::function<bool(const Expr&)>& enter = {});
 
 /// `root` with the expressions that are keys of `replacements` replaced (outermost first: what replaces is not entered).

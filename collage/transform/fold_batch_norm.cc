@@ -1,0 +1,202 @@
+#include "collage/transform/fold_batch_norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "collage/ir/visit.h"
+#include "collage/op/table.h"
+#include "collage/transform/constants.h"
+#include "collage/transform/function_pass.h"
+#include "collage/transform/scaled_weight.h"
+
+namespace collage {
+namespace {
+
+// y = data * scale + shift, one of each a channel.
+struct Affine {
+  Expr data;
+  size_t axis;
+  std::vector<double> scale;
+  std::vector<double> shift;
+  bool scales = true;  // false: an addition only
+};
+
+Result<size_t> AxisOf(const Call& call, size_t rank) {
+  const int64_t axis = COLLAGE_TRY(call.attributes.Int("axis", 1));
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+
+std::optional<Affine> ReadBatchNorm(const Call& call) {
+  const Shape& shape = call.args[0]->type().AsTensor()->shape;
+  const Result<size_t> axis = AxisOf(call, shape.size());
+  std::vector<std::vector<double>> parameters;
+  for (size_t i = 1; i < 5; ++i) {
+    std::optional<std::vector<double>> values = FloatValues(call.args[i]);
+    if (!values) return std::nullopt;
+    parameters.push_back(*std::move(values));
+  }
+  if (!axis) return std::nullopt;
+  const double epsilon = call.attributes.Double("epsilon", 1e-5).value_or(1e-5);
+  const bool center = call.attributes.Bool("center", true).value_or(true);
+  const bool scale = call.attributes.Bool("scale", true).value_or(true);
+  Affine affine{call.args[0], *axis, {}, {}};
+  for (size_t c = 0; c < parameters[0].size(); ++c) {
+    const double factor = (scale ? parameters[0][c] : 1) / std::sqrt(parameters[3][c] + epsilon);
+    affine.scale.push_back(factor);
+    affine.shift.push_back((center ? parameters[1][c] : 0) - parameters[2][c] * factor);
+  }
+  return affine;
+}
+
+// The dimension of channels in the result of what scales can be folded into.
+size_t ChannelAxis(const Shape& shape) { return shape.size() == 4 ? 1 : shape.size() - 1; }
+
+std::optional<Affine> ReadBiasAdd(const Call& call) {
+  const Shape& shape = call.args[0]->type().AsTensor()->shape;
+  const Result<size_t> axis = AxisOf(call, shape.size());
+  std::optional<std::vector<double>> bias = FloatValues(call.args[1]);
+  if (!axis || !bias) return std::nullopt;
+  std::vector<double> ones(bias->size(), 1);
+  return Affine{call.args[0], *axis, std::move(ones), *std::move(bias), false};
+}
+
+// Arithmetic with a constant operand, which for add and multiply may stand first.
+std::optional<Affine> ReadArithmetic(const Expr& expr, const Call& call, const std::string& name) {
+  const bool swaps = name == "add" || name == "multiply";
+  for (size_t place : {size_t{1}, size_t{0}}) {
+    if (place == 0 && !swaps) break;
+    const Expr& data = call.args[1 - place];
+    if (!(data->type() == expr->type())) continue;
+    const Shape& shape = expr->type().AsTensor()->shape;
+    if (shape.size() < 2) return std::nullopt;
+    const size_t axis = ChannelAxis(shape);
+    std::optional<std::vector<double>> values = PerChannelValues(call.args[place], shape, axis);
+    if (!values) continue;
+    Affine affine{data, axis, std::vector<double>(values->size(), 1), std::vector<double>(values->size(), 0), false};
+    for (size_t c = 0; c < values->size(); ++c) {
+      if (name == "add") affine.shift[c] = (*values)[c];
+      if (name == "subtract") affine.shift[c] = -(*values)[c];
+      if (name == "multiply") affine.scale[c] = (*values)[c];
+      if (name == "divide") affine.scale[c] = 1 / (*values)[c];
+    }
+    affine.scales = name == "multiply" || name == "divide";
+    return affine;
+  }
+  return std::nullopt;
+}
+
+// A call that scales or shifts channels by constants.
+std::optional<Affine> ReadAffine(const Expr& expr) {
+  const OpDef* op = CalledOp(expr);
+  if (!op) return std::nullopt;
+  const Call& call = *expr->As<Call>();
+  if (op->name == "nn.bias_add") return ReadBiasAdd(call);
+  const bool arithmetic = op->name == "add" || op->name == "subtract" || op->name == "multiply" || op->name == "divide";
+  return arithmetic ? ReadArithmetic(expr, call, op->name) : std::nullopt;
+}
+
+bool IsFinite(const Affine& affine) {
+  const auto finite = [](double value) { return std::isfinite(value); };
+  return std::all_of(affine.scale.begin(), affine.scale.end(), finite) && std::all_of(affine.shift.begin(), affine.shift.end(), finite);
+}
+
+class BatchNormFolder {
+ public:
+  explicit BatchNormFolder(const Expr& function) : function_(function), uses_(CountUses(function)) {
+    PostOrder(function, [&](const Expr& expr) {
+      if (const TupleGetItem* item = expr->As<TupleGetItem>()) ++projections_[item->tuple.get()];
+    });
+  }
+
+  Result<Expr> Run() {
+    const auto fold = [&](const Expr& original, const Expr& expr) -> Result<Expr> {
+      Expr folded = COLLAGE_TRY(Fold(expr));
+      // What was made anew is used as often as what it stands for.
+      if (folded != original) {
+        uses_[folded.get()] += uses_.at(original.get());
+        const auto projections = projections_.find(original.get());
+        if (projections != projections_.end()) projections_[folded.get()] = projections->second;
+        made_.push_back(folded);
+      }
+      return folded;
+    };
+    return Rewrite(function_, fold, MayEnter);
+  }
+
+ private:
+  bool IsUsedOnce(const Expr& expr) const {
+    const auto at = uses_.find(expr.get());
+    return at == uses_.end() || at->second == 1;  // absent: made here, inside something else
+  }
+
+  Result<Expr> Fold(const Expr& expr) {
+    if (const TupleGetItem* item = expr->As<TupleGetItem>(); item && IsCallOf(item->tuple, "nn.batch_norm"))
+      return FoldProjection(expr, *item);
+    const std::optional<Affine> step = ReadAffine(expr);
+    if (!step || !IsFinite(*step)) return expr;
+    const Expr folded = COLLAGE_TRY(FoldIntoProducer(*step));
+    return folded ? folded : expr;
+  }
+
+  // Statistics are passed through; the normalised data is folded once, however many projections show it.
+  Result<Expr> FoldProjection(const Expr& expr, const TupleGetItem& item) {
+    const Call& call = *item.tuple->As<Call>();
+    if (item.index > 0) return call.args[2 + item.index];
+    const auto done = normalised_.find(item.tuple.get());
+    if (done != normalised_.end()) return done->second;
+    const std::optional<Affine> step = ReadBatchNorm(call);
+    if (!step || !IsFinite(*step)) return expr;
+    made_.push_back(item.tuple);
+    Expr folded;
+    if (uses_.at(item.tuple.get()) == projections_.at(item.tuple.get())) folded = COLLAGE_TRY(FoldIntoProducer(*step));
+    if (!folded) folded = COLLAGE_TRY(MultiplyAndAdd(*step));
+    return normalised_[item.tuple.get()] = folded;
+  }
+
+  // Null when there is nothing to fold into.
+  Result<Expr> FoldIntoProducer(const Affine& step) {
+    Affine total = step;
+    bool has_bias = false;
+    if (const std::optional<Affine> bias = ReadAffine(step.data);
+        bias && !bias->scales && bias->axis == step.axis && IsUsedOnce(step.data)) {
+      for (size_t c = 0; c < total.shift.size(); ++c) total.shift[c] += bias->shift[c] * total.scale[c];
+      total.data = bias->data;
+      has_bias = true;
+    }
+    if ((!step.scales && !has_bias) || !IsUsedOnce(total.data)) return Expr();
+    const Expr scaled = COLLAGE_TRY(ScaledWeight(total.data, total.axis, total.scale));
+    return scaled ? WithBias(scaled, total) : Expr();
+  }
+
+  Result<Expr> WithBias(const Expr& data, const Affine& affine) {
+    made_.push_back(data);
+    const DType dtype = data->type().AsTensor()->dtype;
+    const TensorType type{{static_cast<int64_t>(affine.shift.size())}, dtype};
+    const Attributes attributes = {{"axis", static_cast<int64_t>(affine.axis)}};
+    return MakeCall(Operators().Find("nn.bias_add"), {data, MakeFloatConstant(type, affine.shift)}, attributes);
+  }
+
+  Result<Expr> MultiplyAndAdd(const Affine& affine) {
+    const TensorType& data = *affine.data->type().AsTensor();
+    TensorType type{Shape(data.shape.size() - affine.axis, 1), data.dtype};
+    type.shape[0] = data.shape[affine.axis];
+    const Expr product = COLLAGE_TRY(MakeCall(Operators().Find("multiply"), {affine.data, MakeFloatConstant(type, affine.scale)}));
+    made_.push_back(product);
+    return MakeCall(Operators().Find("add"), {product, MakeFloatConstant(type, affine.shift)});
+  }
+
+  const Expr& function_;
+  std::unordered_map<const ExprNode*, size_t> uses_;
+  std::unordered_map<const ExprNode*, size_t> projections_;  // of each tuple
+  std::unordered_map<const ExprNode*, Expr> normalised_;     // of each nn.batch_norm that has been folded
+  std::vector<Expr> made_;                                   // keeps the keys of the maps alive
+};
+
+}  // namespace
+
+Result<IRModule> FoldBatchNorm(const IRModule& module) {
+  return RewriteFunctions(module, [](const Expr& function) { return BatchNormFolder(function).Run(); });
+}
+
+}  // namespace collage
