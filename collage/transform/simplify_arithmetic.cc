@@ -13,10 +13,11 @@ Expr ArgumentIf(const Expr& expr, size_t kept, size_t neutral, double value) {
   return IsConstantOf(call.args[neutral], value) && call.args[kept]->type() == expr->type() ? call.args[kept] : nullptr;
 }
 
-// Multiplying by the reciprocal of a power of two is exact as long as the reciprocal is a normal number.
-bool HasExactReciprocal(double value) {
+// The reciprocal is a normal number in float32 too; of a power of two it is exact.
+bool HasReciprocal(double value, bool exact) {
   int exponent = 0;
-  return std::abs(std::frexp(value, &exponent)) == 0.5 && exponent > -120 && exponent < 120;
+  const double fraction = std::abs(std::frexp(value, &exponent));
+  return std::isfinite(value) && value != 0 && (!exact || fraction == 0.5) && exponent > -120 && exponent < 120;
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ Result<Expr> SimplifyDivision(const Expr& expr, const OpTable& ops, bool approxi
   const Call& call = *expr->As<Call>();
   std::optional<std::vector<double>> values = FloatValues(call.args[1]);
   if (!values || values->empty()) return Expr();
-  const auto invertible = [&](double value) { return HasExactReciprocal(value) || (approximate && std::isnormal(1 / value)); };
+  const auto invertible = [&](double value) { return HasReciprocal(value, !approximate); };
   if (!std::all_of(values->begin(), values->end(), invertible)) return Expr();
   for (double& value : *values) value = 1 / value;
   return MakeCall(ops.Find("multiply"), {call.args[0], MakeFloatConstant(*call.args[1]->type().AsTensor(), *values)});
