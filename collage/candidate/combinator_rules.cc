@@ -1,0 +1,112 @@
+#include <unordered_set>
+
+#include "collage/candidate/rules.h"
+
+namespace collage {
+namespace {
+
+struct SubGraphHash {
+  size_t operator()(const SubGraph& sub_graph) const { return sub_graph.Hash(); }
+};
+
+/// Changes or drops each sub-graph of a sub-rule; `change` answers false to drop.
+class Changed final : public PartitionRule {
+ public:
+  using Change = std::function<bool(const DataflowGraph&, SubGraph&)>;
+  Changed(Rule sub_rule, Change change) : sub_rule_(std::move(sub_rule)), change_(std::move(change)) {}
+
+  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
+    std::vector<SubGraph> changed;
+    std::unordered_set<SubGraph, SubGraphHash> seen;
+    for (SubGraph& sub_graph : sub_rule_->AllSubGraphs(graph, refusals)) {
+      if (change_(graph, sub_graph) && seen.insert(sub_graph).second) changed.push_back(std::move(sub_graph));
+    }
+    return changed;
+  }
+
+ private:
+  Rule sub_rule_;
+  Change change_;
+};
+
+class Union final : public PartitionRule {
+ public:
+  explicit Union(std::vector<Rule> sub_rules) : sub_rules_(std::move(sub_rules)) {}
+
+  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
+    std::vector<SubGraph> all;
+    std::unordered_set<SubGraph, SubGraphHash> seen;
+    for (const Rule& rule : sub_rules_) {
+      for (SubGraph& sub_graph : rule->AllSubGraphs(graph, refusals)) {
+        if (seen.insert(sub_graph).second) all.push_back(std::move(sub_graph));
+      }
+    }
+    return all;
+  }
+
+ private:
+  std::vector<Rule> sub_rules_;
+};
+
+class Combine final : public PartitionRule {
+ public:
+  Combine(std::vector<Combiner> combiners, CombineLimits limits, Rule sub_rule)
+      : combiners_(std::move(combiners)), limits_(limits), sub_rule_(std::move(sub_rule)) {}
+
+  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
+    return CombineClosure(graph, sub_rule_->AllSubGraphs(graph, refusals), combiners_, limits_);
+  }
+
+ private:
+  std::vector<Combiner> combiners_;
+  CombineLimits limits_;
+  Rule sub_rule_;
+};
+
+/// The same without constants; false when nothing is left.
+bool ReleaseConstants(const DataflowGraph& graph, SubGraph& sub_graph) {
+  IndexSet inside = sub_graph.inside();
+  sub_graph.inside().ForEach([&](PostDfsIndex node) {
+    if (graph[node].expr->As<Constant>()) inside.Remove(node);
+  });
+  if (inside.Empty()) return false;
+  std::vector<NestedSubGraph> nested;
+  for (NestedSubGraph one : sub_graph.nested()) {
+    if (ReleaseConstants(graph, one.sub_graph)) nested.push_back(std::move(one));
+  }
+  sub_graph = SubGraph(graph, std::move(inside), std::move(nested));
+  return true;
+}
+
+}  // namespace
+
+Rule CompositeRule(std::string label, Rule sub_rule) {
+  return std::make_shared<Changed>(std::move(sub_rule), [label = std::move(label)](const DataflowGraph& graph, SubGraph& sub_graph) {
+    sub_graph = sub_graph.WithAttributes(graph, {{"Composite", label}});
+    return true;
+  });
+}
+
+Rule PrimitiveRule(std::string compiler, Rule sub_rule) {
+  Attributes attributes = {{"Primitive", AttributeValue(1)}};
+  if (!compiler.empty()) attributes.Set("Compiler", std::move(compiler));
+  return std::make_shared<Changed>(std::move(sub_rule), [attributes](const DataflowGraph& graph, SubGraph& sub_graph) {
+    sub_graph = sub_graph.WithAttributes(graph, attributes);
+    return true;
+  });
+}
+
+Rule UnionRule(std::vector<Rule> sub_rules) { return std::make_shared<Union>(std::move(sub_rules)); }
+
+Rule OnlyValidRule(SubGraphConfig config, Rule sub_rule) {
+  return std::make_shared<Changed>(std::move(sub_rule),
+                                   [config](const DataflowGraph& graph, SubGraph& sub_graph) { return sub_graph.IsValid(graph, config); });
+}
+
+Rule ReleaseConstantsRule(Rule sub_rule) { return std::make_shared<Changed>(std::move(sub_rule), ReleaseConstants); }
+
+Rule CombineRule(std::vector<Combiner> combiners, CombineLimits limits, Rule sub_rule) {
+  return std::make_shared<Combine>(std::move(combiners), limits, std::move(sub_rule));
+}
+
+}  // namespace collage

@@ -1,0 +1,95 @@
+#include "collage/candidate/gather.h"
+
+#include <unordered_set>
+
+namespace collage {
+namespace {
+
+Result<SpecPointer> SpecOf(const Target& target, const RulesOfCompiler& rules_of, const GatherOptions& options) {
+  PartitionSpec spec;
+  spec.name = target.CompilerName();
+  spec.targets = {target};
+  const auto fail = [&](const std::string& what) { return Fail("target '" + target.ToString() + "': " + what); };
+  const std::string named = target.Attribute("partition_rule");
+  const BackendRules* rules = rules_of(spec.name);
+  if (!rules) return fail("there is no compiler '" + spec.name + "'");
+  if (!named.empty()) {
+    const auto at = options.named_rules.find(named);
+    if (at == options.named_rules.end()) return fail("there is no partition rule '" + named + "'");
+    spec.rule = at->second;
+  } else if (rules->style == BackendRules::Style::kNative) {
+    spec.rule = RuleForNative(*rules, options);
+  } else if (!rules->patterns.empty()) {
+    spec.rule = RuleForPatterns(spec.name, *rules);
+  } else if (rules->supports) {
+    spec.rule = RuleForRegions(spec.name, *rules, options.region_cuts);
+  } else {
+    return fail("compiler '" + spec.name + "' states neither patterns nor a predicate");
+  }
+  return std::make_shared<const PartitionSpec>(std::move(spec));
+}
+
+}  // namespace
+
+Rule RuleForPatterns(const std::string& compiler, const BackendRules& rules) {
+  std::vector<Rule> labelled;
+  for (const PatternRule& rule : rules.patterns) {
+    labelled.push_back(CompositeRule(rule.label, DFPatternRule(rule.label, rule.pattern, rule.check)));
+  }
+  return PrimitiveRule(compiler, OnlyValidRule({.max_exits = 1}, ReleaseConstantsRule(UnionRule(std::move(labelled)))));
+}
+
+Rule RuleForRegions(const std::string& compiler, const BackendRules& rules, const RegionCutLimits& limits) {
+  const Rule all = UnionRule({RegionCutsRule(rules.supports, limits), FusionGroupsRule(rules.supports)});
+  return PrimitiveRule(compiler, OnlyValidRule({.allow_taps = true}, all));
+}
+
+Rule RuleForNative(const BackendRules& rules, const GatherOptions& options) {
+  std::vector<Rule> all = {CombineRule(NativeCombiners(), options.native_limits, OpCallByKindRule(rules.supports)),
+                           FusionGroupsRule(rules.supports, options.native_max_operators)};
+  // A code generator may have templates for whole patterns, a decomposed normalisation say, that fusion by kind does not join.
+  for (const PatternRule& rule : rules.patterns) {
+    all.push_back(ReleaseConstantsRule(CompositeRule(rule.label, DFPatternRule(rule.label, rule.pattern, rule.check))));
+  }
+  return PrimitiveRule("", OnlyValidRule({.max_exits = 1}, UnionRule(std::move(all))));
+}
+
+SpecPointer HostSpec() {
+  return std::make_shared<const PartitionSpec>(PartitionSpec{"host", {Target{}}, UnionRule({HostRule(), ViewRule()}), true});
+}
+
+Result<std::vector<SpecPointer>> GatherPartitionSpecs(const std::vector<Target>& targets, const RulesOfCompiler& rules_of,
+                                                      const GatherOptions& options) {
+  std::vector<SpecPointer> specs;
+  bool has_native = false;
+  for (const Target& target : targets) {
+    for (const SpecPointer& spec : specs) {
+      if (spec->targets[0] == target) return Fail("target '" + target.ToString() + "' is given twice");
+    }
+    specs.push_back(COLLAGE_TRY(SpecOf(target, rules_of, options)));
+    has_native = has_native || specs.back()->name == "native";
+  }
+  if (!has_native && rules_of("native")) specs.push_back(COLLAGE_TRY(SpecOf(Target{}, rules_of, options)));
+  specs.push_back(HostSpec());
+  return specs;
+}
+
+SpecPointer FallbackSpec(const std::string& compiler) {
+  return std::make_shared<const PartitionSpec>(PartitionSpec{
+      compiler, {Target{DeviceKind::kCpu, {{"compiler", compiler}}}}, PrimitiveRule(compiler, OpPredicateRule(compiler, {}))});
+}
+
+std::vector<CandidatePartition> FallbackCandidates(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
+                                                   const SpecPointer& fallback) {
+  std::unordered_set<PostDfsIndex> single;
+  for (const CandidatePartition& candidate : candidates) {
+    if (candidate.sub_graph.inside().Count() == 1) single.insert(candidate.sub_graph.inside().First());
+  }
+  std::vector<CandidatePartition> missing;
+  for (CandidatePartition& candidate : AllCandidates(graph, fallback)) {
+    if (!single.contains(candidate.sub_graph.inside().First())) missing.push_back(std::move(candidate));
+  }
+  return missing;
+}
+
+}  // namespace collage

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collage/backend/backend.h"
+#include "collage/candidate/rules.h"
+
+namespace collage {
+
+struct GatherOptions {
+  /// Rules that "-partition_rule=" may name, taken as they are.
+  std::unordered_map<std::string, Rule> named_rules;
+  RegionCutLimits region_cuts;
+  /// What native enumeration grows; the groups of the fusion pass are offered beside it.
+  CombineLimits native_limits = {.max_depth = 8, .max_operators = 16, .max_exits = 1, .max_per_last_node = 16};
+  size_t native_max_operators = 256;
+};
+
+/// What a compiler states about itself, by name ("native" for targets without one); null when there is no such compiler.
+using RulesOfCompiler = std::function<const BackendRules*(const std::string& compiler)>;
+
+/// Phase 1: one spec a target, in the order given, then a native one (when there is a native compiler and no target named it),
+/// then the host's. Errors name the target and what is unknown about it.
+///
+/// For operator libraries every match is a candidate; matches of one library are not joined. Joining them ("combine anything")
+/// makes the number of candidates explode and gives nothing, because layouts flow between partitions in the search.
+Result<std::vector<SpecPointer>> GatherPartitionSpecs(const std::vector<Target>& targets, const RulesOfCompiler& rules_of,
+                                                      const GatherOptions& options = {});
+
+/// What every program needs beside kernels: values, names, control flow, and views of their input.
+SpecPointer HostSpec();
+
+/// The tree for each style.
+Rule RuleForPatterns(const std::string& compiler, const BackendRules& rules);
+Rule RuleForRegions(const std::string& compiler, const BackendRules& rules, const RegionCutLimits& limits);
+Rule RuleForNative(const BackendRules& rules, const GatherOptions& options);
+
+/// Single calls for a compiler of last resort (the reference): those calls that no candidate has for itself, so that a cover
+/// always exists.
+std::vector<CandidatePartition> FallbackCandidates(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
+                                                   const SpecPointer& fallback);
+/// A spec of single calls for a compiler.
+SpecPointer FallbackSpec(const std::string& compiler);
+
+}  // namespace collage

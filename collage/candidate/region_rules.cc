@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <map>
+
+#include "collage/candidate/regions.h"
+#include "collage/candidate/rules.h"
+
+namespace collage {
+namespace {
+
+std::vector<bool> AcceptedCalls(const DataflowGraph& graph, const CallPredicate& supports, std::vector<Refusal>* refusals,
+                                const char* rule) {
+  std::vector<bool> accepted(graph.size(), false);
+  for (PostDfsIndex node = 0; node < graph.size(); ++node) {
+    if (!CalledOp(graph[node].expr)) continue;
+    const Verdict verdict = supports ? supports(graph[node].expr) : Verdict::Accept();
+    accepted[node] = verdict.accepted;
+    if (!verdict.accepted && refusals) refusals->push_back({rule, IndexSet({node}), verdict.reason});
+  }
+  return accepted;
+}
+
+class Maximal final : public PartitionRule {
+ public:
+  Maximal(bool take_tuples, Rule sub_rule) : take_tuples_(take_tuples), sub_rule_(std::move(sub_rule)) {}
+
+  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
+    std::map<PostDfsIndex, SubGraph> chosen;  // by first node
+    std::vector<Region> parts;
+    IndexSet taken;
+    for (SubGraph& sub_graph : sub_rule_->AllSubGraphs(graph, refusals)) {
+      if (taken.Intersects(sub_graph.inside())) continue;
+      taken |= sub_graph.inside();
+      parts.push_back({0, sub_graph.inside()});
+      chosen.emplace(sub_graph.inside().First(), std::move(sub_graph));
+    }
+    std::vector<SubGraph> regions;
+    for (Region& region : MergeRegions(graph, parts, take_tuples_)) {
+      std::vector<NestedSubGraph> nested;
+      region.nodes.ForEach([&](PostDfsIndex node) {
+        const auto part = chosen.find(node);
+        if (part == chosen.end()) return;
+        const std::vector<NestedSubGraph>& inner = part->second.nested();
+        nested.insert(nested.end(), inner.begin(), inner.end());
+      });
+      regions.emplace_back(graph, std::move(region.nodes), std::move(nested));
+    }
+    return regions;
+  }
+
+ private:
+  bool take_tuples_;
+  Rule sub_rule_;
+};
+
+class RegionCuts final : public PartitionRule {
+ public:
+  RegionCuts(CallPredicate supports, RegionCutLimits limits) : supports_(std::move(supports)), limits_(limits) {}
+
+  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
+    const std::vector<bool> accepted = AcceptedCalls(graph, supports_, refusals, "RegionCuts");
+    std::vector<Region> parts;
+    for (PostDfsIndex node = 0; node < graph.size(); ++node) {
+      if (accepted[node]) parts.push_back({0, IndexSet({node})});
+    }
+    std::vector<SubGraph> found;
+    for (const Region& region : MergeRegions(graph, parts, true)) {
+      for (IndexSet& piece : CutRegion(graph, region.nodes, limits_)) found.emplace_back(graph, std::move(piece));
+    }
+    return found;
+  }
+
+ private:
+  CallPredicate supports_;
+  RegionCutLimits limits_;
+};
+
+class Fused final : public PartitionRule {
+ public:
+  Fused(CallPredicate supports, size_t max_operators) : supports_(std::move(supports)), max_operators_(max_operators) {}
+
+  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>*) const override {
+    const std::vector<bool> accepted = AcceptedCalls(graph, supports_, nullptr, "");
+    std::vector<IndexSet> groups = FusionGroups(graph, accepted, max_operators_);
+    // Where a library takes the anchor, what is fused around it is left as a whole.
+    std::vector<IndexSet> around = FusionGroups(graph, accepted, max_operators_, false);
+    groups.insert(groups.end(), around.begin(), around.end());
+    std::sort(groups.begin(), groups.end());
+    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+    std::vector<SubGraph> found;
+    for (IndexSet& group : groups) found.emplace_back(graph, std::move(group));
+    return found;
+  }
+
+ private:
+  CallPredicate supports_;
+  size_t max_operators_;
+};
+
+}  // namespace
+
+Rule MaximalRule(Rule sub_rule) { return std::make_shared<Maximal>(true, std::move(sub_rule)); }
+
+Rule MaxCoalesceRule(Rule sub_rule) { return std::make_shared<Maximal>(false, std::move(sub_rule)); }
+
+Rule RegionCutsRule(CallPredicate supports, RegionCutLimits limits) { return std::make_shared<RegionCuts>(std::move(supports), limits); }
+
+Rule FusionGroupsRule(CallPredicate supports, size_t max_operators) { return std::make_shared<Fused>(std::move(supports), max_operators); }
+
+}  // namespace collage
