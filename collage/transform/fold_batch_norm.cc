@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_set>
 
 #include "collage/ir/visit.h"
 #include "collage/op/table.h"
@@ -164,13 +165,18 @@ class BatchNormFolder {
       total.data = bias->data;
       has_bias = true;
     }
-    if ((!step.scales && !has_bias) || !IsUsedOnce(total.data)) return Expr();
+    const bool alone = !step.scales && !has_bias && !scaled_.contains(total.data.get());
+    if (alone || !IsUsedOnce(total.data)) return Expr();
     const Expr scaled = COLLAGE_TRY(ScaledWeight(total.data, total.axis, total.scale));
     return scaled ? WithBias(scaled, total) : Expr();
   }
 
   Result<Expr> WithBias(const Expr& data, const Affine& affine) {
     made_.push_back(data);
+    if (std::all_of(affine.shift.begin(), affine.shift.end(), [](double value) { return value == 0; })) {
+      scaled_.insert(data.get());
+      return data;
+    }
     const DType dtype = data->type().AsTensor()->dtype;
     const TensorType type{{static_cast<int64_t>(affine.shift.size())}, dtype};
     const Attributes attributes = {{"axis", static_cast<int64_t>(affine.axis)}};
@@ -190,6 +196,7 @@ class BatchNormFolder {
   std::unordered_map<const ExprNode*, size_t> uses_;
   std::unordered_map<const ExprNode*, size_t> projections_;  // of each tuple
   std::unordered_map<const ExprNode*, Expr> normalised_;     // of each nn.batch_norm that has been folded
+  std::unordered_set<const ExprNode*> scaled_;               // what a scale without a shift has been folded into
   std::vector<Expr> made_;                                   // keeps the keys of the maps alive
 };
 

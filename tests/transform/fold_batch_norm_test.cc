@@ -57,7 +57,7 @@ TEST(FoldBatchNorm, ScaleLayers) {
   EXPECT_EQ(Folded("add(multiply(" + kConvolution + ", " + scale + "), " + shift + ")"), kFoldedConvolution);
   EXPECT_EQ(Folded("subtract(divide(" + kConvolution + ", " + scale + "), " + shift + ")"), kFoldedConvolution);
   EXPECT_EQ(Folded("add(multiply(" + Normalised(kConvolution, 3, 4) + ".0, " + scale + "), " + shift + ")"), kFoldedConvolution);
-  EXPECT_EQ(Folded("multiply(2f, " + kConvolution + ")"), kFoldedConvolution);
+  EXPECT_EQ(Folded("multiply(2f, " + kConvolution + ")"), kConvolution + "\n");
 }
 
 TEST(FoldBatchNorm, ALoneAdditionStays) {
