@@ -116,6 +116,8 @@ Result<Expr> NodeReader::Reshape(const Expr& data, const Shape& shape) {
   if (type.ElementCount() != ElementCount(shape)) {
     return Fail("cannot view " + ToString(type.shape) + " as " + ToString(shape) + ": the element counts differ");
   }
+  // A 0 in newshape means "as before"; all tensors without elements are alike.
+  if (ElementCount(shape) == 0) return MakeConstant(Tensor(TensorType{shape, type.dtype}));
   return Call("reshape", {data}, {{"newshape", shape}});
 }
 

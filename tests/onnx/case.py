@@ -1,0 +1,73 @@
+"""Small models with inputs and expected outputs, for the tests of reader and writer."""
+
+import os
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+onnxruntime.set_default_logger_severity(4)
+
+
+def value_info(name, array):
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+
+def make_model(opset, nodes, inputs, constants, outputs):
+    """A model whose inputs and initializers are named arrays; outputs are names."""
+    graph = helper.make_graph(
+        nodes,
+        "case",
+        [value_info(name, array) for name, array in inputs.items()],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = min(model.ir_version, 10)  # the newest that ONNX Runtime reads may be older
+    return model
+
+
+def session(model, threads):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def evaluate(model, inputs):
+    """What ONNX Runtime gives; where it does not know an operator or opset yet, ONNX's own evaluator."""
+    try:
+        return session(model.SerializeToString(), 1).run(None, inputs)
+    except Exception:  # its errors have no common base
+        return ReferenceEvaluator(model).run(None, inputs)
+
+
+def write_expected(path, inputs, outputs):
+    """Arrays "in:NAME" and "out:NAME" in one archive."""
+    arrays = {"in:" + name: value for name, value in inputs.items()}
+    arrays.update({"out:" + name: np.asarray(value) for name, value in outputs.items()})
+    part = path + ".part"
+    with open(part, "wb") as file:
+        np.savez(file, **arrays)
+    os.replace(part, path)
+
+
+class CaseFolder:
+    """Writes cases NAME.onnx with NAME.npz."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.count = 0
+        os.makedirs(folder, exist_ok=True)
+
+    def add(self, name, opset, nodes, inputs=None, constants=None, outputs=("y",)):
+        inputs = inputs or {}
+        model = make_model(opset, nodes, inputs, constants or {}, outputs)
+        path = os.path.join(self.folder, f"{name}_{opset}")
+        if os.path.exists(path + ".onnx"):
+            raise ValueError(f"two cases are called {name}_{opset}")
+        results = evaluate(model, inputs)
+        onnx.save(model, path + ".onnx")
+        write_expected(path + ".npz", inputs, dict(zip(outputs, results)))
+        self.count += 1
