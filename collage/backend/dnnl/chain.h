@@ -1,0 +1,40 @@
+#pragma once
+
+#include <dnnl.hpp>
+#include <optional>
+#include <vector>
+
+#include "collage/ir/op_sequence.h"
+
+namespace collage::dnnl_backend {
+
+/// A pointwise step that the library runs on a primitive's result before it is stored.
+struct PostOp {
+  dnnl::algorithm algorithm;
+  float alpha = 0;
+  float beta = 0;
+  std::optional<size_t> operand;  ///< the other tensor of a binary step
+};
+
+/// A function as the library sees it: one operator (or none), then a bias, then pointwise steps, each on the one before.
+struct Chain {
+  const OpSequence* sequence = nullptr;
+  const OpSequence::Step* base = nullptr;  ///< null when the chain is pointwise from the start
+  size_t input = 0;                        ///< the tensor that the first pointwise step reads, when there is no base
+  size_t result = 0;
+  std::optional<size_t> bias;  ///< a constant vector over the channels of the base's result
+  std::vector<PostOp> post_ops;
+
+  [[nodiscard]] const TensorType& TypeOf(size_t value) const { return sequence->values[value].type; }
+  [[nodiscard]] const Shape& ShapeOf(size_t value) const { return sequence->values[value].type.shape; }
+  [[nodiscard]] bool IsConstant(size_t value) const { return sequence->values[value].constant.has_value(); }
+};
+
+/// Errors on what is not such a chain of float32 tensors; `sequence` must outlive the result.
+Result<Chain> ParseChain(const OpSequence& sequence);
+
+/// True when `shape`, aligned at the last dimension with a tensor of `rank` dimensions, is one everywhere but at `axis`, where
+/// it is `channels`.
+bool IsChannelVector(const Shape& shape, size_t rank, size_t axis, int64_t channels);
+
+}  // namespace collage::dnnl_backend

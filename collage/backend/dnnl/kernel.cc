@@ -1,0 +1,126 @@
+#include "collage/backend/dnnl/kernel.h"
+
+#include <dnnl.h>
+#include <dnnl_debug.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "collage/backend/dnnl/layouts.h"
+
+namespace collage::dnnl_backend {
+namespace {
+
+using dnnl::memory;
+
+/// An argument whose memory is the caller's.
+struct Binding {
+  memory argument;
+  size_t port;
+  const void* bound = nullptr;
+};
+
+class PrimitiveKernel final : public Kernel {
+ public:
+  explicit PrimitiveKernel(int threads) : threads_(threads), stream_(Engine()) {}
+
+  Status Build(const OpSequence& sequence, const Plan& plan) {
+    primitive_ = dnnl::primitive(plan.primitive.get());
+    DeclareInputs(sequence, plan);
+    for (const Argument& argument : plan.arguments) COLLAGE_TRY_STATUS(Add(sequence, argument));
+    if (plan.accumulated) accumulated_input_ = static_cast<size_t>(PortOf(sequence.parameters, *plan.accumulated));
+    const memory::desc scratchpad = plan.primitive.scratchpad_desc();
+    workspace_bytes_ = scratchpad.get_size();
+    if (workspace_bytes_ > 0) {
+      workspace_.push_back({memory(scratchpad, Engine(), DNNL_MEMORY_NONE), 0});
+      AddArgument(DNNL_ARG_SCRATCHPAD, workspace_.back().argument);
+    }
+    return {};
+  }
+
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+    omp_set_num_threads(threads_);
+    dnnl_status_t status = dnnl_success;
+    for (Binding& binding : inputs_bound_) status = std::max(status, Bind(binding, inputs[binding.port]));
+    for (Binding& binding : outputs_bound_) status = std::max(status, Bind(binding, outputs[binding.port]));
+    for (Binding& binding : workspace_) status = std::max(status, Bind(binding, workspace));
+    // The C function: the C++ one wants a hash map of arguments for each run.
+    if (status == dnnl_success)
+      status = dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+    if (status != dnnl_success) return Fail(std::string("oneDNN: execution failed: ") + dnnl_status2str(status));
+    return {};
+  }
+
+ private:
+  static std::ptrdiff_t PortOf(const std::vector<size_t>& values, size_t value) {
+    const auto at = std::find(values.begin(), values.end(), value);
+    return at == values.end() ? -1 : at - values.begin();
+  }
+
+  // A changed address makes the library clear the padding of blocked tensors again; buffers stay where they are from run to run,
+  // so this is rarely done.
+  static dnnl_status_t Bind(Binding& binding, const void* pointer) {
+    if (binding.bound == pointer) return dnnl_success;
+    binding.bound = pointer;
+    return dnnl_memory_set_data_handle(binding.argument.get(), const_cast<void*>(pointer));
+  }
+
+  void DeclareInputs(const OpSequence& sequence, const Plan& plan) {
+    for (const size_t value : sequence.parameters) {
+      Port port{sequence.values[value].type, Layout()};
+      for (const Argument& argument : plan.arguments) {
+        const bool accumulated = plan.accumulated == value && argument.id == DNNL_ARG_DST;
+        if (argument.value == value || accumulated) port.layout = argument.layout;
+      }
+      inputs_.push_back(std::move(port));
+    }
+  }
+
+  void AddArgument(int id, const memory& argument) { arguments_.push_back({id, argument.get()}); }
+
+  Status Add(const OpSequence& sequence, const Argument& argument) {
+    const OpSequence::Value& value = sequence.values[argument.value];
+    if (value.constant) {
+      constants_.push_back(Packed(*value.constant, argument));
+      AddArgument(argument.id, constants_.back());
+      return {};
+    }
+    const bool is_result = argument.id == DNNL_ARG_DST;
+    const std::ptrdiff_t port = is_result ? 0 : PortOf(sequence.parameters, argument.value);
+    if (port < 0) return Fail("oneDNN: an argument is neither a constant nor a parameter");
+    if (is_result) outputs_.push_back({value.type, argument.layout});
+    std::vector<Binding>& bindings = is_result ? outputs_bound_ : inputs_bound_;
+    bindings.push_back({memory(argument.desc, Engine(), DNNL_MEMORY_NONE), static_cast<size_t>(port)});
+    AddArgument(argument.id, bindings.back().argument);
+    return {};
+  }
+
+  memory Packed(const Tensor& constant, const Argument& argument) {
+    const memory::desc plain = argument.constant_desc ? *argument.constant_desc : Describe(argument.desc.dims(), kPlain);
+    memory source(plain, Engine(), const_cast<std::byte*>(constant.Bytes()));
+    memory packed(argument.desc, Engine());
+    dnnl::reorder(source, packed).execute(stream_, source, packed);
+    stream_.wait();
+    return packed;
+  }
+
+  int threads_;
+  dnnl::stream stream_;
+  dnnl::primitive primitive_;
+  std::vector<memory> constants_;
+  std::vector<Binding> inputs_bound_;
+  std::vector<Binding> outputs_bound_;
+  std::vector<Binding> workspace_;  // one at most
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> MakeKernel(const OpSequence& sequence, const Plan& plan, const Device& device) {
+  auto kernel = std::make_unique<PrimitiveKernel>(device.threads);
+  COLLAGE_TRY_STATUS(kernel->Build(sequence, plan));
+  return kernel;
+}
+
+}  // namespace collage::dnnl_backend

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+#include "collage/ir/op_sequence.h"
+
+namespace collage::dnnl_backend {
+
+/// Layer normalisation over the last dimension.
+struct LayerNormalization {
+  size_t input;
+  std::optional<size_t> scale;  ///< constant vectors over the last dimension
+  std::optional<size_t> shift;
+  double epsilon;
+  size_t result;
+};
+
+/// The operator nn.layer_norm, or what exporters write for it: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) with an
+/// optional scale and shift.
+std::optional<LayerNormalization> RecogniseLayerNormalization(const OpSequence& sequence);
+
+}  // namespace collage::dnnl_backend

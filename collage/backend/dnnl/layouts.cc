@@ -1,0 +1,74 @@
+#include "collage/backend/dnnl/layouts.h"
+
+#include <array>
+#include <utility>
+
+namespace collage::dnnl_backend {
+namespace {
+
+using dnnl::memory;
+
+constexpr std::array<std::pair<const char*, memory::format_tag>, 5> kTags = {{
+    {"plain", memory::format_tag::abcd},
+    {"acdb", memory::format_tag::acdb},
+    {"aBcd16b", memory::format_tag::aBcd16b},
+    {"aBcd8b", memory::format_tag::aBcd8b},
+    {"aBcd4b", memory::format_tag::aBcd4b},
+}};
+
+memory::desc FourDimensional(const memory::dims& dims, const std::string& tag) {
+  for (const auto& [name, format] : kTags) {
+    if (tag == name) return {dims, memory::data_type::f32, format};
+  }
+  throw dnnl::error(dnnl_invalid_arguments, "unknown layout tag");
+}
+
+std::string AskForBlockedTag() {
+  const auto any = [](memory::dims dims) { return memory::desc(std::move(dims), memory::data_type::f32, memory::format_tag::any); };
+  const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any({1, 64, 28, 28}),
+                                             any({64, 64, 3, 3}), any({1, 64, 28, 28}), {1, 1}, {1, 1}, {1, 1});
+  dnnl::convolution_forward::primitive_desc implementation(desc, Engine());
+  do {
+    const std::string tag = TagOf(implementation.dst_desc());
+    if (tag.starts_with("aBcd")) return tag;
+  } while (implementation.next_impl());
+  return "aBcd8b";
+}
+
+}  // namespace
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+const std::string& BlockedTag() {
+  static const std::string tag = AskForBlockedTag();
+  return tag;
+}
+
+memory::dims Dims(const Shape& shape) { return shape.empty() ? memory::dims{1} : memory::dims(shape.begin(), shape.end()); }
+
+memory::desc Describe(const memory::dims& dims, const std::string& tag) {
+  if (tag == kAny) return {dims, memory::data_type::f32, memory::format_tag::any};
+  if (tag == kPlain) return {dims, memory::data_type::f32, RowMajorStrides(dims)};
+  return FourDimensional(dims, tag);
+}
+
+std::string TagOf(const memory::desc& desc) {
+  if (desc.dims().size() != 4) return {};
+  for (const auto& [name, format] : kTags) {
+    if (desc == memory::desc(desc.dims(), memory::data_type::f32, format)) return name;
+  }
+  return {};
+}
+
+Layout PhysicalLayout(const memory::dims& dims, const std::string& tag) {
+  if (tag == kPlain) return {};
+  const bool one_pixel = dims[2] * dims[3] == 1;
+  const Layout layout = Layout::Of(tag);
+  if (layout.blocks().empty()) return one_pixel || dims[1] == 1 ? Layout() : layout;
+  return one_pixel && dims[1] % layout.blocks()[0].extent == 0 ? Layout() : layout;
+}
+
+}  // namespace collage::dnnl_backend

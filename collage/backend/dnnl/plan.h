@@ -1,0 +1,46 @@
+#pragma once
+
+#include <dnnl.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/backend/dnnl/chain.h"
+#include "collage/backend/dnnl/layer_normalization.h"
+#include "collage/tensor/layout.h"
+
+namespace collage::dnnl_backend {
+
+/// A tensor of the function as an argument of the primitive. Constants are packed into `desc` once.
+struct Argument {
+  int id;        ///< DNNL_ARG_...
+  size_t value;  ///< index into the sequence's values
+  dnnl::memory::desc desc;
+  Layout layout = {};                                    ///< of the port, for parameters and the result
+  std::optional<dnnl::memory::desc> constant_desc = {};  ///< how a constant's bytes lie, where not row-major in `desc`'s extents
+};
+
+/// One way to run a function: a primitive that the library has agreed to make, not made yet.
+struct Plan {
+  std::string name;  ///< the variant's
+  dnnl::primitive_desc_base primitive;
+  std::vector<Argument> arguments;
+  std::optional<size_t> accumulated = {};  ///< the tensor that a sum post-operation adds to
+};
+
+/// The ways to run a chain, without duplicates; empty when the library cannot.
+std::vector<Plan> Plans(const OpSequence& sequence);
+
+// By family.
+std::vector<Plan> ConvolutionPlans(const Chain& chain);
+std::vector<Plan> TransposedConvolutionPlans(const Chain& chain);
+std::vector<Plan> DensePlans(const Chain& chain);
+std::vector<Plan> MatmulPlans(const Chain& chain);
+std::vector<Plan> PoolingPlans(const Chain& chain);
+std::vector<Plan> PointwisePlans(const Chain& chain);
+std::vector<Plan> ConcatenationPlans(const Chain& chain);
+std::vector<Plan> LocalResponseNormalizationPlans(const Chain& chain);
+std::vector<Plan> SoftmaxPlans(const Chain& chain);
+std::vector<Plan> LayerNormalizationPlans(const OpSequence& sequence, const LayerNormalization& found);
+
+}  // namespace collage::dnnl_backend

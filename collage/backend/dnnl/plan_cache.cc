@@ -1,0 +1,46 @@
+#include "collage/backend/dnnl/plan_cache.h"
+
+#include <mutex>
+#include <sstream>
+#include <unordered_map>
+
+namespace collage::dnnl_backend {
+namespace {
+
+void DescribeValue(const OpSequence::Value& value, std::ostream& out) {
+  out << ToString(value.type);
+  if (!value.constant) return;
+  out << " constant";
+  // Scalars end up in the primitive itself.
+  if (value.type.ElementCount() == 1) out << value.constant->ToDouble()[0];
+}
+
+std::string KeyOf(const OpSequence& sequence, int threads) {
+  std::ostringstream key;
+  key.precision(17);
+  key << threads;
+  for (const OpSequence::Value& value : sequence.values) DescribeValue(value, key << ';');
+  for (const OpSequence::Step& step : sequence.steps) {
+    key << '\n' << step.op->name;
+    for (const auto& [name, value] : step.attributes.entries()) key << ',' << name << '=' << ToString(value);
+    for (const size_t input : step.inputs) key << " <" << input;
+    for (const size_t output : step.outputs) key << " >" << output;
+  }
+  for (const size_t parameter : sequence.parameters) key << " p" << parameter;
+  for (const size_t result : sequence.results) key << " r" << result;
+  return key.str();
+}
+
+}  // namespace
+
+std::shared_ptr<const std::vector<Plan>> CachedPlans(const OpSequence& sequence, int threads) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, std::shared_ptr<const std::vector<Plan>>> cache;
+  std::string key = KeyOf(sequence, threads);
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<const std::vector<Plan>>& plans = cache[key];
+  if (!plans) plans = std::make_shared<const std::vector<Plan>>(Plans(sequence));
+  return plans;
+}
+
+}  // namespace collage::dnnl_backend

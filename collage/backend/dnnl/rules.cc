@@ -1,0 +1,153 @@
+#include "collage/backend/dnnl/rules.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "collage/backend/dnnl/match_check.h"
+
+namespace collage::dnnl_backend {
+namespace {
+
+using pattern::AnyTuple;
+using pattern::CallOf;
+using pattern::IsConstant;
+using pattern::Or;
+using pattern::Wildcard;
+
+/// A pattern on its way to becoming a rule.
+struct Form {
+  std::string label;
+  Pattern pattern;
+  size_t operators;  ///< on the longest way, for the order of the table
+};
+
+Pattern In(int number) { return Wildcard().As(std::string(kOutside) + std::to_string(number)); }
+
+Form Extend(const Form& form, const std::string& suffix, Pattern pattern, size_t operators) {
+  return {form.label + "_" + suffix, std::move(pattern), form.operators + operators};
+}
+
+// Exporters write GELU in these orders; its scalars are checked where the chain is recognised.
+Pattern Gelu(const Pattern& x) {
+  const Pattern scaled = Or({CallOf("divide", {x, IsConstant()}), CallOf("multiply", {x, IsConstant()})});
+  const Pattern factor = CallOf("add", {CallOf("erf", {scaled}), IsConstant()});
+  return Or({CallOf("multiply", {CallOf("multiply", {x, factor}), IsConstant()}),
+             CallOf("multiply", {CallOf("multiply", {x, IsConstant()}), factor}),
+             CallOf("multiply", {x, CallOf("multiply", {factor, IsConstant()})})});
+}
+
+Pattern HardSwish(const Pattern& x) {
+  const Pattern factor = CallOf("clip", {CallOf("add", {x, IsConstant()})});
+  const auto sixth = [](const Pattern& of) { return Or({CallOf("divide", {of, IsConstant()}), CallOf("multiply", {of, IsConstant()})}); };
+  return Or({sixth(CallOf("multiply", {x, factor})), CallOf("multiply", {x, sixth(factor)})});
+}
+
+std::vector<Form> Activations(const Form& form) {
+  const Pattern& x = form.pattern;
+  std::vector<Form> forms;
+  for (const char* op : {"nn.relu", "clip", "sigmoid", "tanh", "nn.leaky_relu"}) {
+    const std::string name = op;
+    forms.push_back(Extend(form, name.starts_with("nn.") ? name.substr(3) : name, CallOf(op, {x}), 1));
+  }
+  forms.push_back(Extend(form, "swish", CallOf("multiply", {x, CallOf("sigmoid", {x})}), 2));
+  forms.push_back(Extend(form, "hard_swish", HardSwish(x), 4));
+  forms.push_back(Extend(form, "gelu", Gelu(x), 5));
+  return forms;
+}
+
+// Either side of an addition may be the one to fuse into; the matcher shows both.
+std::vector<Form> Additions(const Form& form) { return {Extend(form, "add", CallOf("add", {form.pattern, In(8)}), 1)}; }
+
+template <class Extension>
+std::vector<Form> ForEach(const std::vector<Form>& forms, Extension&& extension) {
+  std::vector<Form> extended;
+  for (const Form& form : forms) {
+    std::vector<Form> some = extension(form);
+    std::move(some.begin(), some.end(), std::back_inserter(extended));
+  }
+  return extended;
+}
+
+std::vector<Form> operator+(std::vector<Form> a, const std::vector<Form>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// An operator with constant weights and every prefix of bias, activation, addition, activation.
+std::vector<Form> WithPostOps(const Form& base) {
+  const Pattern bias = Or({CallOf("nn.bias_add", {base.pattern, IsConstant()}), CallOf("add", {base.pattern, IsConstant()})});
+  const std::vector<Form> roots = {base, Extend(base, "bias", bias, 1)};
+  const std::vector<Form> activated = ForEach(roots, Activations);
+  const std::vector<Form> added = ForEach(roots, Additions);
+  return roots + activated + added + ForEach(added, Activations) + ForEach(activated, Additions);
+}
+
+std::vector<Form> Products() {
+  std::vector<Form> forms;
+  for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.matmul"}) {
+    forms = forms + WithPostOps({"dnnl." + std::string(op).substr(3), CallOf(op, {In(0), IsConstant()}), 1});
+  }
+  for (const char* op : {"nn.matmul", "nn.batch_matmul"}) {
+    const Form product{"dnnl." + std::string(op).substr(3) + "_variables", CallOf(op, {In(0), In(1)}), 1};
+    const Pattern& p = product.pattern;
+    const Form scaled = Extend(product, "scale", Or({CallOf("divide", {p, IsConstant()}), CallOf("multiply", {p, IsConstant()})}), 1);
+    forms = forms + std::vector<Form>{product, scaled} + Additions(product) + Additions(scaled);
+  }
+  return forms;
+}
+
+// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), with scale, with scale and shift.
+std::vector<Form> LayerNormalizations() {
+  const Pattern x = In(0);
+  const auto deviation = [&] { return CallOf("subtract", {x, CallOf("mean", {x})}); };
+  const Pattern top = deviation();
+  std::vector<Form> forms = {{"dnnl.layer_norm", CallOf("nn.layer_norm", {x, IsConstant(), IsConstant()}), 1}};
+  // Some exporters subtract once and use it twice, some subtract twice.
+  for (const Pattern& below : {top, deviation()}) {
+    const Pattern square = Or({CallOf("power", {below, IsConstant()}), CallOf("multiply", {below, below})});
+    const Pattern variance = CallOf("add", {CallOf("mean", {square}), IsConstant()});
+    const Form normal{"dnnl.layer_norm_decomposed", CallOf("divide", {top, CallOf("sqrt", {variance})}), 7};
+    const Form scaled = Extend(normal, "scale", CallOf("multiply", {normal.pattern, IsConstant()}), 1);
+    forms = forms + std::vector<Form>{normal, scaled, Extend(scaled, "shift", CallOf("add", {scaled.pattern, IsConstant()}), 1)};
+  }
+  return forms;
+}
+
+std::vector<Form> OneToOnes() {
+  std::vector<Form> forms = Activations({"dnnl", In(0), 0});
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d", "nn.lrn", "nn.softmax",
+                         "nn.log_softmax", "exp", "log", "sqrt", "abs", "negative", "rsqrt"}) {
+    const std::string name = op;
+    forms.push_back({"dnnl." + (name.starts_with("nn.") ? name.substr(3) : name), CallOf(op, {In(0)}), 1});
+  }
+  forms.push_back({"dnnl.concatenate", CallOf("concatenate", {AnyTuple().As(kOutsideFields)}), 1});
+  return forms;
+}
+
+std::vector<Form> Binaries() {
+  std::vector<Form> forms;
+  for (const char* op : {"add", "subtract", "multiply", "divide", "maximum", "minimum"}) {
+    const Form two{"dnnl." + std::string(op), CallOf(op, {In(0), In(1)}), 1};
+    const Form constant{"dnnl." + std::string(op) + "_constant", CallOf(op, {In(0), IsConstant()}), 1};
+    forms = forms + std::vector<Form>{two, constant, Extend(two, "relu", CallOf("nn.relu", {two.pattern}), 1)};
+  }
+  forms.push_back({"dnnl.power_constant", CallOf("power", {In(0), IsConstant()}), 1});
+  // What remains of a batch normalisation that could not be folded.
+  const Form scale{"dnnl.scale", CallOf("multiply", {In(0), IsConstant()}), 1};
+  const Form shift = Extend(scale, "shift", CallOf("add", {scale.pattern, IsConstant()}), 1);
+  forms = forms + std::vector<Form>{shift, Extend(shift, "relu", CallOf("nn.relu", {shift.pattern}), 1)};
+  return forms;
+}
+
+}  // namespace
+
+std::vector<PatternRule> PatternTable() {
+  std::vector<Form> forms = Products() + LayerNormalizations() + Binaries() + OneToOnes();
+  std::stable_sort(forms.begin(), forms.end(), [](const Form& a, const Form& b) { return a.operators > b.operators; });
+  std::vector<PatternRule> table;
+  for (Form& form : forms) table.push_back({std::move(form.label), std::move(form.pattern), CheckMatch});
+  return table;
+}
+
+}  // namespace collage::dnnl_backend
