@@ -175,6 +175,15 @@ bool SubGraphRewriter::StandsForItself(PostDfsIndex node) const {
          });
 }
 
+Expr SubGraphRewriter::Itself(PostDfsIndex node) {
+  const Expr& expr = graph_[node].expr;
+  const Var* variable = expr->As<Var>();
+  if (!variable || !literals_.Contains(node)) return expr;
+  Expr& fresh = fresh_variables_[node];
+  if (!fresh) fresh = MakeVar(variable->name, expr->type());
+  return fresh;
+}
+
 bool SubGraphRewriter::IsBuilt(PostDfsIndex node) const {
   return InScope(node) && PartitionOf(node) == kNoPartition && !graph_[node].expr->As<Var>() && !StandsForItself(node);
 }
@@ -306,7 +315,7 @@ Expr SubGraphRewriter::CallThatGives(const std::vector<TensorSource>& tensors) c
 }
 
 Result<Expr> SubGraphRewriter::Value(PostDfsIndex node) {
-  if (StandsForItself(node)) return graph_[node].expr;
+  if (StandsForItself(node)) return Itself(node);
   if (const auto at = values_.find(node); at != values_.end()) return at->second;
   size_t field = 0;
   return Assemble(graph_[node].expr->type(), node, field);
@@ -325,7 +334,7 @@ Result<Expr> SubGraphRewriter::Tensor(TensorSource source) {
   if (const auto at = tensors_.find(source); at != tensors_.end()) return at->second;
   const PostDfsIndex node = source.node;
   if (const auto at = values_.find(node); at != values_.end() || StandsForItself(node)) {
-    Expr tensor = COLLAGE_TRY(Project(at != values_.end() ? at->second : graph_[node].expr, source.field));
+    Expr tensor = COLLAGE_TRY(Project(at != values_.end() ? at->second : Itself(node), source.field));
     return tensors_[source] = tensor;
   }
   if (PartitionOf(node) != kNoPartition || IsBuilt(node)) {

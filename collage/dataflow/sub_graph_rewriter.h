@@ -45,6 +45,8 @@ class SubGraphRewriter {
   [[nodiscard]] size_t PartitionOf(PostDfsIndex node) const;
   /// A value that needs no building: a constant, a name, a function literal of a backend.
   [[nodiscard]] bool StandsForItself(PostDfsIndex node) const;
+  /// That value; a variable of a copied function literal is a fresh one, since the literal may be copied more than once.
+  Expr Itself(PostDfsIndex node);
   [[nodiscard]] bool IsBuilt(PostDfsIndex node) const;
   [[nodiscard]] bool IsProjectionOfPartition(PostDfsIndex node) const;
   [[nodiscard]] TensorSource Resolve(TensorSource tensor) const;
@@ -65,6 +67,7 @@ class SubGraphRewriter {
   std::vector<Partition> partitions_;
   std::unordered_map<PostDfsIndex, size_t> partition_of_;
   std::unordered_map<PostDfsIndex, Expr> values_;
+  std::unordered_map<PostDfsIndex, Expr> fresh_variables_;
   std::map<TensorSource, Expr> tensors_;
   std::vector<TensorSource> inputs_;
   std::vector<Expr> parameters_;

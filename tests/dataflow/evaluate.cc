@@ -4,34 +4,17 @@
 
 #include <random>
 
-#include "collage/ir/op_sequence.h"
 #include "collage/ir/parse.h"
+#include "collage/op/interpreter.h"
 #include "collage/op/table.h"
 
 namespace collage {
 
 std::vector<Tensor> Evaluate(const Expr& function, const std::vector<Tensor>& inputs) {
-  Result<OpSequence> sequence = ToOpSequence(*function->As<Function>());
-  if (!sequence) {
-    ADD_FAILURE() << sequence.error().message;
-    return {};
-  }
-  std::vector<Tensor> values(sequence->values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (sequence->values[i].constant) values[i] = *sequence->values[i].constant;
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) values[sequence->parameters[i]] = inputs[i];
-  for (const OpSequence::Step& step : sequence->steps) {
-    std::vector<Tensor> arguments;
-    std::vector<Tensor> results;
-    for (const size_t input : step.inputs) arguments.push_back(values[input]);
-    for (const size_t output : step.outputs) results.emplace_back(sequence->values[output].type);
-    step.op->reference(arguments, step.attributes, results);
-    for (size_t i = 0; i < results.size(); ++i) values[step.outputs[i]] = results[i];
-  }
-  std::vector<Tensor> results;
-  for (const size_t result : sequence->results) results.push_back(values[result]);
-  return results;
+  Result<std::vector<Tensor>> results = InterpretFunction(function, inputs);
+  if (results) return *results;
+  ADD_FAILURE() << results.error().message;
+  return {};
 }
 
 std::vector<Tensor> RandomInputs(const Expr& function, uint64_t seed) {

@@ -1,13 +1,14 @@
 #pragma once
 
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "collage/ir/expr.h"
-#include "collage/ir/module.h"
 
 namespace collage {
 
-/// Results of a straight-line function by the reference kernels, function literals inlined. Fails the test on an error.
+/// Results of a function by the reference executor. Fails the test on an error.
 std::vector<Tensor> Evaluate(const Expr& function, const std::vector<Tensor>& inputs);
 /// Seeded tensors for the parameters, tuples flattened.
 std::vector<Tensor> RandomInputs(const Expr& function, uint64_t seed);

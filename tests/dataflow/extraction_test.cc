@@ -94,6 +94,7 @@ TEST(Extraction, FunctionLiteralsAreInlinedWithWhatTheyCapture) {
   %1(%FunctionVar_1)
 }
 )");
+  ExpectSameResults(RewriteFunction(graph, Wrap(graph, inside, "library").nested()).value(), function, 1);
 }
 
 TEST(Extraction, LetsAreCrossed) {
