@@ -191,6 +191,7 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
 const std::vector<NamedType>& Executable::inputs() const { return state_->inputs; }
 const std::vector<NamedType>& Executable::outputs() const { return state_->outputs; }
 const std::vector<StepProfile>& Executable::profile() const { return state_->profile; }
+const std::vector<Program::KernelCall>& Executable::calls() const { return state_->calls; }
 size_t Executable::arena_bytes() const { return state_->arena.bytes(); }
 
 Status Executable::Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {

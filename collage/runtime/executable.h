@@ -55,6 +55,9 @@ class Executable {
   /// One entry a step, in the order in which they run; times are zero when profiling was never on.
   [[nodiscard]] const std::vector<StepProfile>& profile() const;
 
+  /// The kernels in the order in which they run, with the values of the program that they read and write.
+  [[nodiscard]] const std::vector<Program::KernelCall>& calls() const;
+
   /// Memory shared by all intermediate tensors and the one workspace of all kernels, bytes.
   [[nodiscard]] size_t arena_bytes() const;
 

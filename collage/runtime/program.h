@@ -15,6 +15,7 @@ namespace collage {
 struct KernelRecord {
   std::string name;                    ///< the global_symbol of its function
   std::string backend;                 ///< compiler name
+  std::string backend_version;         ///< of the library behind it
   std::string variant;                 ///< of the backend
   std::vector<std::string> operators;  ///< names of the operators inside, in evaluation order
   std::optional<double> cost_us;       ///< the price at which the search chose it, microseconds

@@ -68,7 +68,7 @@ struct TestProgram {
     for (size_t i = 0; i < inputs.size(); ++i) ports.push_back({program.values[inputs[i]].type, input_layouts[i]});
     for (const Port& port : outputs) call.outputs.push_back(AddValue(port.type));
     auto kernel = std::make_unique<FakeKernel>(std::move(ports), outputs, accumulated, workspace, call.salt);
-    program.calls.push_back({{"k" + std::to_string(calls.size()), "fake", "", {}, {}}, std::move(kernel), inputs, call.outputs});
+    program.calls.push_back({{"k" + std::to_string(calls.size()), "fake", "", "", {}, {}}, std::move(kernel), inputs, call.outputs});
     calls.push_back(call);
     return call.outputs;
   }
@@ -356,7 +356,7 @@ TEST(ExecutableTest, ASecondRunMeanwhileIsRefusedAndKernelErrorsNameTheKernel) {
   program.values = {{type}, {type}};
   program.inputs = {{"x", 0}};
   program.outputs = {{"y", 1}};
-  program.calls.push_back({{"slow_0", "fake", "", {}, {}}, std::move(kernel), {0}, {1}});
+  program.calls.push_back({{"slow_0", "fake", "", "", {}, {}}, std::move(kernel), {0}, {1}});
   Result<Executable> executable = Executable::Create(std::move(program), kDevice);
   const std::vector<Tensor> inputs = {Tensor(type)};
   std::string first;

@@ -1,0 +1,57 @@
+#include "collage/lower/lower.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace collage {
+namespace {
+
+Result<Variant> ChooseVariant(const Backend& backend, const Function& function, const Device& device, const std::string& name) {
+  const std::vector<Variant> variants = backend.Variants(function, device);
+  if (variants.empty()) return Fail("backend '" + std::string(backend.Name()) + "' cannot run it");
+  if (name.empty()) return variants.front();
+  std::string known;
+  for (const Variant& variant : variants) {
+    if (variant.name == name) return variant;
+    known += (known.empty() ? "" : ", ") + variant.name;
+  }
+  return Fail("backend '" + std::string(backend.Name()) + "' has no variant '" + name + "' for it; it has: " + known);
+}
+
+Result<std::unique_ptr<Kernel>> CompileCall(PartitionCall& call, const Backend& backend, const Device& device) {
+  const Function* function = call.function ? call.function->As<Function>() : nullptr;
+  if (!function) return Fail("has no function to compile");
+  const Variant variant = COLLAGE_TRY(ChooseVariant(backend, *function, device, call.record.variant));
+  call.record.variant = variant.name;
+  return backend.Compile(*function, device, variant);
+}
+
+}  // namespace
+
+Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOptions& options) {
+  std::unordered_map<std::string, std::string> versions;
+  std::vector<Program::KernelCall> calls;
+  for (PartitionCall& call : program.calls) {
+    if (options.progress.ShouldStop()) return Fail("stopped");
+    options.progress.Report({"compile", calls.size(), program.calls.size(), call.record.name});
+    const std::string place = "partition '" + call.record.name + "'";
+    Result<const Backend*> backend = options.find_backend(call.record.backend);
+    if (!backend) return Fail(backend.error().At(place));
+    const auto [version, is_new] = versions.try_emplace(call.record.backend);
+    if (is_new) version->second = (*backend)->Probe(options.device).version;
+    call.record.backend_version = version->second;
+    Result<std::unique_ptr<Kernel>> kernel = CompileCall(call, **backend, options.device);
+    if (!kernel) return Fail(kernel.error().At(place));
+    calls.push_back({call.record, std::move(*kernel), call.inputs, call.outputs});
+  }
+  Program runnable{program.values, std::move(calls), program.inputs, program.outputs};
+  Executable executable = COLLAGE_TRY(Executable::Create(std::move(runnable), options.device));
+  return LoweredModel{std::move(program), std::move(executable)};
+}
+
+Result<LoweredModel> Lower(const IRModule& partitioned, const LowerOptions& options) {
+  PartitionProgram program = COLLAGE_TRY(ToPartitionProgram(partitioned, options.program));
+  return BuildExecutable(std::move(program), options);
+}
+
+}  // namespace collage

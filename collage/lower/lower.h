@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "collage/backend/backend.h"
+#include "collage/ir/module.h"
+#include "collage/lower/partition_program.h"
+#include "collage/runtime/device.h"
+#include "collage/runtime/executable.h"
+#include "collage/support/progress.h"
+
+namespace collage {
+
+/// The backend of a compiler name, or an error that says which there are (FindBackend of backend/registry.h, or a test's own).
+using BackendLookup = std::function<Result<const Backend*>(const std::string& name)>;
+
+struct BuildOptions {
+  Device device;
+  BackendLookup find_backend;
+  Progress progress;
+};
+
+struct LowerOptions : BuildOptions {
+  PartitionProgramOptions program;
+};
+
+/// A program ready to run, and what it was built from (which saving needs).
+struct LoweredModel {
+  PartitionProgram program;
+  Executable executable;
+};
+
+/// Compiles every partition with its backend in its variant (the backend's first where none is named), and plans layouts and
+/// memory. The records of the calls are completed: variant, version of the backend. Reports the stage "compile" before each
+/// partition. Errors name the partition.
+Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOptions& options);
+
+/// A partitioned module, ready to run: ToPartitionProgram, then BuildExecutable.
+Result<LoweredModel> Lower(const IRModule& partitioned, const LowerOptions& options);
+
+}  // namespace collage

@@ -1,0 +1,276 @@
+#include "collage/lower/partition_program.h"
+
+#include <algorithm>
+
+#include "collage/ir/op_sequence.h"
+#include "collage/support/check.h"
+#include "collage/support/name_supply.h"
+
+namespace collage {
+namespace {
+
+bool IsPrimitive(const Function& function) {
+  const AttributeValue* value = function.attributes.Find("Primitive");
+  if (!value) return false;
+  return (value->AsInt() && *value->AsInt() != 0) || (value->AsBool() && *value->AsBool());
+}
+
+/// `type`'s tensors as fresh variables appended to `parameters`, put together again as an expression of that type.
+Expr Rebuild(const Type& type, std::vector<Expr>& parameters) {
+  struct Open {
+    const TupleType* tuple;
+    std::vector<Expr> fields;
+  };
+  std::vector<Open> stack;
+  const Type* next = &type;
+  while (true) {
+    Expr done;
+    if (const TupleType* tuple = next->AsTuple()) {
+      stack.push_back({tuple, {}});
+    } else {
+      done = MakeVar("p" + std::to_string(parameters.size()), *next);
+      parameters.push_back(done);
+    }
+    while (!stack.empty()) {
+      if (done) stack.back().fields.push_back(std::move(done));
+      done = nullptr;
+      if (stack.back().fields.size() < stack.back().tuple->fields.size()) break;
+      done = MakeTuple(std::move(stack.back().fields));
+      stack.pop_back();
+    }
+    if (stack.empty()) return done;
+    next = &stack.back().tuple->fields[stack.back().fields.size()];
+  }
+}
+
+/// A call of something bare as a Primitive function of tensors; constant arguments stay inside.
+Result<Expr> WrapBareCall(const Call& call, Attributes attributes) {
+  std::vector<Expr> parameters;
+  std::vector<Expr> args;
+  for (const Expr& arg : call.args) args.push_back(arg->As<Constant>() ? arg : Rebuild(arg->type(), parameters));
+  Expr body = COLLAGE_TRY(MakeCall(call.callee, std::move(args), call.attributes));
+  return MakeFunction(std::move(parameters), std::move(body), std::move(attributes));
+}
+
+class Walker {
+ public:
+  Walker(const IRModule& module, const PartitionProgramOptions& options) : module_(module), options_(options) {}
+
+  Result<PartitionProgram> Walk() {
+    const Expr main_function = module_.Find("main");
+    if (!main_function) return Fail("the module has no @main");
+    const Function& main = *main_function->As<Function>();
+    for (const Expr& parameter : main.parameters) AddParameter(parameter);
+    if (!options_.input_names.empty()) COLLAGE_TRY_STATUS(Rename(program_.inputs, options_.input_names, "input"));
+    stack_.push_back({main.body, Stage::kNew});
+    while (!stack_.empty()) COLLAGE_TRY_STATUS(Advance());
+    for (const size_t value : values_.at(main.body.get())) program_.outputs.push_back({"", value});
+    NameOutputs();
+    if (!options_.output_names.empty()) COLLAGE_TRY_STATUS(Rename(program_.outputs, options_.output_names, "output"));
+    return std::move(program_);
+  }
+
+ private:
+  enum class Stage { kNew, kChildrenDone, kBodyDone };
+  struct Item {
+    Expr expr;
+    Stage stage;
+  };
+
+  static Status Rename(std::vector<Endpoint>& endpoints, const std::vector<std::string>& names, const std::string& what) {
+    if (endpoints.size() != names.size()) {
+      return Fail(std::to_string(names.size()) + " " + what + " names for " + std::to_string(endpoints.size()) + " " + what + "s");
+    }
+    for (size_t i = 0; i < names.size(); ++i) endpoints[i].name = names[i];
+    return {};
+  }
+
+  void NameOutputs() {
+    const bool several = program_.outputs.size() > 1;
+    for (size_t i = 0; i < program_.outputs.size(); ++i) program_.outputs[i].name = several ? "output" + std::to_string(i) : "output";
+  }
+
+  size_t AddValue(TensorType type) {
+    program_.values.push_back({std::move(type)});
+    return program_.values.size() - 1;
+  }
+
+  void AddParameter(const Expr& parameter) {
+    std::vector<size_t>& values = values_[parameter.get()];
+    const std::vector<TensorType> types = FlattenTensors(parameter->type());
+    for (size_t i = 0; i < types.size(); ++i) {
+      values.push_back(AddValue(types[i]));
+      const std::string& name = parameter->As<Var>()->name;
+      program_.inputs.push_back({types.size() == 1 ? name : name + "." + std::to_string(i), values.back()});
+    }
+  }
+
+  void Visit(const Expr& expr) {
+    if (!values_.contains(expr.get())) stack_.push_back({expr, Stage::kNew});
+  }
+
+  void Finish(const Expr& expr, std::vector<size_t> values) {
+    values_[expr.get()] = std::move(values);
+    stack_.pop_back();
+  }
+
+  Status Advance() {
+    const Item item = stack_.back();
+    if (values_.contains(item.expr.get())) {
+      stack_.pop_back();
+      return {};
+    }
+    if (item.stage != Stage::kNew) return Leave(item);
+    stack_.back().stage = Stage::kChildrenDone;
+    return Enter(item.expr);
+  }
+
+  Status Enter(const Expr& expr) {
+    if (const Call* call = expr->As<Call>()) {
+      for (size_t i = call->args.size(); i-- > 0;) Visit(call->args[i]);
+    } else if (const Tuple* tuple = expr->As<Tuple>()) {
+      for (size_t i = tuple->fields.size(); i-- > 0;) Visit(tuple->fields[i]);
+    } else if (const TupleGetItem* projection = expr->As<TupleGetItem>()) {
+      Visit(projection->tuple);
+    } else if (const Let* let = expr->As<Let>()) {
+      Visit(let->value);
+    } else if (const Var* var = expr->As<Var>()) {
+      return Fail("%" + var->name + " is not bound in @main");
+    } else if (!expr->As<Constant>()) {
+      return Fail("@main is not straight-line: it has an if, or a function used as a value");
+    }
+    return {};
+  }
+
+  Status Leave(const Item& item) {
+    const Expr& expr = item.expr;
+    if (const Constant* constant = expr->As<Constant>()) {
+      const size_t value = AddValue(constant->value.type());
+      program_.values[value].constant = constant->value;
+      Finish(expr, {value});
+    } else if (const Tuple* tuple = expr->As<Tuple>()) {
+      Finish(expr, Flatten(tuple->fields));
+    } else if (const TupleGetItem* projection = expr->As<TupleGetItem>()) {
+      Finish(expr, Project(*projection));
+    } else if (const Let* let = expr->As<Let>()) {
+      LeaveLet(item, *let);
+    } else {
+      const Call* call = expr->As<Call>();
+      COLLAGE_CHECK(call != nullptr);
+      std::vector<size_t> results = COLLAGE_TRY(AddCall(*call, expr->type()));
+      Finish(expr, std::move(results));
+    }
+    return {};
+  }
+
+  void LeaveLet(const Item& item, const Let& let) {
+    if (item.stage == Stage::kBodyDone) {
+      Finish(item.expr, std::vector<size_t>(values_.at(let.body.get())));
+      return;
+    }
+    values_[let.variable.get()] = std::vector<size_t>(values_.at(let.value.get()));
+    stack_.back().stage = Stage::kBodyDone;
+    Visit(let.body);
+  }
+
+  [[nodiscard]] std::vector<size_t> Flatten(const std::vector<Expr>& exprs) const {
+    std::vector<size_t> all;
+    for (const Expr& expr : exprs) {
+      const std::vector<size_t>& values = values_.at(expr.get());
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::vector<size_t> Project(const TupleGetItem& projection) const {
+    const std::vector<Type>& fields = projection.tuple->type().AsTuple()->fields;
+    size_t begin = 0;
+    for (size_t i = 0; i < projection.index; ++i) begin += FlattenTensors(fields[i]).size();
+    const size_t count = FlattenTensors(fields[projection.index]).size();
+    const auto first = values_.at(projection.tuple.get()).begin() + static_cast<std::ptrdiff_t>(begin);
+    return {first, first + static_cast<std::ptrdiff_t>(count)};
+  }
+
+  Result<std::vector<size_t>> AddCall(const Call& call, const Type& type) {
+    if (const Op* op = call.callee->As<Op>()) {
+      if (op->def->is_view && call.args.size() == 1) return AddView(call, type);
+      return AddBareCall(call, op->def->name);
+    }
+    if (const GlobalVar* global = call.callee->As<GlobalVar>()) {
+      const Expr function = module_.Find(global->name);
+      if (!function) return Fail("@main calls @" + global->name + ", which the module does not have");
+      if (!IsPrimitive(*function->As<Function>())) return Fail("@main calls @" + global->name + ", which is not Primitive");
+      return AddPartition(function, global->name, call);
+    }
+    const Function* function = call.callee->As<Function>();
+    if (!function) return Fail("@main calls something that is no operator, no function literal and no function of the module");
+    if (IsPrimitive(*function)) return AddPartition(call.callee, "partition", call);
+    return AddBareCall(call, COLLAGE_TRY(function->attributes.String("Composite", "function")));
+  }
+
+  std::vector<size_t> AddView(const Call& call, const Type& type) {
+    const size_t source = values_.at(call.args[0].get())[0];
+    const size_t value = AddValue(*type.AsTensor());
+    program_.values[value].view_of = source;
+    return {value};
+  }
+
+  Result<std::vector<size_t>> AddBareCall(const Call& call, const std::string& label) {
+    const std::string symbol = names_.Fresh("collage_" + options_.fallback_backend + "_" + label);
+    Attributes attributes{{"Primitive", 1}, {"Compiler", options_.fallback_backend}, {"global_symbol", symbol}};
+    const Expr function = COLLAGE_TRY(WrapBareCall(call, std::move(attributes)));
+    std::vector<size_t> inputs;
+    for (const Expr& arg : call.args) {
+      if (arg->As<Constant>()) continue;
+      const std::vector<size_t>& values = values_.at(arg.get());
+      inputs.insert(inputs.end(), values.begin(), values.end());
+    }
+    return AddPartitionCall(function, symbol, std::move(inputs));
+  }
+
+  Result<std::vector<size_t>> AddPartition(const Expr& function, const std::string& hint, const Call& call) {
+    std::string symbol = COLLAGE_TRY(function->As<Function>()->attributes.String("global_symbol", ""));
+    if (symbol.empty()) symbol = names_.Fresh(hint);
+    names_.Reserve(symbol);
+    return AddPartitionCall(function, symbol, Flatten(call.args));
+  }
+
+  Result<std::vector<size_t>> AddPartitionCall(const Expr& expr, const std::string& symbol, std::vector<size_t> inputs) {
+    const Function& function = *expr->As<Function>();
+    PartitionCall call;
+    call.record.name = symbol;
+    call.record.backend = COLLAGE_TRY(function.attributes.String("Compiler", options_.default_backend));
+    call.record.variant = COLLAGE_TRY(function.attributes.String("Variant", ""));
+    Result<std::vector<std::string>> operators = OperatorNames(function);
+    if (!operators) return Fail(operators.error().At("partition '" + symbol + "'"));
+    call.record.operators = std::move(*operators);
+    if (const auto cost = options_.cost_us.find(symbol); cost != options_.cost_us.end()) call.record.cost_us = cost->second;
+    call.function = expr;
+    call.inputs = std::move(inputs);
+    for (TensorType& type : FlattenTensors(function.result_type)) call.outputs.push_back(AddValue(std::move(type)));
+    program_.calls.push_back(std::move(call));
+    return program_.calls.back().outputs;
+  }
+
+  const IRModule& module_;
+  const PartitionProgramOptions& options_;
+  PartitionProgram program_;
+  std::unordered_map<const ExprNode*, std::vector<size_t>> values_;
+  std::vector<Item> stack_;
+  NameSupply names_;
+};
+
+}  // namespace
+
+Result<PartitionProgram> ToPartitionProgram(const IRModule& module, const PartitionProgramOptions& options) {
+  return Walker(module, options).Walk();
+}
+
+Result<std::vector<std::string>> OperatorNames(const Function& function) {
+  const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
+  std::vector<std::string> names;
+  for (const OpSequence::Step& step : sequence.steps) names.push_back(step.op->name);
+  return names;
+}
+
+}  // namespace collage
