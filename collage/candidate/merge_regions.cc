@@ -14,8 +14,9 @@ bool IsStructural(const Expr& expr) { return expr->As<Tuple>() || expr->As<Tuple
 
 class Merger {
  public:
-  Merger(const DataflowGraph& graph, bool take_tuples)
-      : graph_(graph), take_tuples_(take_tuples), contracted_(graph), owner_(graph.size(), kNobody) {}
+  Merger(const DataflowGraph& graph, bool take_tuples) : graph_(graph), contracted_(graph), owner_(graph.size(), kNobody) {
+    if (take_tuples) FindBundles();
+  }
 
   void AddPart(const Region& part) {
     if (!contracted_.TryMerge(part.nodes.ToVector())) return;
@@ -28,9 +29,9 @@ class Merger {
       for (const PostDfsIndex input : graph_[node].inputs) {
         if (Fits(input, node)) contracted_.TryMerge({input, node});
       }
-      if (!take_tuples_) continue;
-      for (const PostDfsIndex input : graph_[node].inputs) JoinStructural(input, node);
-      for (const PostDfsIndex output : graph_[node].outputs) JoinStructural(output, node);
+      const auto bundles = bundles_.find(node);
+      if (bundles == bundles_.end()) continue;
+      for (const Bundle& bundle : bundles->second) JoinBundle(bundle, node);
     }
   }
 
@@ -54,22 +55,54 @@ class Merger {
     return owner_[a] != kNobody && owner_[a] == owner_[b] && graph_[a].block == graph_[b].block;
   }
 
-  /// Takes a tuple or projection once `last`, the last of its neighbours, has been looked at.
-  void JoinStructural(PostDfsIndex node, PostDfsIndex last) {
-    if (owner_[node] != kNobody || !IsStructural(graph_[node].expr) || graph_[node].external) return;
-    std::vector<PostDfsIndex> all = graph_[node].inputs;
-    all.insert(all.end(), graph_[node].outputs.begin(), graph_[node].outputs.end());
-    if (all.empty() || *std::max_element(all.begin(), all.end()) != last) return;
-    const bool fits = std::all_of(all.begin(), all.end(), [&](PostDfsIndex other) { return Fits(other, last); }) &&
-                      graph_[node].block == graph_[last].block;
-    all.push_back(node);
-    if (fits && contracted_.TryMerge(all)) owner_[node] = owner_[last];
+  /// Tuples and projections that are each other's neighbours: all of them belong to a region or none.
+  struct Bundle {
+    std::vector<PostDfsIndex> members;
+    std::vector<PostDfsIndex> neighbours;
+  };
+
+  void FindBundles() {
+    std::vector<bool> seen(graph_.size(), false);
+    for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
+      if (seen[node] || !IsStructural(graph_[node].expr)) continue;
+      Bundle bundle{{node}, {}};
+      seen[node] = true;
+      bool external = false;
+      for (size_t i = 0; i < bundle.members.size(); ++i) {
+        const DataflowGraph::Node& member = graph_[bundle.members[i]];
+        external = external || member.external || member.block != graph_[node].block;
+        for (const auto* list : {&member.inputs, &member.outputs}) {
+          for (const PostDfsIndex other : *list) {
+            if (!IsStructural(graph_[other].expr)) {
+              bundle.neighbours.push_back(other);
+            } else if (!seen[other]) {
+              seen[other] = true;
+              bundle.members.push_back(other);
+            }
+          }
+        }
+      }
+      if (external || bundle.neighbours.empty()) continue;
+      const PostDfsIndex last = *std::max_element(bundle.neighbours.begin(), bundle.neighbours.end());
+      bundles_[last].push_back(std::move(bundle));
+    }
+  }
+
+  /// Takes a bundle; `last`, the last of its neighbours, is being looked at.
+  void JoinBundle(const Bundle& bundle, PostDfsIndex last) {
+    const bool fits =
+        graph_[bundle.members[0]].block == graph_[last].block &&
+        std::all_of(bundle.neighbours.begin(), bundle.neighbours.end(), [&](PostDfsIndex other) { return Fits(other, last); });
+    std::vector<PostDfsIndex> all = bundle.neighbours;
+    all.insert(all.end(), bundle.members.begin(), bundle.members.end());
+    if (!fits || !contracted_.TryMerge(all)) return;
+    for (const PostDfsIndex member : bundle.members) owner_[member] = owner_[last];
   }
 
   const DataflowGraph& graph_;
-  const bool take_tuples_;
   ContractedGraph contracted_;
   std::vector<size_t> owner_;
+  std::unordered_map<PostDfsIndex, std::vector<Bundle>> bundles_;  // by last neighbour
 };
 
 }  // namespace
