@@ -1,0 +1,46 @@
+#include "collage/op/table.h"
+#include "op_testing.h"
+
+namespace collage {
+namespace {
+
+Work WorkOf(const std::string& op, const std::vector<Type>& arguments, const Attributes& attributes = {}) {
+  const OpDef* def = Operators().Find(op);
+  const Result<Type> result = def->infer_type(arguments, attributes);
+  EXPECT_TRUE(result.has_value()) << result.error().message;
+  return result ? def->work(arguments, *result, attributes) : Work{-1, -1};
+}
+
+void ExpectWork(const Work& work, double flops, double bytes) {
+  EXPECT_EQ(work.flops, flops);
+  EXPECT_EQ(work.bytes, bytes);
+}
+
+TEST(WorkTest, ConvolutionsMultiplyAndAddOnceATap) {
+  ExpectWork(WorkOf("nn.conv2d", {T({1, 4, 8, 8}), T({6, 4, 3, 3})}), 2.0 * 6 * 36 * 4 * 9, 4.0 * (4 * 64 + 6 * 4 * 9 + 6 * 36));
+  ExpectWork(WorkOf("nn.conv2d", {T({1, 4, 8, 8}), T({4, 1, 3, 3})}, {{"groups", 4}, {"padding", 1}}), 2.0 * 4 * 64 * 9,
+             4.0 * (4 * 64 + 4 * 9 + 4 * 64));
+  ExpectWork(WorkOf("nn.conv2d_transpose", {T({1, 4, 8, 8}), T({4, 6, 2, 2})}, {{"strides", 2}}), 2.0 * 4 * 64 * 6 * 4,
+             4.0 * (4 * 64 + 4 * 6 * 4 + 6 * 256));
+}
+
+TEST(WorkTest, ProductsMultiplyAndAddOnceATerm) {
+  ExpectWork(WorkOf("nn.dense", {T({3, 5}), T({7, 5})}), 2.0 * 3 * 5 * 7, 4.0 * (15 + 35 + 21));
+  ExpectWork(WorkOf("nn.matmul", {T({4, 3, 5}), T({5, 7})}), 2.0 * 4 * 3 * 5 * 7, 4.0 * (60 + 35 + 84));
+  ExpectWork(WorkOf("nn.batch_matmul", {T({4, 3, 5}), T({4, 7, 5})}), 2.0 * 4 * 3 * 5 * 7, 4.0 * (60 + 140 + 84));
+}
+
+TEST(WorkTest, OthersCountWhatTheyTouch) {
+  ExpectWork(WorkOf("nn.max_pool2d", {T({1, 2, 4, 4})}, {{"pool_size", 2}, {"strides", 2}}), 8 * 4, 4.0 * (32 + 8));
+  ExpectWork(WorkOf("add", {T({2, 3}), T({3})}), 6, 4.0 * (6 + 3 + 6));
+  ExpectWork(WorkOf("less", {T({4}), T({4})}), 4, 4.0 * 8 + 4);
+  ExpectWork(WorkOf("sum", {T({2, 3})}, {{"axis", 1}}), 6, 4.0 * (6 + 2));
+  ExpectWork(WorkOf("concatenate", {TupleType{{T({2}), T({3})}}}), 0, 4.0 * (5 + 5));
+  ExpectWork(WorkOf("strided_slice", {T({100})}, {{"begin", 0}, {"end", 10}}), 0, 4.0 * (10 + 10));
+  ExpectWork(WorkOf("take", {T({100, 4}), T({3}, DType::kInt64)}, {{"axis", 0}}), 0, 8.0 * 3 + 4.0 * (12 + 12));
+  ExpectWork(WorkOf("zeros", {}, {{"shape", Ints{5}}}), 0, 20);
+  for (const char* view : {"copy", "nn.batch_flatten", "squeeze"}) ExpectWork(WorkOf(view, {T({2, 3})}), 0, 0);
+}
+
+}  // namespace
+}  // namespace collage
