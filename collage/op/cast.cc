@@ -46,6 +46,7 @@ uint16_t ToFloat16(float value) {
   if (std::isnan(value)) return sign | 0x7e00u;
   const double magnitude = std::abs(static_cast<double>(value));
   if (magnitude >= 65520.0) return sign | 0x7c00u;
+  if (magnitude == 0) return sign;
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent with f in [0.5, 1)
   const int scale = std::max(exponent - 11, -24);

@@ -1,20 +1,47 @@
 #include "tests/conformance/partitions.h"
 
+#include <algorithm>
 #include <stdexcept>
 
+#include "collage/candidate/gather.h"
 #include "collage/dataflow/extraction.h"
-#include "tests/conformance/find_sub_graphs.h"
 #include "tests/conformance/reference.h"
 
 namespace collage::conformance {
 namespace {
 
+/// More of one program are thinned out evenly by size: code generators are offered hundreds, and take seconds for each ten.
+constexpr size_t kMostPartitions = 12;
+
 Partition Extract(const DataflowGraph& graph, const SubGraph& sub_graph) {
-  auto extracted = ExtractFunction(graph, sub_graph.WithAttributes(graph, {{"Primitive", 1}}));
+  auto extracted = ExtractFunction(graph, sub_graph);
   if (!extracted) throw std::runtime_error(extracted.error().message);
   Partition partition{sub_graph.Label(graph) + " " + sub_graph.inside().ToString(), extracted->function, {}};
   for (const TensorSource& source : extracted->inputs) partition.arguments.push_back({graph[source.node].expr, source.field});
   return partition;
+}
+
+/// The spec that a target with this compiler gets; for a backend that states no rules, that of a compiler of last resort.
+SpecPointer SpecOf(const std::string& name, const BackendRules& rules) {
+  const Target target{DeviceKind::kCpu, {{"compiler", name}}};
+  const auto specs = GatherPartitionSpecs({target}, [&](const std::string& compiler) { return compiler == name ? &rules : nullptr; });
+  return specs ? specs->front() : FallbackSpec(name);
+}
+
+/// The candidates of the spec, and each supported call alone.
+std::vector<SubGraph> FindSubGraphs(const DataflowGraph& graph, const std::string& name, const BackendRules& rules,
+                                    std::vector<Refusal>* refusals) {
+  Rule rule = SpecOf(name, rules)->rule;
+  if (rules.supports) rule = UnionRule({PrimitiveRule(name, OpPredicateRule(name, rules.supports)), std::move(rule)});
+  return rule->AllSubGraphs(graph, refusals);
+}
+
+std::vector<SubGraph> ThinOut(std::vector<SubGraph> all) {
+  if (all.size() <= kMostPartitions) return all;
+  std::stable_sort(all.begin(), all.end(), [](const SubGraph& a, const SubGraph& b) { return a.inside().Count() < b.inside().Count(); });
+  std::vector<SubGraph> kept;
+  for (size_t i = 0; i < kMostPartitions; ++i) kept.push_back(all[i * (all.size() - 1) / (kMostPartitions - 1)]);
+  return kept;
 }
 
 }  // namespace
@@ -22,20 +49,16 @@ Partition Extract(const DataflowGraph& graph, const SubGraph& sub_graph) {
 Partitions PartitionsOf(const Program& program, const Backend& backend, const Device& device) {
   const DataflowGraph graph(program.function);
   const BackendRules rules = backend.Rules();
-  FoundSubGraphs found;
-  if (rules.style == BackendRules::Style::kPattern) {
-    found = FindMatches(graph, rules);
-  } else if (rules.style == BackendRules::Style::kPredicate) {
-    // A graph compiler must run any region of what it supports.
-    found = FindRegions(graph, rules, [](const SubGraph&) { return true; });
-  } else {
-    // A code generator chooses what it fuses.
-    found = FindRegions(graph, rules, [&](const SubGraph& sub_graph) {
-      return !backend.Variants(*Extract(graph, sub_graph).function->As<Function>(), device).empty();
-    });
+  std::vector<Refusal> refusals;
+  Partitions partitions{{}, "it takes nothing of this"};
+  for (const SubGraph& sub_graph : ThinOut(FindSubGraphs(graph, std::string(backend.Name()), rules, &refusals))) {
+    Partition partition = Extract(graph, sub_graph);
+    // A code generator is offered what operator fusion would join, and may decline; but a single call only in its predicate.
+    const bool may_decline = rules.style == BackendRules::Style::kNative && sub_graph.operator_count() > 1;
+    if (may_decline && backend.Variants(*partition.function->As<Function>(), device).empty()) continue;
+    partitions.taken.push_back(std::move(partition));
   }
-  Partitions partitions{{}, found.reason};
-  for (const SubGraph& sub_graph : found.sub_graphs) partitions.taken.push_back(Extract(graph, sub_graph));
+  if (!refusals.empty()) partitions.reason = refusals.back().reason;
   return partitions;
 }
 

@@ -27,8 +27,8 @@ struct Partitions {
   std::string reason;
 };
 
-/// What a backend takes of a program, by its own rules: each match of each pattern; or each supported operator alone and the
-/// largest regions of them (for a code generator, regions for which it has a variant).
+/// What a backend takes of a program: the candidates that its own rules give, found as for a real compilation, and each call
+/// that its predicate accepts alone. A fair choice where there are very many.
 Partitions PartitionsOf(const Program& program, const Backend& backend, const Device& device);
 
 /// Inputs of a partition with the values that they have inside its program, and what the partition must make of them.

@@ -1,0 +1,37 @@
+#include "collage/op/documentation.h"
+
+namespace collage {
+namespace {
+
+std::string Signature(const OpDef& op) {
+  std::string text = op.name + "(";
+  for (size_t i = 0; i < op.argument_names.size(); ++i) text += (i ? ", " : "") + op.argument_names[i];
+  return text + ")";
+}
+
+std::string Section(const OpDef& op) {
+  std::string text = "## " + op.name + "\n\n`" + Signature(op) + "`: " + std::string(Name(op.kind));
+  if (op.commutative) text += ", commutative";
+  if (op.is_view) text += ", a view";
+  text += "\n\n" + op.summary + "\n";
+  if (op.attributes.empty()) return text;
+  text += "\n| Attribute | Form | Meaning |\n|---|---|---|\n";
+  for (const AttributeSpec& spec : op.attributes)
+    text += "| `" + spec.name + "` | " + spec.form + (spec.required ? ", required" : "") + " | " + spec.meaning + " |\n";
+  return text;
+}
+
+}  // namespace
+
+std::string Documentation(const OpTable& table) {
+  std::string text =
+      "# Operators\n\n"
+      "Written by `generate_ops_doc` from the table of `collage/op`; change the records there, not this page. Each operator is\n"
+      "a fusion kind, type and work rules and a reference kernel. Names and attributes are Relay's; data is NCHW. float16 and\n"
+      "bfloat16 tensors can be moved, stored and cast; other operators take float32, float64 and, where that makes sense,\n"
+      "integers and bool. A view passes the elements on in their row-major order, so a host needs no kernel for it.\n";
+  for (const auto& op : table.records()) text += "\n" + Section(*op);
+  return text;
+}
+
+}  // namespace collage
