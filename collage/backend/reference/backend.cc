@@ -1,0 +1,92 @@
+#include "collage/backend/backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collage/ir/op_sequence.h"
+
+namespace collage::reference {
+namespace {
+
+/// Runs the operators' reference kernels one after the other.
+class ReferenceKernel final : public Kernel {
+ public:
+  explicit ReferenceKernel(OpSequence sequence) : sequence_(std::move(sequence)), values_(sequence_.values.size()) {
+    for (const size_t value : sequence_.parameters) inputs_.push_back({sequence_.values[value].type, Layout()});
+    for (const size_t value : sequence_.results) outputs_.push_back({sequence_.values[value].type, Layout()});
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (sequence_.values[i].constant) values_[i] = *sequence_.values[i].constant;
+    }
+    for (const OpSequence::Step& step : sequence_.steps) {
+      for (const size_t output : step.outputs) values_[output] = Tensor(sequence_.values[output].type);
+    }
+  }
+
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* /*workspace*/) override {
+    for (size_t i = 0; i < inputs.size(); ++i) values_[sequence_.parameters[i]] = Tensor::View(inputs_[i].type, inputs[i], nullptr);
+    for (const OpSequence::Step& step : sequence_.steps) RunStep(step);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      std::memcpy(outputs[i], values_[sequence_.results[i]].Bytes(), outputs_[i].type.ByteCount());
+    return {};
+  }
+
+ private:
+  void RunStep(const OpSequence::Step& step) {
+    arguments_.clear();
+    results_.clear();
+    for (const size_t input : step.inputs) arguments_.push_back(values_[input]);
+    for (const size_t output : step.outputs) results_.push_back(values_[output]);
+    step.op->reference(arguments_, step.attributes, results_);
+  }
+
+  OpSequence sequence_;
+  std::vector<Tensor> values_;
+  std::vector<Tensor> arguments_;  // kept, so that only the first run allocates
+  std::vector<Tensor> results_;
+};
+
+/// The truth that every other backend is compared with. It runs any straight-line function and never competes.
+class ReferenceBackend final : public Backend {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "reference"; }
+
+  [[nodiscard]] Presence Probe(const Device& device) const override {
+    return device.kind == DeviceKind::kCpu ? Presence::Version("1") : Presence::Absent("reference kernels run on the CPU only");
+  }
+
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    rules.style = BackendRules::Style::kPredicate;
+    rules.supports = [](const Expr& call) {
+      const OpDef* op = CalledOp(call);
+      return op && op->reference ? Verdict::Accept() : Verdict::Reject("reference: no kernel of an operator");
+    };
+    return rules;
+  }
+
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& /*device*/) const override {
+    const Result<OpSequence> sequence = ToOpSequence(function);
+    if (!sequence || !HasKernels(*sequence)) return {};
+    return {Variant{kVariant, std::vector<Layout>(sequence->parameters.size()), std::vector<Layout>(sequence->results.size())}};
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& /*device*/,
+                                                        const Variant& variant) const override {
+    OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
+    if (variant.name != kVariant) return Fail("reference: there is no variant '" + variant.name + "'");
+    if (!HasKernels(sequence)) return Fail("reference: an operator has no reference kernel");
+    return std::make_unique<ReferenceKernel>(std::move(sequence));
+  }
+
+ private:
+  static constexpr const char* kVariant = "plain";
+
+  static bool HasKernels(const OpSequence& sequence) {
+    return std::all_of(sequence.steps.begin(), sequence.steps.end(), [](const OpSequence::Step& step) { return bool(step.op->reference); });
+  }
+};
+
+}  // namespace
+}  // namespace collage::reference
+
+COLLAGE_BACKEND(collage::reference::ReferenceBackend)
