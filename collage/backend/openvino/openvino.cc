@@ -12,6 +12,7 @@ namespace {
 
 std::vector<TensorType> TypesOf(const OpSequence& sequence, const std::vector<size_t>& values) {
   std::vector<TensorType> types;
+  types.reserve(values.size());
   for (size_t value : values) types.push_back(sequence.values[value].type);
   return types;
 }

@@ -35,14 +35,14 @@ Verdict CheckTypes(const Call& call, const std::string& op, const Type& result) 
     Flatten(call.args[i]->type(), tensors);
     const bool exact_cast = op == "cast" && !tensors.empty() && tensors[0].dtype == DType::kInt32;
     for (const TensorType& type : tensors) {
-      const Verdict verdict = CheckType(type, IsIndexOperand(op, i) || exact_cast);
+      Verdict verdict = CheckType(type, IsIndexOperand(op, i) || exact_cast);
       if (!verdict.accepted) return verdict;
     }
   }
   Types results;
   Flatten(result, results);
   for (const TensorType& type : results) {
-    const Verdict verdict = CheckType(type, op == "argmax" || op == "argmin");
+    Verdict verdict = CheckType(type, op == "argmax" || op == "argmin");
     if (!verdict.accepted) return verdict;
   }
   return Verdict::Accept();
@@ -82,7 +82,7 @@ Verdict Supports(const Expr& expr) {
   const OpDef* op = CalledOp(expr);
   if (!op) return Verdict::Reject("not a call of an operator");
   const Call& call = *expr->As<Call>();
-  const Verdict types = CheckTypes(call, op->name, expr->type());
+  Verdict types = CheckTypes(call, op->name, expr->type());
   return types.accepted ? CheckOnnxForm(call) : types;
 }
 

@@ -1,0 +1,81 @@
+// What the conformance suite cannot see: refusals and errors, and the precision of large sums. What is accepted is tested there.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collage/backend/registry.h"
+#include "collage/op/table.h"
+
+namespace collage {
+namespace {
+
+using testing::HasSubstr;
+
+const Backend& OpenVino() {
+  static const Backend* backend = FindBackend("openvino", Device{}).value();
+  return *backend;
+}
+
+Expr Call(const std::string& op, std::vector<Expr> args, Attributes attributes = {}) {
+  return MakeCall(Operators().Find(op), std::move(args), std::move(attributes)).value();
+}
+
+Verdict Ask(const Expr& call) { return OpenVino().Rules().supports(call); }
+
+TEST(OpenVinoTest, ComputesOnTheProcessorOnly) {
+  Device cuda;
+  cuda.kind = DeviceKind::kCuda;
+  EXPECT_FALSE(OpenVino().Probe(cuda).present);
+  EXPECT_FALSE(OpenVino().Probe(cuda).reason.empty());
+}
+
+TEST(OpenVinoTest, RefusesTypesThatItWouldComputeInAnother) {
+  for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kFloat64}) {
+    const Expr x = MakeVar("x", TensorType{{4}, dtype});
+    EXPECT_THAT(Ask(Call("add", {x, x})).reason, HasSubstr(std::string(Name(dtype))));
+  }
+  const Expr table = MakeVar("table", TensorType{{9, 4}, DType::kFloat32});
+  const Expr rows = MakeVar("rows", TensorType{{3}, DType::kInt64});
+  EXPECT_TRUE(Ask(Call("take", {table, rows}, {{"axis", int64_t{0}}})).accepted) << "64-bit indices";
+}
+
+TEST(OpenVinoTest, RefusesWhatIsNoCallAndTensorsWithoutElements) {
+  const Expr x = MakeVar("x", TensorType{{0, 4}, DType::kFloat32});
+  EXPECT_FALSE(Ask(x).accepted);
+  EXPECT_THAT(Ask(Call("nn.relu", {x})).reason, HasSubstr("without elements"));
+}
+
+TEST(OpenVinoTest, FunctionsWithRefusedCallsHaveNoVariant) {
+  const Expr x = MakeVar("x", TensorType{{4}, DType::kFloat64});
+  const Expr function = MakeFunction({x}, Call("nn.relu", {x})).value();
+  EXPECT_TRUE(OpenVino().Variants(*function->As<Function>(), Device{}).empty());
+  EXPECT_FALSE(OpenVino().Compile(*function->As<Function>(), Device{}, Variant{"default", {Layout()}, {Layout()}}));
+}
+
+TEST(OpenVinoTest, UnknownVariantsAreErrors) {
+  const Expr x = MakeVar("x", TensorType{{4}, DType::kFloat32});
+  const Expr function = MakeFunction({x}, Call("nn.relu", {x})).value();
+  const auto kernel = OpenVino().Compile(*function->As<Function>(), Device{}, Variant{"winograd", {Layout()}, {Layout()}});
+  ASSERT_FALSE(kernel);
+  EXPECT_THAT(kernel.error().message, HasSubstr("winograd"));
+}
+
+/// bfloat16, the plugin's default where the processor has it, keeps 8 bits: 1 + 1/512 would round to 1.
+TEST(OpenVinoTest, ComputesInFloat32) {
+  const Expr x = MakeVar("x", TensorType{{64, 64}, DType::kFloat32});
+  Tensor identity(TensorType{{64, 64}, DType::kFloat32});
+  for (int64_t i = 0; i < 64; ++i) identity.MutableData<float>()[i * 65] = 1.0F;
+  const Expr function = MakeFunction({x}, Call("nn.matmul", {x, MakeConstant(identity)})).value();
+  const Function& product = *function->As<Function>();
+  auto kernel = OpenVino().Compile(product, Device{}, OpenVino().Variants(product, Device{}).at(0)).value();
+  Tensor input(TensorType{{64, 64}, DType::kFloat32});
+  for (int64_t i = 0; i < input.ElementCount(); ++i) input.MutableData<float>()[i] = 1.0F + 1.0F / 512;
+  Tensor output(input.type());
+  const std::vector<const void*> inputs = {input.Bytes()};
+  const std::vector<void*> outputs = {output.MutableBytes()};
+  ASSERT_TRUE(kernel->Run(inputs, outputs, nullptr));
+  EXPECT_TRUE(BitwiseEqual(output, input));
+}
+
+}  // namespace
+}  // namespace collage
