@@ -25,7 +25,7 @@ struct Form {
 Pattern In(int number) { return Wildcard().As(std::string(kOutside) + std::to_string(number)); }
 
 Form Extend(const Form& form, const std::string& suffix, Pattern pattern, size_t operators) {
-  return {form.label + "_" + suffix, std::move(pattern), form.operators + operators};
+  return {form.label + (form.label.ends_with(".") ? "" : "_") + suffix, std::move(pattern), form.operators + operators};
 }
 
 // Exporters write GELU in these orders; its scalars are checked where the chain is recognised.
@@ -115,7 +115,7 @@ std::vector<Form> LayerNormalizations() {
 }
 
 std::vector<Form> OneToOnes() {
-  std::vector<Form> forms = Activations({"dnnl", In(0), 0});
+  std::vector<Form> forms = Activations({"dnnl.", In(0), 0});
   for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d", "nn.lrn", "nn.softmax",
                          "nn.log_softmax", "exp", "log", "sqrt", "abs", "negative", "rsqrt"}) {
     const std::string name = op;

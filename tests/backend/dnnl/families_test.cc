@@ -1,0 +1,156 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/backend/kernel_harness.h"
+
+namespace collage {
+namespace {
+
+using namespace testing_backend;  // NOLINT(google-build-using-namespace)
+using testing::Contains;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const Backend& Dnnl() {
+  static const Backend& backend = BackendNamed("dnnl");
+  return backend;
+}
+
+std::vector<std::string> Check(const std::vector<Expr>& parameters, const Expr& body) {
+  return CheckAllVariants(Dnnl(), FunctionOf(parameters, body));
+}
+
+bool IsDeclined(const std::vector<Expr>& parameters, const Expr& body) {
+  return Dnnl().Variants(*FunctionOf(parameters, body)->As<Function>(), Cpu(2)).empty();
+}
+
+using Ints = std::vector<int64_t>;
+
+TEST(DnnlPoolingTest, EveryLayoutAgreesWithTheReference) {
+  for (const int64_t channels : {3, 17, 32}) {
+    for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+      for (const bool ceil_mode : {false, true}) {
+        const Expr x = Input({1, channels, 14, 11});
+        Check({x}, CallOp(op, {x},
+                          {{"pool_size", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"padding", Ints{1, 0, 0, 1}}, {"ceil_mode", ceil_mode}}));
+      }
+    }
+    for (const char* op : {"nn.global_avg_pool2d", "nn.global_max_pool2d"}) {
+      const Expr x = Input({2, channels, 7, 5});
+      Check({x}, CallOp(op, {x}));
+    }
+  }
+}
+
+TEST(DnnlPoolingTest, AGlobalPoolOfWholeBlocksGivesThePlainLayout) {
+  const Expr x = Input({1, 64, 7, 7});
+  const Expr function = FunctionOf({x}, CallOp("nn.global_avg_pool2d", {x}));
+  for (const Variant& variant : Dnnl().Variants(*function->As<Function>(), Cpu(2)))
+    EXPECT_TRUE(variant.outputs[0].IsPlain()) << variant.name;
+}
+
+TEST(DnnlPointwiseTest, WrittenOutActivationsAreOnePrimitive) {
+  const Expr x = Input({2, 40, 5});
+  const auto gelu = [&](const Expr& y) {
+    const Expr factor = CallOp("add", {CallOp("erf", {CallOp("divide", {y, Scalar(std::sqrt(2.0))})}), Scalar(1)});
+    return CallOp("multiply", {CallOp("multiply", {y, factor}), Scalar(0.5)});
+  };
+  EXPECT_THAT(Check({x}, gelu(x)), Contains(StartsWith("eltwise/")));
+  Check({x}, CallOp("multiply", {x, CallOp("sigmoid", {x})}));
+  Check({x}, CallOp("multiply", {x, x}));
+}
+
+TEST(DnnlPointwiseTest, AlmostGeluIsNoGelu) {
+  const Expr x = Input({2, 40});
+  const Expr factor = CallOp("add", {CallOp("erf", {CallOp("multiply", {x, Scalar(0.7)})}), Scalar(1)});
+  EXPECT_TRUE(IsDeclined({x}, CallOp("multiply", {CallOp("multiply", {x, factor}), Scalar(0.5)})));
+}
+
+TEST(DnnlPointwiseTest, ScalarsAndOperandsInEitherOrder) {
+  const Expr x = Input({3, 4, 5, 6});
+  const Expr y = Input({3, 4, 5, 6});
+  for (const char* op : {"add", "subtract", "multiply", "divide", "maximum", "minimum"}) {
+    Check({x, y}, CallOp(op, {x, y}));
+    Check({x}, CallOp(op, {x, Scalar(1.5)}));
+    Check({x}, CallOp(op, {x, RandomConstant({4, 1, 1}, 7, 1, 2)}));
+  }
+  Check({x}, CallOp("subtract", {Scalar(1.5), x}));
+  Check({x, y}, CallOp("nn.relu", {CallOp("add", {x, y})}));
+}
+
+TEST(DnnlPointwiseTest, ScaleShiftAndReluKeepBlockedLayouts) {
+  const Expr x = Input({1, 48, 6, 6});
+  const Expr scaled = CallOp("multiply", {x, RandomConstant({48, 1, 1}, 1)});
+  const Expr body = CallOp("nn.relu", {CallOp("add", {scaled, RandomConstant({48, 1, 1}, 2)})});
+  EXPECT_THAT(Check({x}, body), Contains(HasSubstr("aBcd")));
+}
+
+TEST(DnnlConcatenationTest, BlockedWhereBlocksBegin) {
+  const auto concatenate = [](int64_t first, int64_t second, int64_t axis) {
+    const Expr x = Input({1, first, 6, 5});
+    const Expr y = Input({1, second, 6, 5});
+    return Check({x, y}, CallOp("concatenate", {MakeTuple({x, y})}, {{"axis", axis}}));
+  };
+  EXPECT_THAT(concatenate(32, 16, 1), Contains(HasSubstr("aBcd")));
+  EXPECT_THAT(concatenate(17, 16, 1), testing::Each(testing::Not(HasSubstr("aBcd"))));
+  concatenate(17, 17, 2);
+  concatenate(17, 17, -1);
+}
+
+TEST(DnnlNormalizationTest, LrnSoftmaxAndLayerNorm) {
+  const Expr x = Input({2, 32, 6, 5});
+  Check({x}, CallOp("nn.lrn", {x}, {{"size", 5}, {"alpha", 0.01}, {"beta", 0.75}, {"bias", 1.0}}));
+  EXPECT_TRUE(IsDeclined({x}, CallOp("nn.lrn", {x}, {{"size", 4}})));
+  for (const int axis : {-1, 1, 0}) {
+    Check({x}, CallOp("nn.softmax", {x}, {{"axis", axis}}));
+    Check({x}, CallOp("nn.log_softmax", {x}, {{"axis", axis}}));
+  }
+  const Expr y = Input({2, 7, 33});
+  Check({y}, CallOp("nn.layer_norm", {y, RandomConstant({33}, 1), RandomConstant({33}, 2)}, {{"epsilon", 1e-5}}));
+}
+
+TEST(DnnlNormalizationTest, LayerNormWrittenOut) {
+  const Expr x = Input({2, 7, 33});
+  const Attributes last = {{"axis", Ints{-1}}, {"keepdims", true}};
+  for (const bool power : {false, true}) {
+    const Expr deviation = CallOp("subtract", {x, CallOp("mean", {x}, last)});
+    const Expr square = power ? CallOp("power", {deviation, Scalar(2)}) : CallOp("multiply", {deviation, deviation});
+    const Expr root = CallOp("sqrt", {CallOp("add", {CallOp("mean", {square}, last), Scalar(1e-5)})});
+    const Expr normal = CallOp("divide", {deviation, root});
+    const Expr scaled = CallOp("multiply", {normal, RandomConstant({33}, 1)});
+    for (const Expr& body : {normal, scaled, CallOp("add", {scaled, RandomConstant({33}, 2)})})
+      EXPECT_THAT(Check({x}, body), Contains(StartsWith("layer_normalization/")));
+  }
+  const Expr other = CallOp("subtract", {x, CallOp("mean", {x}, {{"axis", Ints{1}}, {"keepdims", true}})});
+  EXPECT_TRUE(IsDeclined({x}, other));
+}
+
+TEST(DnnlProductTest, DenseIsOfferedAsInnerProductAndAsMatmul) {
+  const Expr x = Input({2, 5, 40});
+  const Expr residual = Input({2, 5, 24});
+  const Expr dense = CallOp("nn.dense", {x, RandomConstant({24, 40}, 1, -0.1, 0.1)});
+  const Expr biased = CallOp("nn.bias_add", {dense, RandomConstant({24}, 2)}, {{"axis", -1}});
+  const std::vector<std::string> names = Check({x}, biased);
+  EXPECT_THAT(names, Contains(StartsWith("inner_product/")));
+  EXPECT_THAT(names, Contains(StartsWith("matmul/")));
+  Check({x, residual}, CallOp("nn.relu", {CallOp("add", {residual, biased})}));
+}
+
+TEST(DnnlProductTest, MatmulOfVariablesTransposedAndBroadcast) {
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      const Expr a = Input(transpose_a ? Shape{2, 3, 9, 5} : Shape{2, 3, 5, 9});
+      const Expr b = Input(transpose_b ? Shape{3, 7, 9} : Shape{3, 9, 7});
+      const Expr product = CallOp("nn.matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+      Check({a, b}, product);
+      Check({a, b}, CallOp("multiply", {product, Scalar(0.25)}));
+    }
+  }
+  const Expr x = Input({2, 5, 9});
+  Check({x}, CallOp("add", {CallOp("nn.matmul", {x, RandomConstant({9, 7}, 1)}), RandomConstant({7}, 2)}));
+}
+
+}  // namespace
+}  // namespace collage
