@@ -1,0 +1,84 @@
+#include "collage/backend/native/codegen/generate.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <mutex>
+
+#include "collage/backend/native/codegen/emitter.h"
+#include "collage/support/file.h"
+
+namespace collage::native {
+namespace {
+
+constexpr const char* kFunctionName = "collage_native_kernel";
+
+Halide::Target CodeTarget() {
+  using T = Halide::Target;
+  static const T target = Halide::get_host_target()
+                              .with_feature(T::NoRuntime)
+                              .with_feature(T::NoAsserts)
+                              .with_feature(T::NoBoundsQuery)
+                              .with_feature(T::UserContext);
+  return target;
+}
+
+// Halide writes files only; a file in memory is one.
+Result<std::string> CompileToObject(const Halide::Pipeline& pipeline, const std::vector<Halide::Argument>& arguments) {
+  const int file = ::memfd_create("collage-native", MFD_CLOEXEC);
+  if (file < 0) return Fail("native: no file in memory for the generated code");
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  struct Closer {
+    int file;
+    ~Closer() { ::close(file); }
+  } closer{file};
+  Halide::Pipeline(pipeline).compile_to_object(path, arguments, kFunctionName, CodeTarget());
+  std::string object;
+  char buffer[1 << 16];
+  for (off_t at = 0;;) {
+    const ssize_t read = ::pread(file, buffer, sizeof buffer, at);
+    if (read < 0) return Fail("native: cannot read the generated code");
+    if (read == 0) return object;
+    object.append(buffer, static_cast<size_t>(read));
+    at += read;
+  }
+}
+
+/// Errors become exceptions; warnings are about schedules that are meant so.
+class Reporter : public Halide::CompileTimeErrorReporter {
+ public:
+  void warning(const char*) override {}
+  void error(const char* message) override { throw Halide::CompileError(message); }
+};
+
+Result<GeneratedCode> GenerateOrThrow(const GenerateRequest& request) {
+  Options options;
+  options.threads = request.threads;
+  options.parallel = request.schedule != "serial";
+  options.inputs = request.inputs;
+  options.outputs = request.outputs;
+  Emitter emitter(*request.sequence, options);
+  COLLAGE_TRY_STATUS(emitter.Build());
+  std::string object = COLLAGE_TRY(CompileToObject(emitter.MakePipeline(), emitter.Arguments()));
+  return GeneratedCode{std::move(object), emitter.constants()};
+}
+
+Result<GeneratedCode> GenerateCode(const GenerateRequest& request) {
+  // Halide's names and LLVM's contexts are made for one compilation at a time.
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  static Reporter reporter;
+  Halide::set_custom_compile_time_error_reporter(&reporter);
+  try {
+    return GenerateOrThrow(request);
+  } catch (const Halide::Error& error) {
+    return Fail(std::string("native: Halide: ") + error.what());
+  } catch (const std::exception& error) {
+    return Fail(std::string("native: ") + error.what());
+  }
+}
+
+}  // namespace
+}  // namespace collage::native
+
+extern "C" __attribute__((visibility("default"))) const collage::native::Generate collage_native_generate = &collage::native::GenerateCode;

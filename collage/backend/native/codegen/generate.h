@@ -1,0 +1,35 @@
+#pragma once
+
+// What the code generator's shared object offers. It is opened on the first compilation only: Halide is a large library, and a
+// program that runs saved kernels never needs it.
+
+#include <string>
+#include <vector>
+
+#include "collage/ir/op_sequence.h"
+#include "collage/support/result.h"
+#include "collage/tensor/layout.h"
+
+namespace collage::native {
+
+struct GenerateRequest {
+  const OpSequence* sequence = nullptr;
+  int threads = 1;
+  std::string schedule;         ///< name of the schedule, see variants.h
+  std::vector<Layout> inputs;   ///< one a parameter
+  std::vector<Layout> outputs;  ///< one a result
+};
+
+/// A relocatable ELF object whose function kEntryName takes, as an array of pointers, the address of a user context, then
+/// Halide buffers: inputs, constants, outputs.
+struct GeneratedCode {
+  std::string object;
+  std::vector<Tensor> constants;
+};
+inline constexpr const char* kEntryName = "collage_native_kernel_argv";
+
+/// Exported by the shared object under kGenerateSymbol. No exception leaves it.
+using Generate = Result<GeneratedCode> (*)(const GenerateRequest&);
+inline constexpr const char* kGenerateSymbol = "collage_native_generate";
+
+}  // namespace collage::native

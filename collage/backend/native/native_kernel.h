@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collage/runtime/device.h"
+#include "collage/runtime/kernel.h"
+#include "collage/tensor/tensor.h"
+
+namespace collage::native {
+
+/// What a generated kernel consists of; also what is saved.
+struct KernelImage {
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  std::vector<Tensor> constants;
+  std::string object;  ///< relocatable machine code
+};
+
+/// Links the machine code into this process.
+Result<std::unique_ptr<Kernel>> MakeKernel(KernelImage image, const Device& device);
+/// From what Serialize gave; code made for another kind of processor is refused.
+Result<std::unique_ptr<Kernel>> LoadKernel(std::string_view artifact, const Device& device);
+
+}  // namespace collage::native

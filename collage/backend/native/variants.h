@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collage/backend/backend.h"
+#include "collage/ir/op_sequence.h"
+
+namespace collage::native {
+
+/// The ways to run a supported function: schedules, and blocked layouts where the loops do not care.
+std::vector<Variant> ListVariants(const OpSequence& sequence, const Device& device);
+/// The schedule that a variant's name begins with: "default" or "serial".
+std::string ScheduleOf(const Variant& variant);
+
+}  // namespace collage::native
