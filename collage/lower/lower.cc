@@ -18,15 +18,15 @@ Result<Variant> ChooseVariant(const Backend& backend, const Function& function, 
   return Fail("backend '" + std::string(backend.Name()) + "' has no variant '" + name + "' for it; it has: " + known);
 }
 
-Result<std::unique_ptr<Kernel>> CompileCall(PartitionCall& call, const Backend& backend, const Device& device) {
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> CompilePartition(PartitionCall& call, const Backend& backend, const Device& device) {
   const Function* function = call.function ? call.function->As<Function>() : nullptr;
   if (!function) return Fail("has no function to compile");
   const Variant variant = COLLAGE_TRY(ChooseVariant(backend, *function, device, call.record.variant));
   call.record.variant = variant.name;
   return backend.Compile(*function, device, variant);
 }
-
-}  // namespace
 
 Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOptions& options) {
   std::unordered_map<std::string, std::string> versions;
@@ -40,7 +40,7 @@ Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOption
     const auto [version, is_new] = versions.try_emplace(call.record.backend);
     if (is_new) version->second = (*backend)->Probe(options.device).version;
     call.record.backend_version = version->second;
-    Result<std::unique_ptr<Kernel>> kernel = CompileCall(call, **backend, options.device);
+    Result<std::unique_ptr<Kernel>> kernel = CompilePartition(call, **backend, options.device);
     if (!kernel) return Fail(kernel.error().At(place));
     calls.push_back({call.record, std::move(*kernel), call.inputs, call.outputs});
   }

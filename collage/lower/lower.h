@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "collage/backend/backend.h"
@@ -30,6 +31,9 @@ struct LoweredModel {
   PartitionProgram program;
   Executable executable;
 };
+
+/// Compiles one partition, in the variant that its record names, or else the backend's first (the record is completed).
+Result<std::unique_ptr<Kernel>> CompilePartition(PartitionCall& call, const Backend& backend, const Device& device);
 
 /// Compiles every partition with its backend in its variant (the backend's first where none is named), and plans layouts and
 /// memory. The records of the calls are completed: variant, version of the backend. Reports the stage "compile" before each

@@ -69,6 +69,7 @@ Status CheckTensors(const char* what, std::span<const Tensor> tensors, const std
 struct Executable::State {
   State(ExecutionPlan execution_plan, size_t memory) : plan(std::move(execution_plan)), arena(memory) {}
 
+  Device device;
   std::vector<NamedType> inputs;
   std::vector<NamedType> outputs;
   ExecutionPlan plan;
@@ -175,6 +176,7 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
   const size_t workspace_offset = (plan.arena_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   const size_t memory = workspace_offset + plan.workspace_bytes;
   auto state = std::make_unique<State>(std::move(plan), memory);
+  state->device = device;
   state->inputs = TypesOf(program, program.inputs);
   state->outputs = TypesOf(program, program.outputs);
   state->staged.resize(program.inputs.size());
@@ -188,6 +190,7 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
   return Executable(std::move(state));
 }
 
+const Device& Executable::device() const { return state_->device; }
 const std::vector<NamedType>& Executable::inputs() const { return state_->inputs; }
 const std::vector<NamedType>& Executable::outputs() const { return state_->outputs; }
 const std::vector<StepProfile>& Executable::profile() const { return state_->profile; }

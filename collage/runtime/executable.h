@@ -40,6 +40,7 @@ class Executable {
   Executable& operator=(Executable&&) noexcept;
   ~Executable();
 
+  [[nodiscard]] const Device& device() const;
   [[nodiscard]] const std::vector<NamedType>& inputs() const;
   [[nodiscard]] const std::vector<NamedType>& outputs() const;
 

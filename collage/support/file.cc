@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace collage {
 namespace {
@@ -57,18 +58,44 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
   return content;
 }
 
-Status WriteFileAtomically(const std::filesystem::path& path, std::string_view content) {
+AtomicFile::AtomicFile(std::filesystem::path path, std::string temporary, int file)
+    : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), file_(std::exchange(other.file_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (file_ < 0) return;
+  ::close(file_);
+  ::unlink(temporary_.c_str());
+}
+
+tl::unexpected<Error> AtomicFile::Failed() const { return Fail(path_.string() + ": cannot be written: " + Reason()); }
+
+Result<AtomicFile> AtomicFile::Create(const std::filesystem::path& path) {
   std::string temporary = path.string() + ".XXXXXX";
-  const FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return Fail(path.string() + ": cannot be written: " + Reason());
-  mode_t mask = ::umask(0);
+  const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (file < 0) return Fail(path.string() + ": cannot be written: " + Reason());
+  return AtomicFile(path, std::move(temporary), file);
+}
+
+Status AtomicFile::Append(std::string_view content) {
+  if (!WriteAll(file_, content)) return Failed();
+  return {};
+}
+
+Status AtomicFile::Commit() {
+  const mode_t mask = ::umask(0);
   ::umask(mask);
-  const bool whole = WriteAll(file.get(), content) && ::fchmod(file.get(), 0666 & ~mask) == 0 && ::fsync(file.get()) == 0 &&
-                     ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (whole) return {};
-  const std::string reason = Reason();
-  ::unlink(temporary.c_str());
-  return Fail(path.string() + ": cannot be written: " + reason);
+  if (::fchmod(file_, 0666 & ~mask) != 0 || ::fsync(file_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) return Failed();
+  ::close(std::exchange(file_, -1));
+  return {};
+}
+
+Status WriteFileAtomically(const std::filesystem::path& path, std::string_view content) {
+  AtomicFile file = COLLAGE_TRY(AtomicFile::Create(path));
+  COLLAGE_TRY_STATUS(file.Append(content));
+  return file.Commit();
 }
 
 }  // namespace collage

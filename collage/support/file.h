@@ -11,6 +11,27 @@ namespace collage {
 /// The whole content of a regular file, or an error that names it and the operating system's reason.
 Result<std::string> ReadFile(const std::filesystem::path& path);
 
+/// A file that is written whole or not at all: into a temporary file of the same folder, synced and renamed over `path` by
+/// Commit. Without Commit nothing is left behind.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> Create(const std::filesystem::path& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  Status Append(std::string_view content);
+  Status Commit();
+
+ private:
+  AtomicFile(std::filesystem::path path, std::string temporary, int file);
+  [[nodiscard]] tl::unexpected<Error> Failed() const;
+
+  std::filesystem::path path_;
+  std::string temporary_;
+  int file_ = -1;
+};
+
 /// Writes a file whole or not at all: into a temporary file of the same folder, synced, then renamed over `path`.
 Status WriteFileAtomically(const std::filesystem::path& path, std::string_view content);
 

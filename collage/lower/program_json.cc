@@ -1,0 +1,169 @@
+#include "collage/lower/program_json.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Writes a tensor that several functions share only once.
+class TensorWriter {
+ public:
+  explicit TensorWriter(ContainerWriter& writer) : writer_(writer) {}
+
+  Json Write(const Tensor& tensor) {
+    Json json = TypeJson(tensor.type());
+    const std::string key = std::to_string(reinterpret_cast<uintptr_t>(tensor.Bytes())) + json.dump();
+    const auto [entry, is_new] = written_.try_emplace(key);
+    if (is_new) entry->second = writer_.Add(tensor);
+    json["blob"] = entry->second;
+    return json;
+  }
+
+  static Json TypeJson(const TensorType& type) { return {{"dtype", Name(type.dtype)}, {"shape", type.shape}}; }
+
+ private:
+  ContainerWriter& writer_;
+  std::unordered_map<std::string, size_t> written_;
+};
+
+Json EndpointsJson(const std::vector<Endpoint>& endpoints) {
+  Json json = Json::array();
+  for (const Endpoint& endpoint : endpoints) json.push_back({{"name", endpoint.name}, {"value", endpoint.value}});
+  return json;
+}
+
+Json RecordJson(const KernelRecord& record) {
+  Json json = {{"name", record.name},
+               {"backend", record.backend},
+               {"backend_version", record.backend_version},
+               {"variant", record.variant},
+               {"operators", record.operators}};
+  if (record.cost_us) json["cost_us"] = *record.cost_us;
+  return json;
+}
+
+Json ValueJson(const Program::Value& value, TensorWriter& tensors) {
+  Json json = TensorWriter::TypeJson(value.type);
+  if (value.view_of) json["view_of"] = *value.view_of;
+  if (value.constant.Defined()) json["constant"] = tensors.Write(value.constant);
+  return json;
+}
+
+// Reading: at() and get() of the library throw on what is not there or of another type; StoredProgramFromJson catches that.
+
+Result<TensorType> TypeFromJson(const Json& json) {
+  const std::optional<DType> dtype = DTypeFromName(json.at("dtype").get<std::string>());
+  if (!dtype) return Fail("unknown element type " + json.at("dtype").dump());
+  TensorType type{json.at("shape").get<Shape>(), *dtype};
+  int64_t bytes = static_cast<int64_t>(ByteSize(*dtype));
+  for (const int64_t extent : type.shape) {
+    if (extent < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes)) return Fail("shape " + json.at("shape").dump());
+  }
+  return type;
+}
+
+Result<Tensor> TensorFromJson(const Json& json, const Container& container) {
+  TensorType type = COLLAGE_TRY(TypeFromJson(json));
+  const auto index = json.at("blob").get<size_t>();
+  if (index >= container.size()) return Fail("a tensor in a blob that is not there");
+  const std::string_view blob = container.blob(index);
+  if (blob.size() != type.ByteCount()) return Fail("a tensor of " + std::to_string(blob.size()) + " bytes for " + ToString(type));
+  return Tensor::View(std::move(type), blob.data(), container.owner());
+}
+
+std::vector<Endpoint> EndpointsFromJson(const Json& json) {
+  std::vector<Endpoint> endpoints;
+  for (const Json& entry : json) endpoints.push_back({entry.at("name").get<std::string>(), entry.at("value").get<size_t>()});
+  return endpoints;
+}
+
+KernelRecord RecordFromJson(const Json& json) {
+  KernelRecord record{json.at("name"), json.at("backend"), json.at("backend_version"), json.at("variant"), json.at("operators"), {}};
+  if (json.contains("cost_us")) record.cost_us = json.at("cost_us").get<double>();
+  return record;
+}
+
+Result<Program::Value> ValueFromJson(const Json& json, const Container& container) {
+  Program::Value value{COLLAGE_TRY(TypeFromJson(json))};
+  if (json.contains("view_of")) value.view_of = json.at("view_of").get<size_t>();
+  if (json.contains("constant")) value.constant = COLLAGE_TRY(TensorFromJson(json.at("constant"), container));
+  return value;
+}
+
+Result<StoredProgram::StoredKernel> KernelFromJson(const Json& json, const Container& container) {
+  StoredProgram::StoredKernel kernel;
+  if (json.contains("artifact")) {
+    kernel.artifact = json.at("artifact").get<size_t>();
+    if (*kernel.artifact >= container.size()) return Fail("an artifact in a blob that is not there");
+    return kernel;
+  }
+  kernel.text = json.at("function").get<std::string>();
+  for (const Json& constant : json.at("constants")) kernel.constants.push_back(COLLAGE_TRY(TensorFromJson(constant, container)));
+  return kernel;
+}
+
+Result<StoredProgram> Read(const Json& json, const Container& container) {
+  StoredProgram stored;
+  const Json& device = json.at("device");
+  stored.device = {static_cast<DeviceKind>(device.at("kind").get<int>()), device.at("id").get<int>(), device.at("threads").get<int>()};
+  stored.fingerprint = device.at("fingerprint").get<std::string>();
+  stored.program.inputs = EndpointsFromJson(json.at("inputs"));
+  stored.program.outputs = EndpointsFromJson(json.at("outputs"));
+  for (const Json& value : json.at("values")) stored.program.values.push_back(COLLAGE_TRY(ValueFromJson(value, container)));
+  for (const Json& call : json.at("calls")) {
+    stored.program.calls.push_back({RecordFromJson(call.at("record")), nullptr, call.at("inputs").get<std::vector<size_t>>(),
+                                    call.at("outputs").get<std::vector<size_t>>()});
+    stored.kernels.push_back(COLLAGE_TRY(KernelFromJson(call, container)));
+  }
+  for (const std::vector<Endpoint>* endpoints : {&stored.program.inputs, &stored.program.outputs}) {
+    for (const Endpoint& endpoint : *endpoints) {
+      if (endpoint.value >= stored.program.values.size()) return Fail("'" + endpoint.name + "' is no value of it");
+    }
+  }
+  return stored;
+}
+
+}  // namespace
+
+Json ToJson(const StoredProgram& stored, ContainerWriter& writer) {
+  TensorWriter tensors(writer);
+  Json values = Json::array();
+  for (const Program::Value& value : stored.program.values) values.push_back(ValueJson(value, tensors));
+  Json calls = Json::array();
+  for (size_t i = 0; i < stored.program.calls.size(); ++i) {
+    const PartitionCall& call = stored.program.calls[i];
+    const StoredProgram::StoredKernel& kernel = stored.kernels[i];
+    Json json = {{"record", RecordJson(call.record)}, {"inputs", call.inputs}, {"outputs", call.outputs}};
+    if (kernel.artifact) {
+      json["artifact"] = *kernel.artifact;
+    } else {
+      json["function"] = kernel.text;
+      json["constants"] = Json::array();
+      for (const Tensor& constant : kernel.constants) json["constants"].push_back(tensors.Write(constant));
+    }
+    calls.push_back(std::move(json));
+  }
+  return {{"device",
+           {{"kind", static_cast<int>(stored.device.kind)},
+            {"id", stored.device.id},
+            {"threads", stored.device.threads},
+            {"fingerprint", stored.fingerprint}}},
+          {"inputs", EndpointsJson(stored.program.inputs)},
+          {"outputs", EndpointsJson(stored.program.outputs)},
+          {"values", std::move(values)},
+          {"calls", std::move(calls)}};
+}
+
+Result<StoredProgram> StoredProgramFromJson(const Json& json, const Container& container) {
+  try {
+    return Read(json, container);
+  } catch (const Json::exception& error) {
+    return Fail(error.what());
+  }
+}
+
+}  // namespace collage

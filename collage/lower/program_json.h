@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/lower/partition_program.h"
+#include "collage/runtime/container.h"
+#include "collage/runtime/device.h"
+
+namespace collage {
+
+/// A program as it stands in a file: its kernels are artifacts or text.
+struct StoredProgram {
+  struct StoredKernel {
+    std::optional<size_t> artifact;  // number of its blob
+    std::string text;                // of its function, when there is no artifact
+    std::vector<Tensor> constants;   // of the text
+  };
+  Device device;
+  std::string fingerprint;
+  PartitionProgram program;  // without functions
+  std::vector<StoredKernel> kernels;
+};
+
+/// Puts the tensors into `writer`; the JSON refers to them by number.
+nlohmann::json ToJson(const StoredProgram& stored, ContainerWriter& writer);
+/// Errors on JSON that ToJson does not write. Tensors are views into the container.
+Result<StoredProgram> StoredProgramFromJson(const nlohmann::json& json, const Container& container);
+
+}  // namespace collage

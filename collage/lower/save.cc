@@ -1,0 +1,157 @@
+#include "collage/lower/save.h"
+
+#include <nlohmann/json.hpp>
+
+#include "collage/backend/registry.h"
+#include "collage/ir/parse.h"
+#include "collage/ir/print.h"
+#include "collage/lower/program_json.h"
+#include "collage/op/table.h"
+#include "collage/runtime/container.h"
+#include "collage/support/log.h"
+
+namespace collage {
+namespace {
+
+constexpr size_t kProgramBlob = 0;
+constexpr size_t kMetadataBlob = 1;
+
+struct OpenedProgram {
+  Container container;
+  StoredProgram stored;
+};
+
+Result<OpenedProgram> OpenProgram(const std::filesystem::path& path) {
+  Container container = COLLAGE_TRY(Container::Open(path));
+  const auto wrong = [&](const std::string& why) { return Fail(path.string() + ": its program cannot be read: " + why); };
+  if (container.size() <= kMetadataBlob) return wrong("it is not there");
+  const nlohmann::json json = nlohmann::json::parse(container.blob(kProgramBlob), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return wrong("it is no JSON");
+  Result<StoredProgram> stored = StoredProgramFromJson(json, container);
+  if (!stored) return wrong(stored.error().message);
+  return OpenedProgram{std::move(container), std::move(*stored)};
+}
+
+/// The kernel's own artifact where it has one, else its function as text.
+Result<StoredProgram::StoredKernel> Store(const PartitionCall& call, const Kernel& kernel, ContainerWriter& blobs) {
+  StoredProgram::StoredKernel stored;
+  std::string artifact = kernel.Serialize();
+  if (!artifact.empty()) {
+    stored.artifact = blobs.Add(std::move(artifact));
+    return stored;
+  }
+  if (!call.function) return Fail("kernel '" + call.record.name + "' cannot be saved: it has neither an artifact nor a function");
+  PrintedText printed = PrintExpr(call.function);
+  stored.text = std::move(printed.text);
+  stored.constants = std::move(printed.constants);
+  return stored;
+}
+
+std::vector<NamedType> TypesOf(const PartitionProgram& program, const std::vector<Endpoint>& endpoints) {
+  std::vector<NamedType> types;
+  for (const Endpoint& endpoint : endpoints) types.push_back({endpoint.name, program.values[endpoint.value].type});
+  return types;
+}
+
+/// Machine code runs only where it was made, and with the library that made it.
+Status CheckArtifact(const KernelRecord& record, const StoredProgram& stored, const std::string& fingerprint, const std::string& version) {
+  if (stored.fingerprint != fingerprint) {
+    return Fail("is machine code for another processor (" + stored.fingerprint + ", this one is " + fingerprint +
+                "); compile the model again on this machine");
+  }
+  if (record.backend_version != version) {
+    return Fail("was made by version " + record.backend_version + " of the backend, here is version " + version +
+                "; compile the model again");
+  }
+  return {};
+}
+
+Result<Expr> ParseFunction(const StoredProgram::StoredKernel& kernel) {
+  ParseOptions options;
+  options.constants = kernel.constants;
+  ParsedExpr parsed = COLLAGE_TRY(ParseExpr(kernel.text, Operators(), options));
+  if (!parsed.expr->As<Function>()) return Fail("its text is no function");
+  return parsed.expr;
+}
+
+Result<std::unique_ptr<Kernel>> Restore(size_t index, OpenedProgram& opened, const BuildOptions& options, const std::string& fingerprint) {
+  PartitionCall& call = opened.stored.program.calls[index];
+  const StoredProgram::StoredKernel& kernel = opened.stored.kernels[index];
+  const Backend* backend = COLLAGE_TRY(options.find_backend(call.record.backend));
+  if (kernel.artifact) {
+    COLLAGE_TRY_STATUS(CheckArtifact(call.record, opened.stored, fingerprint, backend->Probe(options.device).version));
+    return backend->Load(opened.container.blob(*kernel.artifact), options.device);
+  }
+  call.function = COLLAGE_TRY(ParseFunction(kernel));
+  return CompilePartition(call, *backend, options.device);
+}
+
+}  // namespace
+
+Status SaveProgram(const LoweredModel& model, const std::string& metadata, const std::filesystem::path& path) {
+  const Device& device = model.executable.device();
+  StoredProgram stored{device, Fingerprint(device), model.program, {}};
+  const std::vector<Program::KernelCall>& kernels = model.executable.calls();
+  ContainerWriter blobs;
+  blobs.Add(std::string());  // the program, which is known only when all others have their numbers
+  blobs.Add(metadata);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    stored.kernels.push_back(COLLAGE_TRY(Store(model.program.calls[i], *kernels[i].kernel, blobs)));
+  }
+  blobs.Replace(kProgramBlob, ToJson(stored, blobs).dump());
+  return blobs.Write(path);
+}
+
+Result<bool> IsProgramFile(const std::filesystem::path& path) { return Container::IsContainer(path); }
+
+Result<ProgramInfo> ReadProgramInfo(const std::filesystem::path& path) {
+  const OpenedProgram opened = COLLAGE_TRY(OpenProgram(path));
+  ProgramInfo info;
+  info.device = opened.stored.device;
+  info.fingerprint = opened.stored.fingerprint;
+  info.inputs = TypesOf(opened.stored.program, opened.stored.program.inputs);
+  info.outputs = TypesOf(opened.stored.program, opened.stored.program.outputs);
+  for (const PartitionCall& call : opened.stored.program.calls) info.plan.push_back(call.record);
+  info.metadata = opened.container.blob(kMetadataBlob);
+  return info;
+}
+
+Result<std::string> ReadProgramMetadata(const std::filesystem::path& path) {
+  const Container container = COLLAGE_TRY(Container::Open(path));
+  if (container.size() <= kMetadataBlob) return Fail(path.string() + ": has no metadata");
+  return std::string(container.blob(kMetadataBlob));
+}
+
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options) {
+  OpenedProgram opened = COLLAGE_TRY(OpenProgram(path));
+  StoredProgram& stored = opened.stored;
+  const std::string fingerprint = Fingerprint(options.device);
+  if (stored.fingerprint != fingerprint) {
+    spdlog::warn("{}: was compiled and priced on another processor ({}, this one is {}): it may be slower than it could be", path.string(),
+                 stored.fingerprint, fingerprint);
+  }
+  std::vector<Program::KernelCall> calls;
+  for (size_t i = 0; i < stored.program.calls.size(); ++i) {
+    if (options.progress.ShouldStop()) return Fail("stopped");
+    const KernelRecord& record = stored.program.calls[i].record;
+    options.progress.Report({"load", i, stored.program.calls.size(), record.name});
+    Result<std::unique_ptr<Kernel>> kernel = Restore(i, opened, options, fingerprint);
+    if (!kernel) {
+      return Fail(kernel.error().At(path.string() + ": kernel '" + record.name + "' of backend '" + record.backend + "'"));
+    }
+    calls.push_back({record, std::move(*kernel), stored.program.calls[i].inputs, stored.program.calls[i].outputs});
+  }
+  Program program{stored.program.values, std::move(calls), stored.program.inputs, stored.program.outputs};
+  Result<Executable> executable = Executable::Create(std::move(program), options.device);
+  if (!executable) return Fail(executable.error().At(path.string()));
+  return LoweredModel{std::move(stored.program), std::move(*executable)};
+}
+
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device) {
+  BuildOptions options;
+  options.device = device;
+  options.find_backend = [&](const std::string& name) { return FindBackend(name, device); };
+  return LoadProgram(path, options);
+}
+
+}  // namespace collage

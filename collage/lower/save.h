@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "collage/lower/lower.h"
+
+namespace collage {
+
+// A compiled model as one file (runtime/container.h). Blob 0 is JSON: the device, the program with its values and calls, and for
+// each call either the number of its kernel's artifact (Kernel::Serialize) or its function in text form with the numbers of its
+// constants. Blob 1 is the metadata of whoever saved it. The other blobs are artifacts and tensors, used where they are mapped.
+
+/// What a file says about itself; reading it needs no backend.
+struct ProgramInfo {
+  Device device;            ///< it was compiled for; `threads` is the number it was priced with
+  std::string fingerprint;  ///< of that device
+  std::vector<NamedType> inputs;
+  std::vector<NamedType> outputs;
+  std::vector<KernelRecord> plan;  ///< in the order in which the kernels run
+  std::string metadata;            ///< as given to SaveProgram
+};
+
+/// Writes a model, whole or not at all. `metadata` is kept as it is (the report of the compilation, say).
+Status SaveProgram(const LoweredModel& model, const std::string& metadata, const std::filesystem::path& path);
+
+/// True when the file begins like a saved program (it may be damaged further on). Errors when it cannot be read.
+Result<bool> IsProgramFile(const std::filesystem::path& path);
+
+/// Errors on all files but whole ones of this format version, and say what is wrong with them.
+Result<ProgramInfo> ReadProgramInfo(const std::filesystem::path& path);
+Result<std::string> ReadProgramMetadata(const std::filesystem::path& path);
+
+/// Makes the kernels again: from their artifacts, or by compiling their functions. Needs neither the model nor a search.
+/// `options.device.threads` may differ from the number it was priced with. Errors name the file, the kernel and the backend: one
+/// that is missing here, or machine code that was made for another processor or by another version of a library.
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options);
+/// As above, with the backends of the registry.
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device);
+
+}  // namespace collage

@@ -1,0 +1,203 @@
+#include "collage/runtime/container.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+
+#include "collage/support/file.h"
+
+namespace collage {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::string_view kMagic =
+    "\x89"
+    "COLLAGE";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kAlignment = 64;
+
+struct Header {
+  char magic[8];
+  uint32_t version;
+  uint32_t blob_count;
+  uint64_t file_bytes;
+  uint64_t checksum;
+};
+static_assert(sizeof(Header) == 32);
+constexpr size_t kChecked = offsetof(Header, checksum);
+
+struct TableEntry {
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+uint64_t Align(uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+
+template <class T>
+std::string_view BytesOf(const T* values, size_t count) {
+  return {reinterpret_cast<const char*>(values), count * sizeof(T)};
+}
+
+class Checksum {
+ public:
+  Checksum() : state_(XXH3_createState()) { XXH3_64bits_reset(state_.get()); }
+  void Add(std::string_view content) { XXH3_64bits_update(state_.get(), content.data(), content.size()); }
+  [[nodiscard]] uint64_t Value() const { return XXH3_64bits_digest(state_.get()); }
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+  std::unique_ptr<XXH3_state_t, Free> state_;
+};
+
+struct Mapping {
+  void* data;
+  size_t bytes;
+  Mapping(void* mapped, size_t size) : data(mapped), bytes(size) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { ::munmap(data, bytes); }
+};
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::filesystem::path& path) : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+  /// Bytes of the file, or why it cannot be read.
+  [[nodiscard]] Result<size_t> Size(const std::filesystem::path& path) const {
+    struct stat status {};
+    if (file_ < 0) return Fail(path.string() + ": cannot be opened: " + std::strerror(errno));
+    if (::fstat(file_, &status) != 0) return Fail(path.string() + ": cannot be read: " + std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) return Fail(path.string() + ": is not a regular file");
+    return static_cast<size_t>(status.st_size);
+  }
+  [[nodiscard]] int get() const { return file_; }
+
+ private:
+  int file_;
+};
+
+bool HasMagic(std::string_view content) { return content.starts_with(kMagic); }
+
+Status CheckHeader(const std::string& name, std::string_view content, Header& header) {
+  if (content.empty()) return Fail(name + ": is empty, expected a compiled model");
+  if (!HasMagic(content)) return Fail(name + ": is not a compiled model (it does not begin like one)");
+  if (content.size() < sizeof(Header)) return Fail(name + ": is truncated: it ends inside its header");
+  std::memcpy(&header, content.data(), sizeof header);
+  if (header.version != kVersion) {
+    return Fail(name + ": has format version " + std::to_string(header.version) + ", this program reads version " +
+                std::to_string(kVersion) + "; compile the model again");
+  }
+  if (header.file_bytes > content.size()) {
+    return Fail(name + ": is truncated: it has " + std::to_string(content.size()) + " bytes, expected " +
+                std::to_string(header.file_bytes));
+  }
+  Checksum checksum;
+  checksum.Add(content.substr(0, kChecked));
+  checksum.Add(content.substr(sizeof(Header)));
+  if (header.file_bytes != content.size() || checksum.Value() != header.checksum) {
+    return Fail(name + ": is damaged: its content does not fit its checksum");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view ContainerWriter::Blob::Content() const {
+  if (!tensor.Defined()) return text;
+  return {reinterpret_cast<const char*>(tensor.Bytes()), tensor.ByteCount()};
+}
+
+size_t ContainerWriter::Add(std::string content) {
+  blobs_.push_back({std::move(content), {}});
+  return blobs_.size() - 1;
+}
+
+size_t ContainerWriter::Add(const Tensor& tensor) {
+  blobs_.push_back({{}, tensor});
+  return blobs_.size() - 1;
+}
+
+Status ContainerWriter::Write(const std::filesystem::path& path) const {
+  std::vector<TableEntry> table;
+  uint64_t end = sizeof(Header) + blobs_.size() * sizeof(TableEntry);
+  for (const Blob& blob : blobs_) {
+    table.push_back({Align(end), blob.Content().size()});
+    end = table.back().offset + table.back().bytes;
+  }
+  Header header{{}, kVersion, static_cast<uint32_t>(blobs_.size()), end, 0};
+  std::copy(kMagic.begin(), kMagic.end(), header.magic);
+  const auto for_each_piece = [&](const std::function<Status(std::string_view)>& visit) -> Status {
+    COLLAGE_TRY_STATUS(visit(BytesOf(table.data(), table.size())));
+    uint64_t at = sizeof(Header) + table.size() * sizeof(TableEntry);
+    for (size_t i = 0; i < blobs_.size(); ++i) {
+      COLLAGE_TRY_STATUS(visit(std::string(table[i].offset - at, '\0')));
+      COLLAGE_TRY_STATUS(visit(blobs_[i].Content()));
+      at = table[i].offset + table[i].bytes;
+    }
+    return {};
+  };
+  Checksum checksum;
+  checksum.Add(BytesOf(&header, 1).substr(0, kChecked));
+  COLLAGE_TRY_STATUS(for_each_piece([&](std::string_view piece) {
+    checksum.Add(piece);
+    return Status();
+  }));
+  header.checksum = checksum.Value();
+  AtomicFile file = COLLAGE_TRY(AtomicFile::Create(path));
+  COLLAGE_TRY_STATUS(file.Append(BytesOf(&header, 1)));
+  COLLAGE_TRY_STATUS(for_each_piece([&](std::string_view piece) { return file.Append(piece); }));
+  return file.Commit();
+}
+
+Result<bool> Container::IsContainer(const std::filesystem::path& path) {
+  const OpenFile file(path);
+  COLLAGE_TRY(file.Size(path));
+  char magic[8] = {};
+  const ssize_t count = ::pread(file.get(), magic, sizeof magic, 0);
+  if (count < 0) return Fail(path.string() + ": cannot be read: " + std::strerror(errno));
+  return HasMagic({magic, static_cast<size_t>(count)});
+}
+
+Result<Container> Container::Open(const std::filesystem::path& path) {
+  const OpenFile file(path);
+  const size_t bytes = COLLAGE_TRY(file.Size(path));
+  Container container;
+  std::string_view content;
+  if (bytes > 0) {
+    void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (data == MAP_FAILED) return Fail(path.string() + ": cannot be mapped: " + std::strerror(errno));
+    container.owner_ = std::make_shared<Mapping>(data, bytes);
+    content = {static_cast<const char*>(data), bytes};
+  }
+  Header header{};
+  COLLAGE_TRY_STATUS(CheckHeader(path.string(), content, header));
+  const auto damaged = [&] { return Fail(path.string() + ": is damaged: its table of contents is wrong"); };
+  if (header.blob_count > (bytes - sizeof(Header)) / sizeof(TableEntry)) return damaged();
+  for (size_t i = 0; i < header.blob_count; ++i) {
+    TableEntry entry{};
+    std::memcpy(&entry, content.data() + sizeof(Header) + i * sizeof entry, sizeof entry);
+    if (entry.offset > bytes || entry.bytes > bytes - entry.offset || entry.offset % kAlignment != 0) return damaged();
+    container.blobs_.push_back(content.substr(entry.offset, entry.bytes));
+  }
+  return container;
+}
+
+}  // namespace collage

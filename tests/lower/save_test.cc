@@ -1,0 +1,186 @@
+#include "collage/lower/save.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "collage/runtime/container.h"
+#include "collage/support/file.h"
+#include "tests/lower/interpreter_backend.h"
+#include "tests/lower/random_partitioned_module.h"
+
+namespace collage {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SaveTest : public ::testing::Test {
+ protected:
+  SaveTest() {
+    options_.program.fallback_backend = "library";
+    backends_ = {&library_, &machine_};
+    options_.find_backend = [this](const std::string& name) -> Result<const Backend*> {
+      for (const Backend* backend : backends_) {
+        if (backend->Name() == name) return backend;
+      }
+      return Fail("unknown backend '" + name + "'");
+    };
+  }
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "save_test.XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    path_ = folder_ / "model.collage";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// x -> tanh on `backend` -> output, saved.
+  void SaveExample(const std::string& backend) {
+    const TensorType type{{1, 20, 2, 2}, DType::kFloat32};
+    const Expr a = MakeVar("a", type);
+    const Expr x = MakeVar("x", type);
+    const Expr function =
+        *MakeFunction({a}, CallOf("tanh", {a}), {{"Primitive", 1}, {"Compiler", backend}, {"global_symbol", "p"}, {"Variant", "acdb"}});
+    options_.program.cost_us = {{"p", 3.25}};
+    const Result<LoweredModel> model = Lower(IRModule::FromMain(*MakeFunction({x}, *MakeCall(function, {x}))), options_);
+    ASSERT_TRUE(model) << model.error().message;
+    const Status saved = SaveProgram(*model, "{\"note\": 1}", path_);
+    ASSERT_TRUE(saved) << saved.error().message;
+  }
+
+  std::string LoadError() {
+    const Result<LoweredModel> model = LoadProgram(path_, options_);
+    return model ? "no error" : model.error().message;
+  }
+
+  /// Changes a string of the stored JSON into one of equal length and makes the file whole again.
+  void Edit(const std::string& from, const std::string& to) {
+    const Container container = *Container::Open(path_);
+    ContainerWriter writer;
+    for (size_t i = 0; i < container.size(); ++i) {
+      std::string content(container.blob(i));
+      if (const size_t at = content.find(from); i == 0 && at != std::string::npos) content.replace(at, from.size(), to);
+      writer.Add(std::move(content));
+    }
+    ASSERT_TRUE(writer.Write(path_));
+  }
+
+  InterpreterBackend library_{"library", false};
+  InterpreterBackend machine_{"machine", true};
+  std::vector<const Backend*> backends_;
+  LowerOptions options_;
+  std::filesystem::path folder_;
+  std::filesystem::path path_;
+};
+
+TEST_F(SaveTest, LoadedProgramsGiveEqualOutputs) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Result<LoweredModel> model = Lower(RandomPartitionedModule(seed).Make(), options_);
+    ASSERT_TRUE(model) << model.error().message;
+    ASSERT_TRUE(SaveProgram(*model, "", path_));
+    Result<LoweredModel> loaded = LoadProgram(path_, options_);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    std::vector<Tensor> inputs;
+    for (const NamedType& input : model->executable.inputs()) FillRandom(inputs.emplace_back(input.type), seed + inputs.size());
+    const Result<std::vector<Tensor>> expected = model->executable.Run(inputs);
+    const Result<std::vector<Tensor>> outputs = loaded->executable.Run(inputs);
+    ASSERT_TRUE(expected && outputs);
+    for (size_t i = 0; i < expected->size(); ++i) EXPECT_TRUE(BitwiseEqual((*outputs)[i], (*expected)[i]));
+    // What was loaded can be saved again, to the same bytes.
+    const std::string first = *ReadFile(path_);
+    ASSERT_TRUE(SaveProgram(*loaded, "", path_));
+    EXPECT_EQ(*ReadFile(path_), first);
+  }
+  EXPECT_GT(machine_.loaded, 0u);
+}
+
+TEST_F(SaveTest, SaysWhatIsInside) {
+  SaveExample("library");
+  const Result<ProgramInfo> info = ReadProgramInfo(path_);
+  ASSERT_TRUE(info) << info.error().message;
+  EXPECT_EQ(info->inputs[0].name, "x");
+  EXPECT_EQ(info->outputs[0].type, (TensorType{{1, 20, 2, 2}, DType::kFloat32}));
+  EXPECT_EQ(info->fingerprint, Fingerprint(Device{}));
+  EXPECT_EQ(info->device.threads, 1);
+  ASSERT_EQ(info->plan.size(), 1u);
+  EXPECT_EQ(info->plan[0].backend, "library");
+  EXPECT_EQ(info->plan[0].variant, "acdb");
+  EXPECT_EQ(info->plan[0].cost_us, 3.25);
+  EXPECT_EQ(info->plan[0].operators, std::vector<std::string>{"tanh"});
+  EXPECT_EQ(info->metadata, "{\"note\": 1}");
+  EXPECT_EQ(*ReadProgramMetadata(path_), "{\"note\": 1}");
+  EXPECT_EQ(*IsProgramFile(path_), true);
+}
+
+TEST_F(SaveTest, ArtifactsAreLoadedAndFunctionsCompiled) {
+  SaveExample("machine");
+  EXPECT_EQ(machine_.compiled, 1u);
+  EXPECT_EQ(LoadError(), "no error");
+  EXPECT_EQ(machine_.compiled, 1u);
+  EXPECT_EQ(machine_.loaded, 1u);
+  SaveExample("library");
+  EXPECT_EQ(LoadError(), "no error");
+  EXPECT_EQ(library_.compiled, 2u);
+  EXPECT_EQ(library_.loaded, 0u);
+}
+
+TEST_F(SaveTest, AMissingBackendIsNamed) {
+  SaveExample("library");
+  backends_ = {&machine_};
+  EXPECT_EQ(LoadError(), path_.string() + ": kernel 'p' of backend 'library': unknown backend 'library'");
+  EXPECT_TRUE(ReadProgramInfo(path_));
+}
+
+TEST_F(SaveTest, MachineCodeOfAnotherProcessorOrVersionIsRefused) {
+  SaveExample("machine");
+  const InterpreterBackend newer("machine", true, "2.0");
+  backends_ = {&newer};
+  EXPECT_THAT(LoadError(), HasSubstr("made by version 1.0 of the backend, here is version 2.0"));
+  backends_ = {&machine_};
+  Edit(Fingerprint(Device{}), "cpu-elsewhere");
+  EXPECT_THAT(LoadError(), HasSubstr("kernel 'p' of backend 'machine': is machine code for another processor (cpu-elsewhere"));
+  backends_ = {&library_};
+  SaveExample("library");
+  Edit(Fingerprint(Device{}), "cpu-elsewhere");
+  EXPECT_EQ(LoadError(), "no error");
+}
+
+TEST_F(SaveTest, DamagedFilesAreOneClearError) {
+  SaveExample("library");
+  const std::string good = *ReadFile(path_);
+  const auto error_of = [&](const std::string& content) {
+    std::ofstream(path_, std::ios::binary) << content;
+    return LoadError();
+  };
+  for (size_t size = 0; size < good.size(); size += 13) EXPECT_NE(error_of(good.substr(0, size)), "no error") << size;
+  for (size_t at = 0; at < good.size(); at += 7) {
+    std::string damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    EXPECT_NE(error_of(damaged), "no error") << at;
+  }
+  EXPECT_EQ(error_of("ONNX"), path_.string() + ": is not a compiled model (it does not begin like one)");
+  EXPECT_EQ(error_of(good), "no error");
+}
+
+TEST_F(SaveTest, WholeFilesWithAWrongProgramAreErrorsToo) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"{", "["},
+                                                                                 {"\"calls\"", "\"walls\""},
+                                                                                 {"\"float32\"", "\"float31\""},
+                                                                                 {"[1,20,2,2]", "[1,20,2,3]"},
+                                                                                 {"[1,20,2,2]", "[-1,20,2,2]"},
+                                                                                 {"[1,20,2,2]", "\"none\""},
+                                                                                 {"\"value\":1", "\"value\":7"},
+                                                                                 {"\"variant\":\"acdb\"", "\"variant\":\"abba\""},
+                                                                                 {"tanh(", "tanq("},
+                                                                                 {"\"outputs\":[1]", "\"outputs\":[0]"}}) {
+    SaveExample("library");
+    Edit(from, to);
+    EXPECT_THAT(LoadError(), HasSubstr(path_.string() + ": ")) << from << " -> " << to;
+  }
+}
+
+}  // namespace
+}  // namespace collage
