@@ -7,7 +7,8 @@ namespace collage {
 namespace {
 
 Result<Type> ShapeAndDType(const Attributes& attributes, DType fallback) {
-  return Type(TensorType{IntsAttribute(attributes, "shape", {}), COLLAGE_TRY(DTypeAttribute(attributes, "dtype", fallback))});
+  const DType dtype = COLLAGE_TRY(DTypeAttribute(attributes, "dtype", fallback));
+  return Type(TensorType{IntsAttribute(attributes, "shape", {}), dtype});
 }
 
 Result<Type> CreationType(TypeArguments, const Attributes& attributes) { return ShapeAndDType(attributes, DType::kFloat32); }
@@ -27,10 +28,10 @@ Result<Type> LikeType(TypeArguments arguments, const Attributes&) { return Type(
 
 Result<Type> ShapeOfType(TypeArguments arguments, const Attributes& attributes) {
   const TensorType data = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
-  const TensorType result{{static_cast<int64_t>(data.shape.size())}, COLLAGE_TRY(DTypeAttribute(attributes, "dtype", DType::kInt64))};
-  if (result.dtype != DType::kInt64 && result.dtype != DType::kInt32)
-    return Fail("attribute 'dtype' is \"" + std::string(Name(result.dtype)) + "\", expected \"int64\" or \"int32\"");
-  return Type(result);
+  const DType dtype = COLLAGE_TRY(DTypeAttribute(attributes, "dtype", DType::kInt64));
+  if (dtype != DType::kInt64 && dtype != DType::kInt32)
+    return Fail("attribute 'dtype' is \"" + std::string(Name(dtype)) + "\", expected \"int64\" or \"int32\"");
+  return Type(TensorType{{static_cast<int64_t>(data.shape.size())}, dtype});
 }
 
 Work FillWork(TypeArguments, const Type& result, const Attributes&) { return {0, ByteCount(result)}; }
