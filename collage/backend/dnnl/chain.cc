@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "collage/backend/dnnl/pointwise.h"
+#include "collage/backend/dnnl/views.h"
 
 namespace collage::dnnl_backend {
 namespace {
@@ -64,6 +65,18 @@ Status CheckTensors(const OpSequence& sequence) {
   return {};
 }
 
+// The matrices of attention are split into heads in front of a product and merged behind it.
+void TakeViews(Chain& chain, std::span<const Step>& steps) {
+  size_t first = 0;
+  while (first < steps.size() && IsViewStep(steps[first])) ++first;
+  if (first == steps.size() || (steps[first].op->name != "nn.matmul" && steps[first].op->name != "nn.batch_matmul")) return;
+  size_t end = steps.size();
+  while (IsViewStep(steps[end - 1])) --end;
+  chain.views_behind = steps.subspan(0, first);
+  chain.views_ahead = steps.subspan(end);
+  steps = steps.subspan(first, end - first);
+}
+
 // Operands come from outside: a value that the chain computed on its way would have to be stored first.
 bool IsGiven(const OpSequence& sequence, size_t value) {
   return std::none_of(sequence.steps.begin(), sequence.steps.end(),
@@ -86,9 +99,11 @@ Result<Chain> ParseChain(const OpSequence& sequence) {
   Chain chain{&sequence};
   std::span<const Step> steps = sequence.steps;
   size_t current = 0;
+  TakeViews(chain, steps);
+  if (steps.empty()) return Fail("oneDNN: nothing is computed");
   if (Contains(kBases, steps[0].op->name)) {
     chain.base = &steps[0];
-    current = steps[0].outputs[0];
+    current = chain.base->outputs[0];
     steps = steps.subspan(1);
     if (!steps.empty() && Contains(kWithBias, chain.base->op->name)) chain.bias = BiasOf(chain, steps[0], current);
   } else {
@@ -106,7 +121,8 @@ Result<Chain> ParseChain(const OpSequence& sequence) {
     current = next->result;
     steps = steps.subspan(next->steps);
   }
-  if (current != sequence.results[0]) return Fail("oneDNN: the result is not the end of the chain");
+  const size_t last = chain.views_ahead.empty() ? current : chain.views_ahead.back().outputs[0];
+  if (last != sequence.results[0]) return Fail("oneDNN: the result is not the end of the chain");
   chain.result = current;
   return chain;
 }

@@ -2,6 +2,7 @@
 
 #include <dnnl.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collage/ir/op_sequence.h"
@@ -24,6 +25,9 @@ struct Chain {
   size_t result = 0;
   std::optional<size_t> bias;  ///< a constant vector over the channels of the base's result
   std::vector<PostOp> post_ops;
+  /// Steps in front of a product that reshape and transpose what it reads, and behind the chain, what it gives.
+  std::span<const OpSequence::Step> views_behind;
+  std::span<const OpSequence::Step> views_ahead;
 
   [[nodiscard]] const TensorType& TypeOf(size_t value) const { return sequence->values[value].type; }
   [[nodiscard]] const Shape& ShapeOf(size_t value) const { return sequence->values[value].type.shape; }

@@ -5,57 +5,81 @@
 #include "collage/backend/dnnl/implementations.h"
 #include "collage/backend/dnnl/layouts.h"
 #include "collage/backend/dnnl/plan.h"
+#include "collage/backend/dnnl/views.h"
 
 namespace collage::dnnl_backend {
 namespace {
 
 using dnnl::memory;
 
-// A row-major tensor, its last two dimensions exchanged if asked, with ones in front up to `rank`.
-memory::desc Matrices(const Shape& shape, size_t rank, bool transposed) {
-  memory::dims dims = shape;
-  memory::dims strides = RowMajorStrides(shape);
+// The last two dimensions exchanged if asked, with ones in front up to `rank`.
+memory::desc Matrices(StridedView view, size_t rank, bool transposed) {
+  memory::dims& dims = view.dims;
+  memory::dims& strides = view.strides;
   if (transposed) {
     std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
     std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
   }
-  const size_t missing = rank - shape.size();
+  const size_t missing = rank - dims.size();
   dims.insert(dims.begin(), missing, 1);
-  strides.insert(strides.begin(), missing, ElementCount(shape));
+  strides.insert(strides.begin(), missing, ElementCount(dims));
   return {dims, memory::data_type::f32, strides};
+}
+
+struct Views {
+  StridedView left, right, target;
+};
+
+std::optional<Views> ViewsOf(const Chain& chain) {
+  const std::optional<StridedView> left = ViewBehind(*chain.sequence, chain.views_behind, chain.base->inputs[0]);
+  const std::optional<StridedView> right = ViewBehind(*chain.sequence, chain.views_behind, chain.base->inputs[1]);
+  std::optional<StridedView> target = ViewAhead(*chain.sequence, chain.views_ahead, chain.result);
+  if (!left || !right || !target) return std::nullopt;
+  target->value = chain.sequence->results[0];
+  return Views{*left, *right, *std::move(target)};
+}
+
+// An operand of a post-operation is row-major, which a result that is stored as a view is not.
+bool HasOperands(const Chain& chain) {
+  return chain.bias ||
+         std::any_of(chain.post_ops.begin(), chain.post_ops.end(), [](const PostOp& post_op) { return post_op.operand.has_value(); });
 }
 
 }  // namespace
 
 std::vector<Plan> MatmulPlans(const Chain& chain) {
   const OpSequence::Step& step = *chain.base;
-  const Shape& a = chain.ShapeOf(step.inputs[0]);
-  const Shape& b = chain.ShapeOf(step.inputs[1]);
-  const Shape& result = chain.ShapeOf(chain.result);
+  const bool has_views = !chain.views_behind.empty() || !chain.views_ahead.empty();
+  const std::optional<Views> views = ViewsOf(chain);
   const bool batch = step.op->name == "nn.batch_matmul";
   const bool transpose_a = step.attributes.Bool("transpose_a", false).value_or(false);
   const bool transpose_b = step.attributes.Bool("transpose_b", batch).value_or(batch);
-  if (a.size() < 2 || b.size() < 2) return {};
-  if (b.size() == 2 && !transpose_a) return DensePlans(chain);
-  const size_t rank = result.size();
+  if (!views || (has_views && HasOperands(chain))) return {};
+  const size_t left_rank = views->left.dims.size();
+  const size_t right_rank = views->right.dims.size();
+  if (left_rank < 2 || right_rank < 2) return {};
+  if (right_rank == 2 && !transpose_a && !has_views) return DensePlans(chain);
+  const Shape& result = chain.ShapeOf(chain.result);
   const std::optional<Attached> attached = AttachPostOps(chain, AlignedTo(result), kPlain, /*allow_sum=*/true);
-  if (!attached || std::max(a.size(), b.size()) != rank) return {};
-  const memory::desc left = Matrices(a, rank, transpose_a);
-  const memory::desc right = Matrices(b, rank, transpose_b);
-  const memory::desc target = Describe(Dims(result), kPlain);
-  memory::dims bias_dims(rank, 1);
+  if (!attached || std::max(left_rank, right_rank) != result.size()) return {};
+  const memory::desc left = Matrices(views->left, result.size(), transpose_a);
+  const memory::desc right = Matrices(views->right, result.size(), transpose_b);
+  const memory::desc target(views->target.dims, memory::data_type::f32, views->target.strides);
+  memory::dims bias_dims(result.size(), 1);
   bias_dims.back() = result.back();
   const memory::desc bias = chain.bias ? Describe(bias_dims, kPlain) : memory::desc();
   using Descriptor = dnnl::matmul::primitive_desc;
   const Descriptor primitive = OrEmpty<Descriptor>(
       [&] { return Descriptor(dnnl::matmul::desc(left, right, bias, target), attached->attributes, Engine(), /*allow_empty=*/true); });
   if (!primitive.get(/*allow_empty=*/true)) return {};
+  // The reference loops cost far more than moving the elements would.
+  if (has_views && ImplementationOf(primitive).starts_with("ref")) return {};
   Plan plan{"matmul/" + ImplementationOf(primitive), primitive, attached->arguments, attached->accumulated};
   // Constants keep their strides too: a packed form exists for two dimensions only.
-  plan.arguments.push_back({DNNL_ARG_SRC, step.inputs[0], left, {}, left});
-  plan.arguments.push_back({DNNL_ARG_WEIGHTS, step.inputs[1], right, {}, right});
+  plan.arguments.push_back({DNNL_ARG_SRC, views->left.value, left, {}, left});
+  plan.arguments.push_back({DNNL_ARG_WEIGHTS, views->right.value, right, {}, right});
   if (chain.bias) plan.arguments.push_back({DNNL_ARG_BIAS, *chain.bias, bias});
-  plan.arguments.push_back({DNNL_ARG_DST, chain.result, target});
+  plan.arguments.push_back({DNNL_ARG_DST, views->target.value, target});
   return {std::move(plan)};
 }
 

@@ -7,6 +7,7 @@
 
 #include "collage/backend/dnnl/chain.h"
 #include "collage/backend/dnnl/layer_normalization.h"
+#include "collage/backend/dnnl/shuffle.h"
 #include "collage/tensor/layout.h"
 
 namespace collage::dnnl_backend {
@@ -42,5 +43,6 @@ std::vector<Plan> ConcatenationPlans(const Chain& chain);
 std::vector<Plan> LocalResponseNormalizationPlans(const Chain& chain);
 std::vector<Plan> SoftmaxPlans(const Chain& chain);
 std::vector<Plan> LayerNormalizationPlans(const OpSequence& sequence, const LayerNormalization& found);
+std::vector<Plan> ShufflePlans(const OpSequence& sequence, const Shuffle& shuffle);
 
 }  // namespace collage::dnnl_backend

@@ -38,6 +38,7 @@ bool IsConsistent(const OpSequence& sequence, const Plan& plan) {
 std::vector<Plan> FamilyPlans(const OpSequence& sequence) {
   if (const std::optional<LayerNormalization> normalization = RecogniseLayerNormalization(sequence))
     return LayerNormalizationPlans(sequence, *normalization);
+  if (const std::optional<Shuffle> shuffle = RecogniseShuffle(sequence)) return ShufflePlans(sequence, *shuffle);
   const Result<Chain> chain = ParseChain(sequence);
   if (!chain) return {};
   if (!chain->base) return PointwisePlans(*chain);

@@ -83,16 +83,31 @@ std::vector<Form> WithPostOps(const Form& base) {
   return roots + activated + added + ForEach(added, Activations) + ForEach(activated, Additions);
 }
 
+Form Scaled(const Form& form) {
+  const Pattern& p = form.pattern;
+  return Extend(form, "scale", Or({CallOf("divide", {p, IsConstant()}), CallOf("multiply", {p, IsConstant()})}), 1);
+}
+
+// Products of attention: heads are split off in front and merged behind, which strides do without moving an element.
+std::vector<Form> OfHeads(const std::string& label, const char* op) {
+  const auto heads = [](int number) {
+    const Pattern x = In(number);
+    return Or({CallOf("transpose", {CallOf("reshape", {x})}), CallOf("transpose", {x}), x});
+  };
+  const auto merged = [](const Form& form) { return Extend(form, "merge", CallOf("reshape", {CallOf("transpose", {form.pattern})}), 2); };
+  const Form product{label + "_heads", CallOf(op, {heads(0), heads(1)}), 5};
+  return {product, Scaled(product), merged(product), merged(Scaled(product))};
+}
+
 std::vector<Form> Products() {
   std::vector<Form> forms;
   for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.matmul"}) {
     forms = forms + WithPostOps({"dnnl." + std::string(op).substr(3), CallOf(op, {In(0), IsConstant()}), 1});
   }
   for (const char* op : {"nn.matmul", "nn.batch_matmul"}) {
-    const Form product{"dnnl." + std::string(op).substr(3) + "_variables", CallOf(op, {In(0), In(1)}), 1};
-    const Pattern& p = product.pattern;
-    const Form scaled = Extend(product, "scale", Or({CallOf("divide", {p, IsConstant()}), CallOf("multiply", {p, IsConstant()})}), 1);
-    forms = forms + std::vector<Form>{product, scaled} + Additions(product) + Additions(scaled);
+    const std::string label = "dnnl." + std::string(op).substr(3);
+    const Form product{label + "_variables", CallOf(op, {In(0), In(1)}), 1};
+    forms = forms + std::vector<Form>{product, Scaled(product)} + Additions(product) + Additions(Scaled(product)) + OfHeads(label, op);
   }
   return forms;
 }
@@ -121,6 +136,7 @@ std::vector<Form> OneToOnes() {
     const std::string name = op;
     forms.push_back({"dnnl." + (name.starts_with("nn.") ? name.substr(3) : name), CallOf(op, {In(0)}), 1});
   }
+  forms.push_back({"dnnl.channel_shuffle", CallOf("reshape", {CallOf("transpose", {CallOf("reshape", {In(0)})})}), 3});
   forms.push_back({"dnnl.concatenate", CallOf("concatenate", {AnyTuple().As(kOutsideFields)}), 1});
   return forms;
 }

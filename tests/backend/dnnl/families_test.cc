@@ -99,6 +99,18 @@ TEST(DnnlConcatenationTest, BlockedWhereBlocksBegin) {
   concatenate(17, 17, -1);
 }
 
+TEST(DnnlShuffleTest, ChannelsAreShuffledInEveryLayout) {
+  for (const auto& [channels, groups] : {std::pair<int64_t, int64_t>{24, 3}, {32, 4}, {136, 4}}) {
+    const Expr x = Input({1, channels, 6, 5});
+    const auto shuffled = [&](Ints axes) {
+      const Expr split = CallOp("reshape", {x}, {{"newshape", Ints{1, groups, channels / groups, 6, 5}}});
+      return CallOp("reshape", {CallOp("transpose", {split}, {{"axes", std::move(axes)}})}, {{"newshape", Ints{1, channels, 6, 5}}});
+    };
+    EXPECT_THAT(Check({x}, shuffled({0, 2, 1, 3, 4})), Contains(HasSubstr("aBcd")));
+    EXPECT_TRUE(IsDeclined({x}, shuffled({0, 2, 1, 4, 3})));
+  }
+}
+
 TEST(DnnlNormalizationTest, LrnSoftmaxAndLayerNorm) {
   const Expr x = Input({2, 32, 6, 5});
   Check({x}, CallOp("nn.lrn", {x}, {{"size", 5}, {"alpha", 0.01}, {"beta", 0.75}, {"bias", 1.0}}));
@@ -136,6 +148,23 @@ TEST(DnnlProductTest, DenseIsOfferedAsInnerProductAndAsMatmul) {
   EXPECT_THAT(names, Contains(StartsWith("inner_product/")));
   EXPECT_THAT(names, Contains(StartsWith("matmul/")));
   Check({x, residual}, CallOp("nn.relu", {CallOp("add", {residual, biased})}));
+}
+
+TEST(DnnlProductTest, HeadsOfAttentionAreSplitAndMergedByStrides) {
+  const auto heads = [](const Expr& x, Ints axes) {
+    return CallOp("transpose", {CallOp("reshape", {x}, {{"newshape", Ints{1, 12, 4, 8}}})}, {{"axes", std::move(axes)}});
+  };
+  const Expr q = Input({1, 12, 32});
+  const Expr k = Input({1, 12, 32});
+  const Expr scores = CallOp("nn.matmul", {heads(q, {0, 2, 1, 3}), heads(k, {0, 2, 3, 1})});
+  Check({q, k}, scores);
+  Check({q, k}, CallOp("divide", {scores, Scalar(2)}));
+  const Expr weights = Input({1, 4, 12, 12});
+  const Expr v = Input({1, 12, 32});
+  const Expr values = CallOp("nn.matmul", {weights, heads(v, {0, 2, 1, 3})});
+  Check({weights, v}, values);
+  const Expr turned = CallOp("transpose", {values}, {{"axes", Ints{0, 2, 1, 3}}});
+  Check({weights, v}, CallOp("reshape", {turned}, {{"newshape", Ints{1, 12, 32}}}));
 }
 
 TEST(DnnlProductTest, MatmulOfVariablesTransposedAndBroadcast) {
