@@ -1,12 +1,12 @@
 #include "collage/onnx/fold.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace collage::onnx_io {
 namespace {
 
-constexpr double kMaximalConstantBytes = 8e9;
 constexpr double kMaximalFoldedFlops = 2e9;
 constexpr int64_t kMaximalElements = int64_t{1} << 40;
 constexpr int64_t kMaximalExtent = int64_t{1} << 31;
@@ -48,7 +48,8 @@ Status CheckExtents(const Shape& shape) {
 
 Status ConstantFolder::Reserve(double bytes) {
   reserved_bytes_ += bytes;
-  if (reserved_bytes_ > kMaximalConstantBytes) return Fail("the constants of the model exceed 8 GB");
+  if (reserved_bytes_ > limit_)
+    return Fail("the constants that the model computes exceed " + std::to_string(std::lround(limit_ / 1e6)) + " MB");
   return {};
 }
 

@@ -11,6 +11,8 @@ class ConstantFolder {
  public:
   Result<Expr> Call(const OpDef* op, std::vector<Expr> args, Attributes attributes);
 
+  /// Raises the limit by a multiple of what the model itself holds: a small file may make 1 GB of constants, a large one more.
+  void Allow(double bytes) { limit_ += 4 * bytes; }
   /// Books `bytes` for a constant that is about to be made; an error when the sum exceeds the limit.
   Status Reserve(double bytes);
 
@@ -18,6 +20,7 @@ class ConstantFolder {
   [[nodiscard]] bool MayFold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) const;
   Result<Expr> Fold(const OpDef& op, const std::vector<Expr>& args, const Attributes& attributes, const Type& type);
 
+  double limit_ = 1e9;
   double reserved_bytes_ = 0;
 };
 

@@ -78,7 +78,10 @@ class GraphReader {
   }
 
   Status DefineInitializers() {
-    for (auto& [name, tensor] : graph_.initializers) COLLAGE_TRY_STATUS(Define(name, MakeConstant(std::move(tensor))));
+    for (auto& [name, tensor] : graph_.initializers) {
+      folder_.Allow(static_cast<double>(tensor.ByteCount()));
+      COLLAGE_TRY_STATUS(Define(name, MakeConstant(std::move(tensor))));
+    }
     graph_.initializers.clear();
     return {};
   }

@@ -1,0 +1,137 @@
+// Files that are not right: one clear line, never a crash.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "collage/onnx/writer.h"
+#include "collage/support/file.h"
+#include "tests/onnx/expected.h"
+
+namespace collage {
+namespace {
+
+std::vector<std::filesystem::path> Files(const std::filesystem::path& folder, const std::string& extension) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == extension) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string Content(const std::filesystem::path& path) {
+  Result<std::string> content = ReadFile(path);
+  EXPECT_TRUE(content) << content.error().message;
+  return content ? *content : "";
+}
+
+TEST(BrokenOnnx, EachIsRefusedInOneLineThatSaysWhy) {
+  const std::vector<std::filesystem::path> files = Files(COLLAGE_ONNX_BROKEN, ".onnx");
+  ASSERT_GT(files.size(), 45U);
+  for (const std::filesystem::path& path : files) {
+    SCOPED_TRACE(path.stem().string());
+    const Result<OnnxModel> model = ReadOnnxFile(path);
+    ASSERT_FALSE(model);
+    const std::string expected = Content(std::filesystem::path(path).replace_extension(".txt"));
+    EXPECT_NE(model.error().message.find(expected), std::string::npos) << model.error().message;
+    EXPECT_EQ(model.error().message.find('\n'), std::string::npos) << model.error().message;
+  }
+}
+
+TEST(BrokenOnnx, AbsentFileIsNamed) {
+  const Result<OnnxModel> model = ReadOnnxFile("no/such/model.onnx");
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().message.find("no/such/model.onnx"), std::string::npos) << model.error().message;
+}
+
+/// Reads, and writes again what could be read: neither may crash.
+void Survive(std::string_view bytes) {
+  const Result<OnnxModel> model = ReadOnnx(bytes);
+  if (!model) {
+    EXPECT_FALSE(model.error().message.empty());
+    return;
+  }
+  const Result<std::string> written = WriteOnnx(model->module.Main(), {model->input_names, model->output_names});
+  if (!written) {
+    EXPECT_FALSE(written.error().message.empty());
+  }
+}
+
+TEST(BrokenOnnx, TruncationIsSurvivedAtEveryByte) {
+  const std::string bytes = Content(std::filesystem::path(COLLAGE_ONNX_MODELS) / "mnist.onnx");
+  ASSERT_GT(bytes.size(), 1000U);
+  for (size_t length = 0; length < bytes.size(); length += length < 2000 ? 1 : 97) {
+    const Result<OnnxModel> model = ReadOnnx(std::string_view(bytes).substr(0, length));
+    EXPECT_FALSE(model) << "the first " << length << " bytes";
+  }
+}
+
+TEST(BrokenOnnx, FlippedBytesOfAModelAreSurvived) {
+  const std::string original = Content(std::filesystem::path(COLLAGE_ONNX_MODELS) / "mnist.onnx");
+  std::mt19937 random(20260101);
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes = original;
+    for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips) {
+      // Most bytes are weights, which may have any value: half of the flips go to where the graph lies.
+      const size_t range = random() % 2 == 0 ? bytes.size() : std::min<size_t>(bytes.size(), 2500);
+      bytes[random() % range] = static_cast<char>(random());
+    }
+    Survive(bytes);
+  }
+}
+
+TEST(BrokenOnnx, FlippedBytesOfEveryOperatorAreSurvived) {
+  std::mt19937 random(7);
+  for (const std::filesystem::path& path : Files(COLLAGE_ONNX_CASES, ".onnx")) {
+    SCOPED_TRACE(path.stem().string());
+    const std::string original = Content(path);
+    for (int round = 0; round < 16; ++round) {
+      std::string bytes = original;
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+      if (round % 2 == 0) bytes[random() % bytes.size()] ^= static_cast<char>(1U << random() % 8);
+      Survive(bytes);
+    }
+  }
+}
+
+const std::filesystem::path kSymbolic = std::filesystem::path(COLLAGE_ONNX_BROKEN) / "symbolic.onnx";  // x is (N, 3, ?, 8)
+
+TEST(InputShapes, FillSymbolicExtents) {
+  const Result<OnnxModel> model = ReadOnnxFile(kSymbolic, {.input_shapes = {{"x", {2, 3, 16, 8}}}});
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(ToString(model->module.Main().parameters[0]->type()), "Tensor[(2, 3, 16, 8), float32]");
+}
+
+std::string MessageWith(const std::string& input, const Shape& shape) {
+  const Result<OnnxModel> model = ReadOnnxFile(kSymbolic, {.input_shapes = {{input, shape}}});
+  EXPECT_FALSE(model);
+  return model ? "" : model.error().message;
+}
+
+TEST(InputShapes, MustAgreeWithTheModel) {
+  EXPECT_NE(MessageWith("x", {2, 4, 16, 8}).find("which the model fixes at 3: --shape x=Nx3x?x8"), std::string::npos);
+  EXPECT_NE(MessageWith("x", {2, 3, 16}).find("is given 3 extents where 4 are right"), std::string::npos);
+  EXPECT_NE(MessageWith("x", {-2, 3, 16, 8}).find("negative extent"), std::string::npos);
+}
+
+TEST(InputShapes, OfUnknownInputsAreErrors) {
+  const Result<OnnxModel> model = ReadOnnxFile(kSymbolic, {.input_shapes = {{"x", {2, 3, 16, 8}}, {"z", {1}}}});
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().message.find("a shape is given for 'z', which is no input: the inputs are x"), std::string::npos);
+}
+
+TEST(ExternalData, IsReadBesideTheModel) {
+  const Result<OnnxModel> model = ReadOnnxFile(std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "external.onnx");
+  ASSERT_TRUE(model) << model.error().message;
+  const Result<Expectation> expectation = ReadExpectation(std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "external.npz", *model);
+  ASSERT_TRUE(expectation) << expectation.error().message;
+  ExpectOutputs(*model, *expectation, 1e-6);
+  const Result<OnnxModel> without_folder = ReadOnnx(Content(std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "external.onnx"));
+  ASSERT_FALSE(without_folder);
+  EXPECT_NE(without_folder.error().message.find("give the model as a file"), std::string::npos) << without_folder.error().message;
+}
+
+}  // namespace
+}  // namespace collage

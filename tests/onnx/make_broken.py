@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Writes models that the reader must refuse, NAME.onnx, each with a part of the message that it must give, NAME.txt."""
+
+import os
+import sys
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+from onnx.helper import make_node, make_tensor_value_info
+
+X = make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
+Y = make_tensor_value_info("y", TensorProto.FLOAT, None)
+
+
+def model(nodes, inputs=(X,), initializers=(), outputs=(Y,), opset=13):
+    graph = helper.make_graph(list(nodes), "broken", list(inputs), list(outputs), list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def relu(source="x", target="y", name=""):
+    return make_node("Relu", [source], [target], name=name)
+
+
+def array(name, values):
+    return numpy_helper.from_array(np.asarray(values), name)
+
+
+def conv(weight=(2, 3, 3, 3), **attributes):
+    weights = array("w", np.ones(weight, np.float32))
+    return model([make_node("Conv", ["x", "w"], ["y"], name="c1", **attributes)], initializers=[weights])
+
+
+def tensor(dims, data_type=TensorProto.FLOAT, raw=b"", **fields):
+    return TensorProto(name="w", dims=dims, data_type=data_type, raw_data=raw, **fields)
+
+
+def with_initializer(value):
+    return model([make_node("Add", ["x", "w"], ["y"])], initializers=[value])
+
+
+def shaped(*extents):
+    return make_tensor_value_info("x", TensorProto.FLOAT, extents)
+
+
+def external(location):
+    value = tensor([1])
+    value.ClearField("raw_data")
+    value.data_location = TensorProto.EXTERNAL
+    value.external_data.add(key="location", value=location)
+    return value
+
+
+def graphs():
+    yield "unknown_operator", model([make_node("Frobnicate", ["x"], ["y"], name="n")]), "node 'n' (Frobnicate, opset 13): this operator is not supported"
+    yield "other_domain", model([make_node("Relu", ["x"], ["y"], domain="com.example")]), "of the domain 'com.example' is not supported"
+    yield "cycle", model([relu("b", "a"), relu("a", "b"), relu("x", "y")]), "reads 'b', which no input, initializer or earlier node gives"
+    yield "self_cycle", model([relu("y", "y")]), "node 0 giving 'y' (Relu, opset 13): reads 'y'"
+    yield "unknown_input", model([relu("nowhere")]), "reads 'nowhere'"
+    yield "duplicate_output", model([relu(), relu()]), "the name 'y' is defined twice"
+    yield "duplicate_input", model([relu()], inputs=[X, X]), "the name 'x' is defined twice"
+    yield "duplicate_initializer", model([relu()], initializers=[array("w", [1.0]), array("w", [1.0])]), "the name 'w' is defined twice"
+    yield "output_of_nothing", model([relu("x", "z")]), "output 'y'"
+    yield "no_outputs", model([relu()], outputs=[]), "the model has no outputs"
+    yield "unsupported_output", model([make_node("Dropout", ["x"], ["d", "m"]), relu("m")], opset=9), "an optional output that is not supported"
+    yield "old_opset", model([relu()], opset=6), "the model uses opset 6; opsets 7 to 28 are supported"
+    yield "future_opset", model([relu()], opset=99), "the model uses opset 99"
+    unversioned = model([relu()])
+    del unversioned.opset_import[:]
+    yield "no_opset", unversioned, "does not say which version"
+
+
+def shapes():
+    yield "symbolic", model([relu()], inputs=[shaped("N", 3, None, 8)]), "input 'x' has symbolic extents: give numbers for them with --shape x=Nx3x?x8"
+    yield "negative_dimension", model([relu()], inputs=[shaped(-4, 3)]), "--shape x=?x3"
+    yield "no_rank", model([relu()], inputs=[make_tensor_value_info("x", TensorProto.FLOAT, None)]), "has no known rank"
+    yield "huge_input", model([relu()], inputs=[shaped(1 << 40, 1 << 40)]), "is too large"
+    yield "string_input", model([relu()], inputs=[make_tensor_value_info("x", TensorProto.STRING, [1])]), "is no dense tensor"
+
+
+def attributes():
+    yield "attribute_type", conv(strides=1.5), "node 'c1' (Conv, opset 13): attribute 'strides' must be a list of integers"
+    yield "attribute_count", conv(strides=[1, 1, 1]), "attribute 'strides' has 3 values where 2 are right"
+    yield "zero_stride", conv(strides=[0, 1]), "attribute 'strides' has the value 0"
+    yield "negative_pads", conv(pads=[-1, 0, 0, 0]), "attribute 'pads' has the value -1"
+    yield "huge_dilation", conv(dilations=[1 << 62, 1]), "attribute 'dilations'"
+    yield "zero_group", conv(group=0), "attribute 'group' is 0"
+    yield "unknown_auto_pad", conv(auto_pad="MAYBE"), "attribute 'auto_pad' is 'MAYBE'"
+    yield "kernel_shape", conv(kernel_shape=[5, 5]), "attribute 'kernel_shape' differs"
+    yield "channels", conv(weight=(2, 4, 3, 3)), "node 'c1' (Conv, opset 13)"
+    yield "volume", conv(weight=(2, 3, 3, 3, 3)), "do not fit"
+    yield "missing_input", model([make_node("Conv", ["x"], ["y"])]), "input 1 is required and absent"
+    yield "missing_axis", model([make_node("Concat", ["x", "x"], ["y"])]), "attribute 'axis' is required and absent"
+    yield "axis_outside", model([make_node("Softmax", ["x"], ["y"], axis=4)]), "axis 4 is outside a tensor of 4 dimensions"
+    yield "sub_graph", model([make_node("Softmax", ["x"], ["y"], axis=helper.make_graph([relu()], "g", [X], [Y]))]), "attribute 'axis' must be an integer"
+    reshape = make_node("Reshape", ["x", "x"], ["y"])
+    yield "variable_shape", model([reshape]), "(shape) must not depend on the model's inputs"
+    shape = array("s", np.array([7, -1], np.int64))
+    yield "wrong_reshape", model([make_node("Reshape", ["x", "s"], ["y"])], initializers=[shape]), "cannot view (1, 3, 8, 8) as (7, -1)"
+    huge = array("s", np.array([1 << 31, 1 << 31], np.int64))
+    yield "huge_constant", model([make_node("ConstantOfShape", ["s"], ["y"])], initializers=[huge]), "is too large"
+    large = array("s", np.array([1 << 30, 1 << 8], np.int64))
+    yield "large_constant", model([make_node("ConstantOfShape", ["s"], ["y"])], initializers=[large]), "the constants that the model computes exceed 1000 MB"
+    numbers = [array(name, np.float32(value)) for name, value in (("a", 0), ("b", 1), ("c", 0))]
+    yield "endless_range", model([make_node("Range", ["a", "b", "c"], ["y"])], initializers=numbers), "the range has"
+    index = array("i", np.array([3], np.int64))
+    yield "index_outside", model([make_node("Gather", ["x", "i"], ["y"], axis=1)], initializers=[index]), "the index 3 is outside an extent of 3"
+
+
+def tensors():
+    yield "short_raw_data", with_initializer(tensor([4], raw=b"1234567")), "initializer 'w': has 7 bytes where"
+    yield "short_float_data", with_initializer(TensorProto(name="w", dims=[4], data_type=1, float_data=[1.0])), "has 1 elements where"
+    yield "no_data", with_initializer(TensorProto(name="w", dims=[1 << 30], data_type=1)), "has 0 elements where"
+    yield "negative_extent", with_initializer(tensor([-4])), "has a negative extent"
+    yield "huge_extents", with_initializer(tensor([1 << 62, 1 << 62])), "is too large"
+    yield "string_tensor", with_initializer(TensorProto(name="w", dims=[1], data_type=8, string_data=[b"a"])), "element type 8"
+    yield "unknown_data_type", with_initializer(tensor([1], data_type=4711, raw=b"1234")), "element type 4711"
+    yield "external_absent", with_initializer(external("absent.bin")), "absent.bin, which cannot be read"
+    yield "external_outside", with_initializer(external("../outside.bin")), "which is outside the folder of the model"
+    yield "external_absolute", with_initializer(external("/etc/passwd")), "which is outside the folder of the model"
+
+
+def raw_files():
+    yield "empty", b"", "the file is empty"
+    yield "text", b"This is a letter, and no model at all.\n" * 20, "this is no ONNX model"
+    yield "no_graph", helper.make_model(helper.make_graph([], "g", [], [])).SerializeToString()[:2], "it has no graph"
+
+
+def main():
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    for family in (graphs, shapes, attributes, tensors, raw_files):
+        for name, content, message in family():
+            with open(os.path.join(folder, name + ".onnx"), "wb") as file:
+                file.write(content if isinstance(content, bytes) else content.SerializeToString())
+            with open(os.path.join(folder, name + ".txt"), "w", encoding="utf-8") as file:
+                file.write(message)
+
+
+if __name__ == "__main__":
+    main()
