@@ -23,6 +23,8 @@ size_t AllocationCount() { return allocations; }
 
 void* operator new(size_t size) { return collage::Allocate(size); }
 void* operator new[](size_t size) { return collage::Allocate(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return collage::Allocate(size); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return collage::Allocate(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
