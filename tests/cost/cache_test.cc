@@ -82,13 +82,22 @@ TEST_F(CacheTest, ADamagedDatabaseIsAnError) {
 
 TEST_F(CacheTest, SurvivesAKillWhileStoring) {
   for (int round = 0; round < 5; ++round) {
+    int stored[2];
+    ASSERT_EQ(::pipe(stored), 0);
     const pid_t child = ::fork();
     if (child == 0) {
       Result<MeasurementCache> cache = MeasurementCache::Open(File());
-      for (uint64_t i = 0; cache && i < 1000000; ++i) (void)cache->Store(Key(i), {std::vector<double>(50, 1e-3), ""});
+      for (uint64_t i = 0; cache && i < 1000000; ++i) {
+        (void)cache->Store(Key(i), {std::vector<double>(50, 1e-3), ""});
+        if (i == 0 && ::write(stored[1], "x", 1) != 1) ::_exit(1);
+      }
       ::_exit(0);
     }
-    ::usleep(30000 + 10000 * round);
+    char byte = 0;
+    ASSERT_EQ(::read(stored[0], &byte, 1), 1);
+    ::close(stored[0]);
+    ::close(stored[1]);
+    ::usleep(5000 * static_cast<useconds_t>(round));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     const Result<MeasurementCache> cache = MeasurementCache::Open(File());
