@@ -25,35 +25,28 @@ class ConversionKernel : public Kernel {
 
 }  // namespace
 
-Result<Measurement> Pricer::MeasureVariant(const MeasurementKey& key, const Function& function, const Backend& backend,
-                                           const Variant& variant) {
-  if (std::optional<Measurement> cached = COLLAGE_TRY(cache_.Find(key))) {
-    ++counts_.cached;
-    return std::move(*cached);
-  }
+MeasurementKey Pricer::KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
+                             const std::string& variant) const {
+  return {function_hash, backend, backend_version, variant, fingerprint_, device_.threads};
+}
+
+Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
+  std::optional<Measurement> found = COLLAGE_TRY(cache_.Find(key));
+  if (found) ++counts_.cached;
+  if (found && !found->invalid_reason.empty()) ++counts_.rejected;
+  return found;
+}
+
+Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Function& function, const Backend& backend, const Variant& variant) {
   ++counts_.measured;
   Result<std::unique_ptr<Kernel>> kernel = backend.Compile(function, device_, variant);
   Measurement measurement = kernel ? MeasureKernel(**kernel, device_, options_) : Measurement{{}, kernel.error().message};
+  if (!measurement.invalid_reason.empty()) ++counts_.rejected;
+  spdlog::debug(
+      "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
+      measurement.invalid_reason.empty() ? std::to_string(ToCost(measurement).ToMicroseconds()) + " us" : measurement.invalid_reason);
   COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
   return measurement;
-}
-
-Result<std::vector<PricedVariant>> Pricer::Price(uint64_t hash, const Function& function, const Backend& backend,
-                                                 const std::string& backend_version) {
-  const std::string id = std::string(backend.Name()) + ":" + std::to_string(hash);
-  if (const auto at = priced_.find(id); at != priced_.end()) return at->second;
-  ++counts_.distinct;
-  std::vector<PricedVariant> priced;
-  for (Variant& variant : backend.Variants(function, device_)) {
-    MeasurementKey key{hash, std::string(backend.Name()), backend_version, variant.name, fingerprint_, device_.threads};
-    const Measurement measurement = COLLAGE_TRY(MeasureVariant(key, function, backend, variant));
-    const Cost cost = measurement.ToCost(options_.percentile);
-    if (cost.IsInvalid()) ++counts_.rejected;
-    spdlog::debug("{} {:016x} {}: {}", backend.Name(), hash, variant.name,
-                  cost.IsInvalid() ? measurement.invalid_reason : std::to_string(cost.ToMicroseconds()) + " us");
-    priced.push_back({std::move(variant), cost, measurement.invalid_reason, std::move(key)});
-  }
-  return priced_.emplace(id, std::move(priced)).first->second;
 }
 
 Result<Cost> Pricer::PriceConversion(const TensorType& type, const Layout& from, const Layout& to) {
@@ -61,7 +54,7 @@ Result<Cost> Pricer::PriceConversion(const TensorType& type, const Layout& from,
   const std::string name = from.ToString() + "->" + to.ToString();
   const std::string id = ToString(type) + name;
   if (const auto at = conversions_.find(id); at != conversions_.end()) return at->second;
-  const MeasurementKey key{HashBytes(ToString(type)), "layout conversion", "1", name, fingerprint_, device_.threads};
+  const MeasurementKey key = KeyOf(HashBytes(ToString(type)), "layout conversion", "1", name);
   std::optional<Measurement> measurement = COLLAGE_TRY(cache_.Find(key));
   if (!measurement) {
     ConversionKernel kernel(type, from, to, device_.threads);
@@ -75,14 +68,6 @@ Result<Cost> Pricer::PriceConversion(const TensorType& type, const Layout& from,
 
 Status Pricer::MarkInvalid(const MeasurementKey& key, const std::string& reason) {
   ++counts_.rejected;
-  for (auto& [id, variants] : priced_) {
-    for (PricedVariant& variant : variants) {
-      if (variant.key == key) {
-        variant.cost = Cost::Invalid();
-        variant.invalid_reason = reason;
-      }
-    }
-  }
   return cache_.Store(key, {{}, reason});
 }
 

@@ -9,6 +9,14 @@
 
 namespace collage {
 
+/// One way to run a candidate, and under which key its price is found.
+struct PricedVariant {
+  Variant variant;
+  Cost cost = Cost::Unknown();
+  std::string invalid_reason;
+  MeasurementKey key;
+};
+
 /// A candidate with everything that the search and the rewriting need to know of it.
 struct PricedCandidate {
   SubGraph sub_graph;

@@ -25,39 +25,34 @@ class FakeBackend : public Backend {
   mutable int compiled = 0;
 };
 
-TEST(PricerTest, EqualFunctionsArePricedOnceInAProcessAndThroughTheCache) {
+TEST(PricerTest, WhatOneProcessMeasuredAnotherFinds) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   const FakeBackend backend;
-  const Function function;
-  Pricer pricer({}, cache, {});
-  const std::vector<PricedVariant> first = pricer.Price(1, function, backend, "1").value();
-  ASSERT_EQ(first.size(), 2u);
-  EXPECT_TRUE(first[0].cost.IsKnown());
-  EXPECT_TRUE(first[1].cost.IsInvalid());
-  EXPECT_EQ(first[1].invalid_reason, "unsupported tile");
-  EXPECT_EQ(pricer.Price(1, function, backend, "1").value()[0].cost, first[0].cost);
-  EXPECT_EQ(backend.compiled, 2);
+  Pricer first({}, cache, {});
+  const MeasurementKey good = first.KeyOf(1, "fake", "1", "good");
+  const MeasurementKey bad = first.KeyOf(1, "fake", "1", "bad");
+  EXPECT_FALSE(first.Find(good).value().has_value());
+  const Measurement measured = first.Measure(good, Function{}, backend, {"good", {}, {}}).value();
+  EXPECT_TRUE(first.ToCost(measured).IsKnown());
+  EXPECT_EQ(first.Measure(bad, Function{}, backend, {"bad", {}, {}}).value().invalid_reason, "unsupported tile");
+  EXPECT_EQ(first.counts().measured, 2u);
+  EXPECT_EQ(first.counts().rejected, 1u);
 
-  Pricer second_process({}, cache, {});
-  EXPECT_EQ(second_process.Price(1, function, backend, "1").value()[0].cost, first[0].cost);
-  EXPECT_EQ(backend.compiled, 2);
-  EXPECT_EQ(second_process.counts().measured, 0u);
-  EXPECT_EQ(second_process.counts().cached, 2u);
-
-  Pricer third_process({}, cache, {});
-  ASSERT_TRUE(third_process.Price(1, function, backend, "2"));
-  EXPECT_EQ(backend.compiled, 4) << "another version of the library is another price";
+  Pricer second({}, cache, {});
+  EXPECT_EQ(second.Find(good).value()->samples, measured.samples);
+  EXPECT_TRUE(second.ToCost(*second.Find(bad).value()).IsInvalid());
+  EXPECT_EQ(second.counts().measured, 0u);
+  EXPECT_EQ(second.counts().cached, 2u);
+  EXPECT_FALSE(second.Find(second.KeyOf(1, "fake", "2", "good")).value()) << "another version of the library is another price";
 }
 
 TEST(PricerTest, AWrongKernelStaysInvalid) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
-  const FakeBackend backend;
   Pricer pricer({}, cache, {});
-  const MeasurementKey key = pricer.Price(1, Function{}, backend, "1").value()[0].key;
+  const MeasurementKey key = pricer.KeyOf(1, "fake", "1", "good");
+  ASSERT_TRUE(pricer.Measure(key, Function{}, FakeBackend(), {"good", {}, {}}));
   ASSERT_TRUE(pricer.MarkInvalid(key, "differs from the reference"));
-  EXPECT_TRUE(pricer.Price(1, Function{}, backend, "1").value()[0].cost.IsInvalid());
-  Pricer again({}, cache, {});
-  EXPECT_EQ(again.Price(1, Function{}, backend, "1").value()[0].invalid_reason, "differs from the reference");
+  EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->invalid_reason, "differs from the reference");
 }
 
 TEST(PricerTest, ConversionsBetweenEqualLayoutsAreFree) {

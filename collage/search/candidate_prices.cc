@@ -1,0 +1,166 @@
+#include "collage/search/candidate_prices.h"
+
+#include <algorithm>
+#include <map>
+
+#include "collage/ir/op_sequence.h"
+#include "collage/ir/structural.h"
+
+namespace collage {
+namespace {
+
+// A fused kernel skips what its dearest operator alone would write; this share leaves room for that.
+constexpr double kAnchorShare = 0.8;
+
+Cost Roofline(const Function& function, const DeviceLimits& limits) {
+  const Result<OpSequence> sequence = ToOpSequence(function);
+  if (!sequence) return Cost();
+  double flops = 0;
+  for (const OpSequence::Step& step : sequence->steps) flops += step.op->work(step.argument_types, step.result_type, step.attributes).flops;
+  double bytes = 0;
+  for (size_t value : sequence->parameters) bytes += static_cast<double>(sequence->values[value].type.ByteCount());
+  for (size_t value : sequence->results) bytes += static_cast<double>(sequence->values[value].type.ByteCount());
+  return Cost::Seconds(std::max(flops / limits.flops_per_second, bytes / limits.bytes_per_second));
+}
+
+size_t CallCount(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  size_t count = 0;
+  sub_graph.inside().ForEach([&](PostDfsIndex index) { count += CalledOp(graph[index].expr) ? 1 : 0; });
+  return count;
+}
+
+}  // namespace
+
+DeviceLimits LimitsOf(const Device& device) {
+  constexpr double kCyclesPerSecond = 5e9;
+  constexpr double kFlopsPerCycle = 2 * 16 * 2;
+  constexpr double kSavedByFastAlgorithms = 4;
+  constexpr double kBytesPerCycle = 64;
+  const double threads = device.threads;
+  return {threads * kCyclesPerSecond * kFlopsPerCycle * kSavedByFastAlgorithms, threads * kCyclesPerSecond * kBytesPerCycle};
+}
+
+Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std::vector<PricedCandidate>& candidates,
+                                                const std::vector<PricedBackend>& backends, Pricer& pricer, const Progress& progress) {
+  CandidatePrices prices(candidates, backends, pricer, progress);
+  const DeviceLimits limits = LimitsOf(pricer.device());
+  std::map<std::pair<size_t, uint64_t>, std::vector<size_t>> slots_of_function;
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    PricedCandidate& candidate = candidates[c];
+    if (!candidate.is_partition) {
+      // The host's candidates come with their variant, at no price.
+      Slot slot{{}, candidate.variants.at(0).variant, Cost(), Cost(), {}, c};
+      prices.slot_of_.push_back({prices.slots_.size()});
+      prices.slots_.push_back(std::move(slot));
+      continue;
+    }
+    const PricedBackend& backend = backends[candidate.backend];
+    const Function& function = *candidate.extracted.function->As<Function>();
+    const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
+    const auto [at, is_new] = slots_of_function.try_emplace({candidate.backend, hash});
+    if (is_new) {
+      ++prices.distinct_;
+      const Cost bound = Roofline(function, limits);
+      for (Variant& variant : backend.backend->Variants(function, pricer.device())) {
+        Slot slot{pricer.KeyOf(hash, std::string(backend.backend->Name()), backend.version, variant.name),
+                  std::move(variant),
+                  Cost::Unknown(),
+                  bound,
+                  {},
+                  c};
+        if (const auto known = COLLAGE_TRY(pricer.Find(slot.key))) prices.SetPrice(slot, *known);
+        at->second.push_back(prices.slots_.size());
+        prices.slots_.push_back(std::move(slot));
+      }
+    }
+    prices.slot_of_.push_back(at->second);
+    candidate.variants.clear();
+    for (size_t slot : at->second)
+      candidate.variants.push_back({prices.slots_[slot].variant, Cost::Unknown(), {}, prices.slots_[slot].key});
+  }
+  prices.FindAnchors(graph);
+  return prices;
+}
+
+void CandidatePrices::FindAnchors(const DataflowGraph& graph) {
+  anchors_.resize(candidates_->size());
+  std::map<std::pair<size_t, PostDfsIndex>, size_t> single;
+  const auto is_ours = [&](const PricedCandidate& candidate) {
+    return candidate.is_partition && (*backends_)[candidate.backend].style == BackendRules::Style::kNative;
+  };
+  for (size_t c = 0; c < candidates_->size(); ++c) {
+    const PricedCandidate& candidate = (*candidates_)[c];
+    if (!is_ours(candidate) || CallCount(graph, candidate.sub_graph) != 1) continue;
+    candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
+      const OpDef* op = CalledOp(graph[index].expr);
+      if (op && op->kind == OpKind::kOutElementwiseFusable && !slot_of_[c].empty()) single.emplace(std::pair{candidate.backend, index}, c);
+    });
+  }
+  for (size_t c = 0; c < candidates_->size(); ++c) {
+    const PricedCandidate& candidate = (*candidates_)[c];
+    if (!is_ours(candidate) || CallCount(graph, candidate.sub_graph) < 2) continue;
+    candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
+      if (const auto at = single.find({candidate.backend, index}); at != single.end()) anchors_[c].push_back(at->second);
+    });
+  }
+}
+
+Cost CandidatePrices::AnchorBound(size_t candidate) const {
+  Cost bound;
+  for (size_t anchor : anchors_[candidate]) {
+    Cost cheapest = Cost::Invalid();
+    for (size_t slot : slot_of_[anchor])
+      cheapest = std::min(cheapest, slots_[slot].cost.IsUnknown() ? slots_[slot].bound : slots_[slot].cost);
+    if (cheapest.IsKnown()) bound = std::max(bound, Cost::Seconds(kAnchorShare * cheapest.ToSeconds()));
+  }
+  return bound;
+}
+
+Cost CandidatePrices::PriceOrBound(size_t candidate, size_t variant) const {
+  const Slot& slot = slots_[slot_of_[candidate][variant]];
+  return slot.cost.IsUnknown() ? std::max(slot.bound, AnchorBound(candidate)) : slot.cost;
+}
+
+bool CandidatePrices::IsPriced(size_t candidate, size_t variant) const { return !slots_[slot_of_[candidate][variant]].cost.IsUnknown(); }
+
+void CandidatePrices::SetPrice(Slot& slot, const Measurement& measurement) {
+  slot.cost = pricer_->ToCost(measurement);
+  slot.invalid_reason = measurement.invalid_reason;
+}
+
+Status CandidatePrices::MeasureSlot(Slot& slot) {
+  if (!slot.cost.IsUnknown()) return {};
+  const PricedCandidate& candidate = (*candidates_)[slot.candidate];
+  progress_->Report({"measuring", ++priced_now_, 0, slot.key.backend + " " + slot.key.variant});
+  SetPrice(slot, COLLAGE_TRY(pricer_->Measure(slot.key, *candidate.extracted.function->As<Function>(),
+                                              *(*backends_)[candidate.backend].backend, slot.variant)));
+  return {};
+}
+
+Status CandidatePrices::Price(size_t candidate, size_t variant) {
+  for (size_t anchor : anchors_[candidate]) {
+    bool is_news = false;
+    for (size_t slot : slot_of_[anchor]) {
+      is_news = is_news || slots_[slot].cost.IsUnknown();
+      COLLAGE_TRY_STATUS(MeasureSlot(slots_[slot]));
+    }
+    // The bound has risen; whether this candidate is still wanted is for the next round to say.
+    if (is_news) return {};
+  }
+  return MeasureSlot(slots_[slot_of_[candidate][variant]]);
+}
+
+Status CandidatePrices::MarkInvalid(size_t candidate, size_t variant, const std::string& reason) {
+  Slot& slot = slots_[slot_of_[candidate][variant]];
+  slot.cost = Cost::Invalid();
+  slot.invalid_reason = reason;
+  return pricer_->MarkInvalid(slot.key, reason);
+}
+
+const MeasurementKey& CandidatePrices::KeyOf(size_t candidate, size_t variant) const { return slots_[slot_of_[candidate][variant]].key; }
+
+const std::string& CandidatePrices::InvalidReason(size_t candidate, size_t variant) const {
+  return slots_[slot_of_[candidate][variant]].invalid_reason;
+}
+
+}  // namespace collage

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "collage/cost/pricer.h"
+#include "collage/search/lazy.h"
+#include "collage/search/problem.h"
+
+namespace collage {
+
+/// A backend in the declared order.
+struct PricedBackend {
+  const Backend* backend;
+  std::string version;
+  BackendRules::Style style;
+};
+
+/// What no device of this kind can exceed; bounds of unmeasured kernels come from it, so it must not be too low.
+struct DeviceLimits {
+  double flops_per_second;
+  double bytes_per_second;
+};
+/// Generous limits of a CPU with 512-bit registers, two fused multiply-adds a cycle at 5 GHz for each thread, and a factor of four for
+/// the multiplications that fast convolution algorithms save (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+/// Networks", 2016, F(4x4, 3x3)).
+DeviceLimits LimitsOf(const Device& device);
+
+/// Prices of the candidates of one function. Equal functions share their prices. What is in the cache is known from the start;
+/// the rest is bounded by the roofline of its work and, for code that we generate, by a large share of the price of its dearest
+/// operator alone: fusing a chain behind a convolution does not make the convolution faster, so one measured operator prices all
+/// that is fused to it.
+class CandidatePrices : public VariantPrices {
+ public:
+  /// `candidates` must outlive it; their variants are filled in here.
+  static Result<CandidatePrices> Create(const DataflowGraph& graph, std::vector<PricedCandidate>& candidates,
+                                        const std::vector<PricedBackend>& backends, Pricer& pricer, const Progress& progress);
+
+  [[nodiscard]] Cost PriceOrBound(size_t candidate, size_t variant) const override;
+  [[nodiscard]] bool IsPriced(size_t candidate, size_t variant) const override;
+  Status Price(size_t candidate, size_t variant) override;
+
+  /// Makes a variant Invalid everywhere.
+  Status MarkInvalid(size_t candidate, size_t variant, const std::string& reason);
+  [[nodiscard]] const MeasurementKey& KeyOf(size_t candidate, size_t variant) const;
+  /// Why a variant is Invalid; empty when it is not.
+  [[nodiscard]] const std::string& InvalidReason(size_t candidate, size_t variant) const;
+  /// Different (function, backend) pairs among the candidates.
+  [[nodiscard]] size_t distinct() const { return distinct_; }
+
+ private:
+  struct Slot {
+    MeasurementKey key;
+    Variant variant;
+    Cost cost = Cost::Unknown();
+    Cost bound;
+    std::string invalid_reason;
+    size_t candidate;  ///< one of those that share it
+  };
+
+  CandidatePrices(const std::vector<PricedCandidate>& candidates, const std::vector<PricedBackend>& backends, Pricer& pricer,
+                  const Progress& progress)
+      : candidates_(&candidates), backends_(&backends), pricer_(&pricer), progress_(&progress) {}
+  void FindAnchors(const DataflowGraph& graph);
+  Status MeasureSlot(Slot& slot);
+  void SetPrice(Slot& slot, const Measurement& measurement);
+  [[nodiscard]] Cost AnchorBound(size_t candidate) const;
+
+  const std::vector<PricedCandidate>* candidates_;
+  const std::vector<PricedBackend>* backends_;
+  Pricer* pricer_;
+  const Progress* progress_;
+  std::vector<Slot> slots_;
+  std::vector<std::vector<size_t>> slot_of_;  // [candidate][variant]
+  std::vector<std::vector<size_t>> anchors_;  // candidates of one operator inside of a candidate of several
+  size_t distinct_ = 0;
+  size_t priced_now_ = 0;
+};
+
+}  // namespace collage
