@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <sstream>
+
+#include "collage/cost/measurement.h"
+#include "tools/command.h"
+#include "tools/inputs.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
+#include "tools/program.h"
+
+namespace collage::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  ProgramOptions program;
+  InputOptions inputs;
+  int iterations = 0;
+  int warm_up = 10;
+  double duration = 5;
+  bool profile = false;
+  bool rounds_from_standard_input = false;
+  std::string json;
+};
+
+/// An executable with its inputs and outputs bound.
+class Bench {
+ public:
+  Bench(Executable executable, std::vector<Tensor> inputs) : executable_(std::move(executable)), inputs_(std::move(inputs)) {
+    for (const NamedType& output : executable_.outputs()) outputs_.emplace_back(output.type);
+  }
+
+  Result<double> RunOnceMilliseconds() {
+    const Clock::time_point start = Clock::now();
+    COLLAGE_TRY_STATUS(executable_.Run(inputs_, outputs_));
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  }
+
+  Executable& executable() { return executable_; }
+
+ private:
+  Executable executable_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+};
+
+Result<std::vector<double>> Sample(Bench& bench, const Options& options) {
+  for (int i = 0; i < options.warm_up; ++i) COLLAGE_TRY(bench.RunOnceMilliseconds());
+  std::vector<double> samples;
+  const Clock::time_point start = Clock::now();
+  while (!InterruptRequested()) {
+    const bool enough = options.iterations > 0 ? static_cast<int>(samples.size()) >= options.iterations
+                                               : std::chrono::duration<double>(Clock::now() - start).count() >= options.duration;
+    if (enough && !samples.empty()) break;
+    samples.push_back(COLLAGE_TRY(bench.RunOnceMilliseconds()));
+  }
+  return samples;
+}
+
+nlohmann::ordered_json Latency(const std::vector<double>& samples) {
+  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+  return {{"min", Percentile(samples, 0)},
+          {"p10", Percentile(samples, 0.1)},
+          {"median", Percentile(samples, 0.5)},
+          {"mean", mean},
+          {"p90", Percentile(samples, 0.9)}};
+}
+
+nlohmann::ordered_json Profile(const Executable& executable) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const StepProfile& step : executable.profile()) {
+    steps.push_back({{"kind", step.kind},
+                     {"name", step.record.name},
+                     {"backend", step.record.backend},
+                     {"variant", step.record.variant},
+                     {"operators", step.record.operators},
+                     {"calls", step.calls},
+                     {"mean_us", step.calls > 0 ? step.microseconds / static_cast<double>(step.calls) : 0.0}});
+  }
+  return steps;
+}
+
+/// Answers each line "run N" with {"samples_ms": [...]}, until the input ends: so a driver can interleave several processes.
+Status ServeRounds(Bench& bench) {
+  for (std::string line; std::getline(std::cin, line) && !InterruptRequested();) {
+    std::istringstream words(line);
+    std::string verb;
+    int count = 0;
+    if (!(words >> verb >> count) || verb != "run" || count < 1) return Fail("standard input: found '" + line + "', expected: run N");
+    std::vector<double> samples;
+    for (int i = 0; i < count; ++i) samples.push_back(COLLAGE_TRY(bench.RunOnceMilliseconds()));
+    std::cout << nlohmann::ordered_json{{"samples_ms", samples}}.dump() << std::endl;
+  }
+  return {};
+}
+
+void PrintProfile(const nlohmann::ordered_json& steps) {
+  std::printf("%10s  %-10s  %-10s  %-18s  %s\n", "mean us", "kind", "backend", "variant", "name");
+  for (const auto& step : steps) {
+    std::printf("%10.1f  %-10s  %-10s  %-18s  %s\n", step["mean_us"].get<double>(), step["kind"].get<std::string>().c_str(),
+                step["backend"].get<std::string>().c_str(), step["variant"].get<std::string>().c_str(),
+                step["name"].get<std::string>().c_str());
+  }
+}
+
+Status RunBench(const Options& options) {
+  Executable executable = COLLAGE_TRY(LoadOrCompile(options.program));
+  std::vector<Tensor> inputs = COLLAGE_TRY(GatherInputs(options.inputs, executable.inputs()));
+  Bench bench(std::move(executable), std::move(inputs));
+  if (options.rounds_from_standard_input) return ServeRounds(bench);
+  if (options.profile) bench.executable().SetProfiling(true);
+  const std::vector<double> samples = COLLAGE_TRY(Sample(bench, options));
+  if (samples.empty()) return Fail("interrupted before the first sample");
+  nlohmann::ordered_json report = {{"latency_ms", Latency(samples)}, {"iterations", samples.size()}, {"threads", options.program.threads}};
+  if (options.profile) report["profile"] = Profile(bench.executable());
+  if (options.profile) PrintProfile(report["profile"]);
+  const auto& latency = report["latency_ms"];
+  std::printf("latency ms: min %.4f  p10 %.4f  median %.4f  mean %.4f  p90 %.4f  (%zu iterations, %d threads)\n",
+              latency["min"].get<double>(), latency["p10"].get<double>(), latency["median"].get<double>(), latency["mean"].get<double>(),
+              latency["p90"].get<double>(), samples.size(), options.program.threads);
+  return options.json.empty() ? Status{} : WriteJson(options.json, report);
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app, int& code) {
+  CLI::App* command = app.add_subcommand("bench", "Time a compiled file (or a model, which is compiled first)");
+  auto options = std::make_shared<Options>();
+  AddProgramOptions(*command, options->program);
+  AddInputOptions(*command, options->inputs);
+  command->add_option("--iterations", options->iterations, "Timed runs; 0: as many as fit into --duration")->check(CLI::NonNegativeNumber);
+  command->add_option("--warmup", options->warm_up, "Runs before the timed ones")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--duration", options->duration, "Seconds of timed runs")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_flag("--profile", options->profile, "Time each step as well");
+  command->add_flag("--stdin-rounds", options->rounds_from_standard_input, "Answer lines 'run N' from standard input with samples as JSON");
+  command->add_option("--json", options->json, "Write the figures to this file (-: standard output)");
+  command->callback([options, &code] {
+    // Where no input is given, any will do for timing.
+    if (options->inputs.files.empty() && options->inputs.archive.empty() && !options->inputs.random_seed) options->inputs.random_seed = 1;
+    const Status status = RunBench(*options);
+    code = status ? kDone : ReportError(status.error());
+  });
+}
+
+}  // namespace collage::tools

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collage/driver/compile.h"
+#include "collage/support/result.h"
+
+namespace collage::tools {
+
+/// Options that commands share which take a compiled file or a model.
+struct ProgramOptions {
+  std::string file;
+  std::vector<std::string> targets;
+  std::vector<std::string> shapes;
+  std::string cache;
+  int threads = AvailableThreads();
+};
+
+void AddProgramOptions(CLI::App& command, ProgramOptions& options);
+
+/// What the command line says, as options of the driver. Errors quote the flag.
+Result<CompileOptions> ToCompileOptions(const ProgramOptions& options);
+
+/// ~/.cache/collage/prices.sqlite (or below XDG_CACHE_HOME).
+std::string DefaultCache();
+
+/// A compiled file is loaded; an ONNX model is compiled in memory first, with progress on standard error.
+Result<Executable> LoadOrCompile(const ProgramOptions& options);
+
+}  // namespace collage::tools
