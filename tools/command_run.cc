@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "collage/driver/reference_program.h"
 #include "collage/tensor/npy.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
@@ -15,21 +16,21 @@ struct Options {
   ProgramOptions program;
   InputOptions inputs;
   std::string output;
+  bool reference = false;
 };
 
-/// Output names may hold any characters; in a file name a slash would be a folder.
-std::string FileName(std::string name) {
-  for (char& c : name) {
-    if (c == '/' || c == '\0') c = '_';
-  }
-  return name + ".npy";
+/// An output name may hold slashes, which become folders, but it may not lead out of the output folder.
+Result<std::filesystem::path> FilePath(const std::filesystem::path& folder, const std::string& name) {
+  const std::filesystem::path relative = std::filesystem::path(name + ".npy").lexically_normal();
+  if (relative.is_absolute() || *relative.begin() == "..") return Fail("output '" + name + "': its name leads out of " + folder.string());
+  std::error_code error;
+  std::filesystem::create_directories((folder / relative).parent_path(), error);
+  if (error) return Fail((folder / relative).parent_path().string() + ": cannot be made: " + error.message());
+  return folder / relative;
 }
 
 Status WriteOutputs(const std::filesystem::path& folder, const std::vector<NamedType>& types, const std::vector<Tensor>& outputs) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return Fail(folder.string() + ": cannot be made: " + error.message());
-  for (size_t i = 0; i < outputs.size(); ++i) COLLAGE_TRY_STATUS(WriteNpy(folder / FileName(types[i].name), outputs[i]));
+  for (size_t i = 0; i < outputs.size(); ++i) COLLAGE_TRY_STATUS(WriteNpy(COLLAGE_TRY(FilePath(folder, types[i].name)), outputs[i]));
   return {};
 }
 
@@ -49,13 +50,26 @@ void PrintSummary(const std::vector<NamedType>& types, const std::vector<Tensor>
   }
 }
 
+Status Report(const Options& options, const std::vector<NamedType>& types, const std::vector<Tensor>& outputs) {
+  if (!options.output.empty()) COLLAGE_TRY_STATUS(WriteOutputs(options.output, types, outputs));
+  PrintSummary(types, outputs);
+  return {};
+}
+
+/// The model as it stands, operator by operator on the reference kernels: slow, and what every plan is compared with.
+Status RunReference(const Options& options) {
+  const CompileOptions compile_options = COLLAGE_TRY(ToCompileOptions(options.program));
+  const ReferenceProgram program = COLLAGE_TRY(ReadReferenceProgram(options.program.file, compile_options.input_shapes));
+  const std::vector<Tensor> inputs = COLLAGE_TRY(GatherInputs(options.inputs, program.inputs));
+  return Report(options, program.outputs, COLLAGE_TRY(program.Run(inputs)));
+}
+
 Status RunProgram(const Options& options) {
+  if (options.reference) return RunReference(options);
   Executable executable = COLLAGE_TRY(LoadOrCompile(options.program));
   const std::vector<Tensor> inputs = COLLAGE_TRY(GatherInputs(options.inputs, executable.inputs()));
   const std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(inputs));
-  if (!options.output.empty()) COLLAGE_TRY_STATUS(WriteOutputs(options.output, executable.outputs(), outputs));
-  PrintSummary(executable.outputs(), outputs);
-  return {};
+  return Report(options, executable.outputs(), outputs);
 }
 
 }  // namespace
@@ -66,6 +80,7 @@ void AddRunCommand(CLI::App& app, int& code) {
   AddProgramOptions(*command, options->program);
   AddInputOptions(*command, options->inputs);
   command->add_option("--output", options->output, "Write each output to this folder as <output name>.npy");
+  command->add_flag("--reference", options->reference, "Run a model on the reference executor instead of compiling it");
   command->callback([options, &code] {
     const Status status = RunProgram(*options);
     code = status ? kDone : ReportError(status.error());
