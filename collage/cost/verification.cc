@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collage/ir/op_sequence.h"
+#include "collage/op/interpreter.h"
 #include "collage/runtime/layout_conversion.h"
 #include "collage/tensor/tensor.h"
 
@@ -10,26 +10,6 @@ namespace collage {
 namespace {
 
 Tensor Buffer(size_t bytes) { return Tensor(TensorType{{static_cast<int64_t>(bytes)}, DType::kUInt8}); }
-
-Result<std::vector<Tensor>> RunReference(const OpSequence& sequence, const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> values(sequence.values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (sequence.values[i].constant) values[i] = *sequence.values[i].constant;
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) values[sequence.parameters[i]] = inputs[i];
-  for (const OpSequence::Step& step : sequence.steps) {
-    std::vector<Tensor> arguments;
-    for (size_t input : step.inputs) arguments.push_back(values[input]);
-    std::vector<Tensor> results;
-    for (size_t output : step.outputs) results.emplace_back(sequence.values[output].type);
-    if (!step.op->reference) return Fail(step.op->name + ": has no reference kernel");
-    step.op->reference(arguments, step.attributes, results);
-    for (size_t i = 0; i < results.size(); ++i) values[step.outputs[i]] = results[i];
-  }
-  std::vector<Tensor> results;
-  for (size_t result : sequence.results) results.push_back(values[result]);
-  return results;
-}
 
 Result<std::vector<Tensor>> RunKernel(Kernel& kernel, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> buffers;
@@ -64,17 +44,16 @@ Result<std::vector<Tensor>> RunKernel(Kernel& kernel, const std::vector<Tensor>&
 
 }  // namespace
 
-Result<double> DifferenceFromReference(Kernel& kernel, const Function& function, uint64_t seed) {
-  const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
+Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed) {
   std::vector<Tensor> inputs;
-  for (size_t parameter : sequence.parameters) {
-    Tensor tensor(sequence.values[parameter].type);
+  for (const Port& port : kernel.inputs()) {
+    Tensor tensor(port.type);
     if (tensor.dtype() == DType::kFloat16 || tensor.dtype() == DType::kBFloat16)
       return Fail("16-bit floating point inputs cannot be compared yet");
     FillRandom(tensor, seed + inputs.size());
     inputs.push_back(std::move(tensor));
   }
-  const std::vector<Tensor> expected = COLLAGE_TRY(RunReference(sequence, inputs));
+  const std::vector<Tensor> expected = COLLAGE_TRY(InterpretFunction(function, inputs));
   const std::vector<Tensor> found = COLLAGE_TRY(RunKernel(kernel, inputs));
   double difference = 0;
   for (size_t i = 0; i < expected.size(); ++i) difference = std::max(difference, RelativeDifference(found[i], expected[i]));

@@ -11,8 +11,8 @@ namespace collage {
 /// Largest difference that a kernel may show from the reference, relative to the largest value of the output.
 inline constexpr double kTolerance = 1e-4;
 
-/// Runs a kernel of a straight-line function of tensors on seeded random inputs, and the reference kernels of the function's
-/// operators on the same. Gives the largest RelativeDifference of any output. Errors when the kernel fails.
-Result<double> DifferenceFromReference(Kernel& kernel, const Function& function, uint64_t seed);
+/// Runs a kernel on seeded random inputs, and the function that it was compiled from on the reference executor. Gives the largest
+/// RelativeDifference of any output. Errors when the kernel fails.
+Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed);
 
 }  // namespace collage

@@ -1,0 +1,43 @@
+#pragma once
+
+// The whole of Collage in one call: model in, raced and verified program out. compile.cc reads as the table of contents.
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collage/cost/measurement.h"
+#include "collage/explain/report.h"
+#include "collage/runtime/device.h"
+#include "collage/runtime/executable.h"
+#include "collage/support/progress.h"
+#include "collage/support/result.h"
+
+namespace collage {
+
+struct CompileOptions {
+  /// "cpu" (native code), "cpu -compiler=dnnl", ...; empty: everything that is present.
+  std::vector<std::string> targets;
+  std::map<std::string, Shape> input_shapes;
+  int threads = AvailableThreads();
+  /// Where prices are kept; empty: in memory only.
+  std::filesystem::path cache;
+  MeasureOptions measure;
+  /// Seconds for the end-to-end race of the final plans.
+  double race_seconds = 8;
+  /// Where the program is saved; empty: nowhere.
+  std::filesystem::path output;
+  Progress progress;
+};
+
+struct CompiledModel {
+  Executable executable;
+  CompileReport report;
+};
+
+/// Compiles a model file. Errors are of the model, the targets, the cache or the output file, and say which. A stop request while
+/// measuring ends the search with what has been priced so far.
+Result<CompiledModel> CompileModel(const std::filesystem::path& model, const CompileOptions& options);
+
+}  // namespace collage

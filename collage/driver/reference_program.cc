@@ -1,0 +1,22 @@
+#include "collage/driver/reference_program.h"
+
+#include "collage/onnx/reader.h"
+#include "collage/op/interpreter.h"
+
+namespace collage {
+
+Result<std::vector<Tensor>> ReferenceProgram::Run(const std::vector<Tensor>& tensors) const { return InterpretMain(module, tensors); }
+
+Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes) {
+  OnnxModel read = COLLAGE_TRY(ReadOnnxFile(model, {input_shapes, {}}));
+  ReferenceProgram program;
+  const Function& main = read.module.Main();
+  for (size_t i = 0; i < main.parameters.size(); ++i)
+    program.inputs.push_back({read.input_names[i], *main.parameters[i]->type().AsTensor()});
+  const std::vector<TensorType> results = FlattenTensors(main.result_type);
+  for (size_t i = 0; i < results.size(); ++i) program.outputs.push_back({read.output_names[i], results[i]});
+  program.module = std::move(read.module);
+  return program;
+}
+
+}  // namespace collage

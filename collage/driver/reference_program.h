@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collage/ir/module.h"
+#include "collage/runtime/executable.h"
+#include "collage/support/result.h"
+
+namespace collage {
+
+/// A model for the reference executor: no passes, no backends, only the operators' own kernels.
+struct ReferenceProgram {
+  IRModule module;
+  std::vector<NamedType> inputs;
+  std::vector<NamedType> outputs;
+
+  [[nodiscard]] Result<std::vector<Tensor>> Run(const std::vector<Tensor>& tensors) const;
+};
+
+Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes);
+
+}  // namespace collage

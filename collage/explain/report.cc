@@ -1,0 +1,165 @@
+#include "collage/explain/report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Shortened(std::string text, size_t length) {
+  if (text.size() > length) text = text.substr(0, length - 3) + "...";
+  return text;
+}
+
+Json OperatorJson(const OperatorPlacement& placement) {
+  Json refusals = Json::array();
+  for (const Refusal& refusal : placement.refusals) {
+    refusals.push_back({{"backend", refusal.backend}, {"variant", refusal.variant}, {"reason", refusal.reason}});
+  }
+  Json json = {{"name", placement.name},       {"operator", placement.op},        {"backend", placement.backend},
+               {"variant", placement.variant}, {"partition", placement.symbol},   {"cost_us", placement.cost_us},
+               {"sharers", placement.sharers}, {"runner_up", placement.runner_up}};
+  json["runner_up_extra_us"] = placement.runner_up_extra_us ? Json(*placement.runner_up_extra_us) : Json();
+  json["refusals"] = std::move(refusals);
+  return json;
+}
+
+OperatorPlacement OperatorFrom(const Json& json) {
+  OperatorPlacement placement;
+  placement.name = json.at("name");
+  placement.op = json.at("operator");
+  placement.backend = json.at("backend");
+  placement.variant = json.at("variant");
+  placement.symbol = json.at("partition");
+  placement.cost_us = json.at("cost_us");
+  placement.sharers = json.at("sharers");
+  placement.runner_up = json.at("runner_up");
+  if (!json.at("runner_up_extra_us").is_null()) placement.runner_up_extra_us = json.at("runner_up_extra_us").get<double>();
+  for (const Json& refusal : json.at("refusals")) {
+    placement.refusals.push_back({refusal.at("backend"), refusal.at("variant"), refusal.at("reason")});
+  }
+  return placement;
+}
+
+}  // namespace
+
+std::string ToJson(const CompileReport& report) {
+  Json plan = Json::array();
+  for (const PlanEntry& entry : report.plan) {
+    plan.push_back({{"backend", entry.backend},
+                    {"variant", entry.variant},
+                    {"operators", entry.operators},
+                    {"cost_us", entry.cost_us},
+                    {"partition", entry.symbol}});
+  }
+  Json timings = Json::object();
+  Json ratios = Json::object();
+  for (const PlanTiming& timing : report.end_to_end) {
+    timings[timing.name] = timing.median_ms;
+    ratios[timing.name] = timing.ratio;
+  }
+  Json operators = Json::array();
+  for (const OperatorPlacement& placement : report.operators) operators.push_back(OperatorJson(placement));
+  const CandidateCounts& counts = report.candidates;
+  const Json json = {{"model", report.model},
+                     {"threads", report.threads},
+                     {"plan", std::move(plan)},
+                     {"end_to_end_ms", std::move(timings)},
+                     {"end_to_end_ratio", std::move(ratios)},
+                     {"winner", report.winner},
+                     {"raced", report.raced},
+                     {"noise", report.noise},
+                     {"estimated_us", report.estimated_us},
+                     {"lower_bound_us", report.lower_bound_us},
+                     {"search_complete", report.search_complete},
+                     {"candidates",
+                      {{"found", counts.found},
+                       {"distinct", counts.distinct},
+                       {"measured", counts.measured},
+                       {"cached", counts.cached},
+                       {"rejected", counts.rejected},
+                       {"unpriced", counts.unpriced}}},
+                     {"operators", std::move(operators)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<CompileReport> ReportFromJson(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    CompileReport report;
+    report.model = json.at("model");
+    report.threads = json.at("threads");
+    for (const Json& entry : json.at("plan")) {
+      report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us")});
+    }
+    for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
+      report.end_to_end.push_back({name, median, json.at("end_to_end_ratio").at(name)});
+    }
+    report.winner = json.at("winner");
+    report.raced = json.at("raced");
+    report.noise = json.at("noise");
+    report.estimated_us = json.at("estimated_us");
+    report.lower_bound_us = json.at("lower_bound_us");
+    report.search_complete = json.at("search_complete");
+    const Json& counts = json.at("candidates");
+    report.candidates = {counts.at("found"),  counts.at("distinct"), counts.at("measured"),
+                         counts.at("cached"), counts.at("rejected"), counts.at("unpriced")};
+    for (const Json& placement : json.at("operators")) report.operators.push_back(OperatorFrom(placement));
+    return report;
+  } catch (const nlohmann::json::exception& error) {
+    return Fail(std::string("the report of the file is malformed: ") + error.what());
+  }
+}
+
+std::string PlanTable(const CompileReport& report) {
+  std::string text;
+  std::map<std::pair<std::string, std::string>, std::pair<size_t, double>> by_variant;
+  for (const PlanEntry& entry : report.plan) {
+    auto& [count, cost] = by_variant[{entry.backend, entry.variant}];
+    ++count;
+    cost += entry.cost_us;
+  }
+  text += fmt::format("plan: {} partitions, estimated {:.1f} us{}\n", report.plan.size(), report.estimated_us,
+                      report.search_complete ? " (optimal for the measured prices)"
+                                             : fmt::format(" (stopped early; at least {:.1f} us)", report.lower_bound_us));
+  for (const auto& [variant, total] : by_variant) {
+    text += fmt::format("  {:<10} {:<22} {:>4} partitions {:>12.1f} us\n", variant.first, variant.second, total.first, total.second);
+  }
+  if (report.end_to_end.empty()) return text;
+  text += fmt::format("end to end ({}, {} threads){:>14}{:>16}\n", report.raced ? "raced now" : "raced earlier", report.threads,
+                      "median ms", "times chosen");
+  for (const PlanTiming& timing : report.end_to_end) {
+    text += fmt::format("  {:<30}{:>14.3f}{:>16.3f}\n", timing.name == "chosen" ? "chosen (" + report.winner + ")" : timing.name + " alone",
+                        timing.median_ms, timing.ratio);
+  }
+  text += fmt::format("  noise of this race (A/A): {:.2f}%\n", 100 * report.noise);
+  return text;
+}
+
+std::string ExplanationText(const CompileReport& report) {
+  std::string text = PlanTable(report) + "operators:\n";
+  for (const OperatorPlacement& placement : report.operators) {
+    text += fmt::format("  {:<8} {:<24} {}", placement.name, placement.op, placement.backend);
+    if (!placement.variant.empty()) text += " " + placement.variant;
+    if (placement.backend != "host") {
+      text += fmt::format("  {:.1f} us", placement.cost_us);
+      if (placement.sharers > 1) text += fmt::format(" (with {} others: {})", placement.sharers - 1, Shortened(placement.symbol, 60));
+    }
+    if (placement.runner_up_extra_us) {
+      text += fmt::format("; runner-up {} (+{:.1f} us)", placement.runner_up, *placement.runner_up_extra_us);
+    } else if (placement.backend != "host") {
+      text += "; no other backend could";
+    }
+    text += "\n";
+    for (const Refusal& refusal : placement.refusals) {
+      text += fmt::format("             refused: {} {}: {}\n", refusal.backend, refusal.variant, Shortened(refusal.reason, 100));
+    }
+  }
+  return text;
+}
+
+}  // namespace collage

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/support/result.h"
+
+namespace collage {
+
+/// One kernel of the chosen plan.
+struct PlanEntry {
+  std::string symbol;
+  std::string backend;
+  std::string variant;
+  std::vector<std::string> operators;
+  double cost_us = 0;
+};
+
+/// A whole plan timed end to end against the others of the same race.
+struct PlanTiming {
+  std::string name;  ///< "chosen" or the backend that it uses alone
+  double median_ms = 0;
+  double ratio = 1;  ///< median over rounds of its time divided by the chosen plan's
+};
+
+struct CandidateCounts {
+  size_t found = 0;     ///< candidates of all rules
+  size_t distinct = 0;  ///< different (function, backend) pairs among them
+  size_t measured = 0;  ///< variants timed in this compile
+  size_t cached = 0;    ///< variants whose price was known
+  size_t rejected = 0;  ///< variants that could not be compiled or run, or were found wrong
+  size_t unpriced = 0;  ///< variants that a lower bound kept off every cheapest path
+};
+
+/// A variant that was refused, and why.
+struct Refusal {
+  std::string backend;
+  std::string variant;
+  std::string reason;
+};
+
+/// What became of one operator.
+struct OperatorPlacement {
+  std::string name;  ///< as the text form numbers it: "%12"
+  std::string op;
+  std::string backend;  ///< "host" for what needs no kernel
+  std::string variant;
+  std::string symbol;     ///< of the partition that holds it
+  double cost_us = 0;     ///< of that partition
+  size_t sharers = 1;     ///< operators in that partition
+  std::string runner_up;  ///< backend and variant that would hold it if its own were forbidden here; empty when there is none
+  std::optional<double> runner_up_extra_us;  ///< by how much the whole plan would be dearer
+  std::vector<Refusal> refusals;
+};
+
+struct CompileReport {
+  std::string model;
+  int threads = 1;
+  std::vector<PlanEntry> plan;
+  double estimated_us = 0;    ///< kernels, conversions and transitions
+  double lower_bound_us = 0;  ///< no cover of the candidates can be cheaper; equal to the estimate when the search is complete
+  bool search_complete = true;
+  bool raced = false;  ///< false: the outcome of an earlier, equal race was in the cache
+  std::string winner;  ///< "searched", or the single backend whose plan won the race
+  std::vector<PlanTiming> end_to_end;
+  double noise = 0;  ///< what an A/A pair of the same race differed by
+  CandidateCounts candidates;
+  std::vector<OperatorPlacement> operators;
+};
+
+/// For programs: `plan`, `end_to_end_ms`, `candidates` and the rest. Key order is fixed.
+std::string ToJson(const CompileReport& report);
+/// The inverse, from what a compiled file carries. Errors on JSON of another form.
+Result<CompileReport> ReportFromJson(const std::string& text);
+
+/// Plan and timings as a table for people.
+std::string PlanTable(const CompileReport& report);
+/// Each operator, who runs it, at what price, who came second, and what was refused.
+std::string ExplanationText(const CompileReport& report);
+
+}  // namespace collage
