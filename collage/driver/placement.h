@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collage/dataflow/dataflow_graph.h"
+#include "collage/explain/report.h"
+#include "collage/lower/lower.h"
+#include "collage/search/candidate_prices.h"
+#include "collage/support/progress.h"
+
+namespace collage {
+
+/// A backend that takes part, in the order in which the targets were given.
+struct PlacementTarget {
+  PricedBackend priced;
+  BackendRules rules;
+  std::string target;        ///< "cpu -compiler=dnnl"
+  bool is_fallback = false;  ///< runs only what no other backend can
+};
+
+/// The backends that the targets name, and the reference as the fallback for operators that none of them runs. No targets: all that are
+/// present. Errors name a target that cannot be parsed, an unknown compiler, or the reason of an absent one.
+Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device);
+
+/// A cover of the function with its variants.
+struct Plan {
+  std::string name;
+  SearchResult result;
+  bool is_single_backend = false;
+};
+
+/// Phases 1 to 4 for one function: candidates of all targets, their prices, searches over them, and the rewriting of the winner.
+class Placement {
+ public:
+  static Result<Placement> Create(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
+                                  const Progress& progress);
+
+  /// The cheapest cover by all backends; every kernel in it agrees with the reference.
+  Result<Plan> Search();
+  /// For each backend that can run something, the cheapest plan that uses it wherever it can, and native code or the fallback where it
+  /// cannot.
+  Result<std::vector<Plan>> SingleBackendPlans();
+  /// The partitioned module of a plan.
+  [[nodiscard]] Result<IRModule> Apply(const Plan& plan) const;
+
+  /// What the report says of a plan.
+  [[nodiscard]] Result<CompileReport> Report(const Plan& plan) const;
+  [[nodiscard]] CandidateCounts Counts() const;
+  [[nodiscard]] LowerOptions LoweringOptions() const;
+  [[nodiscard]] const Expr& function() const;
+  [[nodiscard]] size_t OperatorCount() const;
+  [[nodiscard]] Pricer& pricer() const;
+
+  Placement(Placement&&) noexcept;
+  Placement& operator=(Placement&&) noexcept;
+  ~Placement();
+
+ private:
+  struct State;
+  explicit Placement(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace collage

@@ -1,0 +1,186 @@
+#include "collage/driver/race.h"
+
+#include <algorithm>
+
+#include "collage/cost/race.h"
+#include "collage/cost/verification.h"
+#include "collage/ir/structural.h"
+#include "collage/op/interpreter.h"
+#include "collage/support/hash.h"
+#include "collage/support/log.h"
+
+namespace collage {
+namespace {
+
+constexpr uint64_t kInputSeed = 20240229;
+
+// The A/A pair: the searched plan takes part twice.
+constexpr const char* kAgain = "again";
+
+struct Entry {
+  const Plan* plan;
+  IRModule partitioned;
+  uint64_t hash;
+};
+
+Result<std::vector<Entry>> Rewrite(const Placement& placement, const std::vector<Plan>& contestants) {
+  std::vector<Entry> entries;
+  for (const Plan& plan : contestants) {
+    IRModule module = COLLAGE_TRY(placement.Apply(plan));
+    const uint64_t hash = StructuralHash(module, ForPricing());
+    entries.push_back({&plan, std::move(module), hash});
+  }
+  return entries;
+}
+
+class PlanRace {
+ public:
+  PlanRace(const Placement& placement, const LowerOptions& lower, const CompileOptions& options, std::vector<Entry> entries)
+      : placement_(placement), lower_(lower), options_(options), entries_(std::move(entries)) {
+    for (const Entry& entry : entries_) field_ = HashCombine(field_, entry.hash);
+    field_ = HashCombine(field_, static_cast<uint64_t>(kMeasurementProtocol));
+  }
+
+  Result<RaceOutcome> Run() {
+    if (!COLLAGE_TRY(FindEarlier())) COLLAGE_TRY_STATUS(RaceNow());
+    noise_ = results_.size() > 1 && !results_.back().rounds.empty() ? PairedNoise(results_.front(), results_.back()) : 0;
+    for (size_t winner : Ranking()) {
+      const MeasurementKey key = KeyOf(winner);
+      Executable executable = COLLAGE_TRY(Lower(entries_[winner].partitioned, lower_));
+      if (!COLLAGE_TRY(placement_.pricer().cache().IsVerified(key))) {
+        const double difference = COLLAGE_TRY(Difference(executable));
+        if (!(difference <= kTolerance)) {
+          spdlog::warn("the plan '{}' differs from the reference by {:.1e} of the largest value and is out", entries_[winner].plan->name,
+                       difference);
+          continue;
+        }
+        COLLAGE_TRY_STATUS(placement_.pricer().cache().StoreVerified(key));
+      }
+      return Outcome(winner, std::move(executable));
+    }
+    return Fail("no plan agrees with the reference executor");
+  }
+
+ private:
+  [[nodiscard]] MeasurementKey KeyOf(size_t index) const {
+    const bool is_again = index == entries_.size();
+    return placement_.pricer().KeyOf(entries_[is_again ? 0 : index].hash, "plan", std::to_string(field_),
+                                     is_again ? kAgain : entries_[index].plan->name);
+  }
+
+  Result<bool> FindEarlier() {
+    for (size_t i = 0; i <= entries_.size(); ++i) {
+      const std::optional<Measurement> found = COLLAGE_TRY(placement_.pricer().cache().Find(KeyOf(i)));
+      if (!found) {
+        results_.clear();
+        return false;
+      }
+      results_.push_back({KeyOf(i).variant, found->samples, found->invalid_reason});
+    }
+    return true;
+  }
+
+  Status RaceNow() {
+    raced_ = true;
+    std::vector<Executable> executables;
+    for (const Entry& entry : entries_) {
+      options_.progress.Report({"building plans", executables.size() + 1, entries_.size(), entry.plan->name});
+      executables.push_back(COLLAGE_TRY(Lower(entry.partitioned, lower_)));
+    }
+    const std::vector<Tensor> inputs = Inputs(executables.front());
+    std::vector<Tensor> outputs;
+    for (const NamedType& output : executables.front().outputs()) outputs.emplace_back(output.type);
+    std::vector<Contestant> contestants;
+    for (size_t i = 0; i <= executables.size(); ++i) {
+      Executable& executable = executables[i % executables.size()];
+      contestants.push_back({i == executables.size() ? kAgain : entries_[i].plan->name, [&] { return executable.Run(inputs, outputs); }});
+    }
+    RaceOptions race;
+    race.budget_seconds = options_.race_seconds;
+    results_ = Race(contestants, race, options_.progress);
+    for (size_t i = 0; i < results_.size(); ++i) {
+      if (results_[i].rounds.empty() && results_[i].failure.empty()) return Fail("interrupted before the plans were compared");
+      COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOf(i), {results_[i].rounds, results_[i].failure}));
+    }
+    return {};
+  }
+
+  static std::vector<Tensor> Inputs(const Executable& executable) {
+    std::vector<Tensor> inputs;
+    for (const NamedType& input : executable.inputs()) {
+      inputs.emplace_back(input.type);
+      if (input.type.dtype != DType::kFloat16 && input.type.dtype != DType::kBFloat16)
+        FillRandom(inputs.back(), kInputSeed + inputs.size());
+    }
+    return inputs;
+  }
+
+  // Best first: the fastest and whatever is within the noise of it by partitions and order, then the others by time.
+  [[nodiscard]] std::vector<size_t> Ranking() const {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (!results_[i].rounds.empty()) order.push_back(i);
+    }
+    if (order.empty()) return order;
+    const auto time = [&](size_t i) { return Ratio(i); };
+    const double fastest = time(*std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) { return time(a) < time(b); }));
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      const bool a_ties = time(a) <= fastest * (1 + noise_);
+      const bool b_ties = time(b) <= fastest * (1 + noise_);
+      if (a_ties && b_ties) return entries_[a].plan->result.partitions < entries_[b].plan->result.partitions;
+      if (a_ties != b_ties) return a_ties;
+      return time(a) < time(b);
+    });
+    return order;
+  }
+
+  // Time of a contestant relative to the first that ran.
+  [[nodiscard]] double Ratio(size_t i) const {
+    const auto base = std::find_if(results_.begin(), results_.end(), [](const RaceResult& result) { return !result.rounds.empty(); });
+    return PairedRatio(results_[i], *base);
+  }
+
+  Result<double> Difference(Executable& executable) const {
+    const std::vector<Tensor> inputs = Inputs(executable);
+    size_t done = 0;
+    InterpreterOptions interpreter;
+    interpreter.on_operator = [&](const Expr&, std::span<const Tensor>) {
+      options_.progress.Report({"comparing the plan with the reference", ++done, placement_.OperatorCount(), {}});
+    };
+    const std::vector<Tensor> expected = COLLAGE_TRY(InterpretFunction(placement_.function(), inputs, interpreter));
+    const std::vector<Tensor> found = COLLAGE_TRY(executable.Run(inputs));
+    double difference = 0;
+    for (size_t i = 0; i < expected.size(); ++i) difference = std::max(difference, RelativeDifference(found[i], expected[i]));
+    return difference;
+  }
+
+  RaceOutcome Outcome(size_t winner, Executable executable) {
+    RaceOutcome outcome{winner, std::move(entries_[winner].partitioned), std::move(executable), {}, noise_, raced_};
+    const auto timing = [&](const std::string& name, size_t i) {
+      return PlanTiming{name, Percentile(results_[i].rounds, 0.5) * 1e3, PairedRatio(results_[i], results_[winner])};
+    };
+    outcome.timings.push_back(timing("chosen", winner));
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (!results_[i].rounds.empty() && entries_[i].plan->is_single_backend) outcome.timings.push_back(timing(entries_[i].plan->name, i));
+    }
+    return outcome;
+  }
+
+  const Placement& placement_;
+  const LowerOptions& lower_;
+  const CompileOptions& options_;
+  std::vector<Entry> entries_;
+  std::vector<RaceResult> results_;  // of the entries, then of the A/A pair
+  uint64_t field_ = 0;
+  double noise_ = 0;
+  bool raced_ = false;
+};
+
+}  // namespace
+
+Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, const LowerOptions& lower,
+                              const CompileOptions& options) {
+  return PlanRace(placement, lower, options, COLLAGE_TRY(Rewrite(placement, contestants))).Run();
+}
+
+}  // namespace collage

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "collage/driver/compile.h"
+#include "collage/driver/placement.h"
+#include "collage/explain/report.h"
+#include "collage/ir/module.h"
+#include "collage/lower/lower.h"
+#include "collage/runtime/executable.h"
+
+namespace collage {
+
+struct RaceOutcome {
+  size_t winner = 0;
+  IRModule partitioned;
+  Executable executable;
+  std::vector<PlanTiming> timings;  ///< "chosen" first, then the single backends in the order of the contestants
+  double noise = 0;
+  bool raced = false;
+};
+
+/// Lowers every contestant, times them end to end in interleaved rounds together with an A/A pair, and gives the winner: the fastest,
+/// or among those within the noise of it the one with the fewest partitions, or the first. The winner is then compared as a whole with
+/// the reference executor; one that differs is out. An equal race in the cache is taken instead of a new one.
+Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, const LowerOptions& lower,
+                              const CompileOptions& options);
+
+}  // namespace collage
