@@ -23,9 +23,9 @@ Result<std::map<std::string, Tensor>> ReadGiven(const InputOptions& options) {
   return given;
 }
 
-std::string List(const std::vector<NamedType>& wanted) {
+std::string List(const std::vector<std::string>& names) {
   std::string text;
-  for (const NamedType& input : wanted) text += (text.empty() ? "'" : ", '") + input.name + "'";
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
   return text;
 }
 
@@ -37,28 +37,30 @@ void AddInputOptions(CLI::App& command, InputOptions& options) {
   command.add_option("--random", options.random_seed, "Fill the inputs that are not given with random values from this seed");
 }
 
-Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<NamedType>& wanted) {
+Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<std::string>& names,
+                                         const std::vector<TensorType>& types) {
   std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options));
   for (const auto& [name, tensor] : given) {
-    if (std::none_of(wanted.begin(), wanted.end(), [&](const NamedType& input) { return input.name == name; })) {
-      return Fail("input '" + name + "': the model has no such input; it has " + List(wanted));
-    }
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return Fail("input '" + name + "': the model has no such input; it has " + List(names));
   }
   std::vector<Tensor> inputs;
-  for (const auto& [name, type] : wanted) {
-    if (const auto at = given.find(name); at != given.end()) {
-      if (!(at->second.type() == type))
-        return Fail("input '" + name + "': is " + ToString(at->second.type()) + ", expected " + ToString(type));
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto at = given.find(names[i]);
+    if (at != given.end()) {
+      if (!(at->second.type() == types[i])) {
+        return Fail("input '" + names[i] + "': is " + ToString(at->second.type()) + ", expected " + ToString(types[i]));
+      }
       inputs.push_back(at->second);
     } else if (options.random_seed) {
-      if (type.dtype == DType::kFloat16 || type.dtype == DType::kBFloat16) {
-        return Fail("input '" + name + "': --random cannot fill " + ToString(type) + "; give a file");
+      if (types[i].dtype == DType::kFloat16 || types[i].dtype == DType::kBFloat16) {
+        return Fail("input '" + names[i] + "': --random cannot fill " + ToString(types[i]) + "; give a file");
       }
-      Tensor tensor(type);
-      FillRandom(tensor, HashCombine(*options.random_seed, HashBytes(name)));
+      Tensor tensor(types[i]);
+      FillRandom(tensor, HashCombine(*options.random_seed, HashBytes(names[i])));
       inputs.push_back(std::move(tensor));
     } else {
-      return Fail("input '" + name + "' (" + ToString(type) + ") is missing; give --input " + name +
+      return Fail("input '" + names[i] + "' (" + ToString(types[i]) + ") is missing; give --input " + names[i] +
                   "=file.npy, --inputs file.npz or --random SEED");
     }
   }

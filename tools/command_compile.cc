@@ -1,0 +1,53 @@
+#include <cstdio>
+#include <memory>
+
+#include "collage/support/file.h"
+#include "tools/command.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
+#include "tools/program.h"
+#include "tools/terminal_progress.h"
+
+namespace collage::tools {
+namespace {
+
+struct Options {
+  ProgramOptions program;
+  std::string output;
+  std::string json;
+};
+
+Status Compile(const Options& options) {
+  CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options.program));
+  compile.output = options.output;
+  TerminalProgress terminal;
+  compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
+  const CompiledModel compiled = COLLAGE_TRY(CompileModel(options.program.file, compile));
+  terminal.Clear();
+  const CandidateCounts& counts = compiled.report.candidates;
+  std::printf("%scandidates: %zu found, %zu distinct; variants: %zu measured now, %zu known, %zu rejected, %zu not needed\n",
+              PlanTable(compiled.report).c_str(), counts.found, counts.distinct, counts.measured, counts.cached, counts.rejected,
+              counts.unpriced);
+  std::printf("saved: %s\n", options.output.c_str());
+  if (options.json.empty()) return {};
+  const std::string text = ToJson(compiled.report) + "\n";
+  if (options.json != "-") return WriteFileAtomically(options.json, text);
+  std::fputs(text.c_str(), stdout);
+  return {};
+}
+
+}  // namespace
+
+void AddCompileCommand(CLI::App& app, int& code) {
+  CLI::App* command = app.add_subcommand("compile", "Place a model by measurement and save the program");
+  auto options = std::make_shared<Options>();
+  AddProgramOptions(*command, options->program);
+  command->add_option("-o,--output", options->output, "The compiled file")->required();
+  command->add_option("--json", options->json, "Write the report to this file (-: standard output)");
+  command->callback([options, &code] {
+    const Status status = Compile(*options);
+    code = status ? kDone : ReportError(status.error());
+  });
+}
+
+}  // namespace collage::tools
