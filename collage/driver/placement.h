@@ -57,8 +57,9 @@ class Placement {
   Placement& operator=(Placement&&) noexcept;
   ~Placement();
 
- private:
   struct State;
+
+ private:
   explicit Placement(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -1,0 +1,180 @@
+#include "collage/driver/placement.h"
+
+#include <algorithm>
+
+#include "collage/backend/registry.h"
+#include "collage/cost/verification.h"
+#include "collage/driver/candidates.h"
+#include "collage/driver/placement_report.h"
+#include "collage/driver/placement_state.h"
+#include "collage/support/log.h"
+
+namespace collage {
+namespace {
+
+/// The prices of a placement with some candidates taken out.
+class RestrictedPrices : public VariantPrices {
+ public:
+  RestrictedPrices(VariantPrices& prices, std::vector<bool> allowed) : prices_(prices), allowed_(std::move(allowed)) {}
+  [[nodiscard]] Cost PriceOrBound(size_t c, size_t v) const override { return allowed_[c] ? prices_.PriceOrBound(c, v) : Cost::Invalid(); }
+  [[nodiscard]] bool IsPriced(size_t c, size_t v) const override { return !allowed_[c] || prices_.IsPriced(c, v); }
+  Status Price(size_t c, size_t v) override { return prices_.Price(c, v); }
+
+ private:
+  VariantPrices& prices_;
+  std::vector<bool> allowed_;
+};
+
+}  // namespace
+
+Placement::Placement(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Placement::Placement(Placement&&) noexcept = default;
+Placement& Placement::operator=(Placement&&) noexcept = default;
+Placement::~Placement() = default;
+
+Result<Placement> Placement::Create(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
+                                    const Progress& progress) {
+  auto state = std::make_unique<State>(function, targets, pricer, progress);
+  progress.Report({"finding candidates", 0, 0, {}});
+  state->candidates = COLLAGE_TRY(FindCandidates(state->graph, targets));
+  for (const PlacementTarget& target : targets) state->backends.push_back(target.priced);
+  state->prices = COLLAGE_TRY(CandidatePrices::Create(state->graph, state->candidates, state->backends, pricer, progress));
+  state->built = COLLAGE_TRY(BuildProblem(state->graph, state->candidates, targets.size(),
+                                          [s = state.get()](const TensorType& type, const Layout& from, const Layout& to) {
+                                            Result<Cost> cost = s->pricer.PriceConversion(type, from, to);
+                                            if (!cost && s->conversion_failure.empty()) s->conversion_failure = cost.error().message;
+                                            return cost ? *cost : Cost::Invalid();
+                                          }));
+  state->FindCoverable();
+  return Placement(std::move(state));
+}
+
+Result<Plan> Placement::Search() {
+  std::vector<bool> all(state_->candidates.size(), true);
+  for (size_t c = 0; c < all.size(); ++c) all[c] = !state_->IsFallback(c) || state_->CoversOnlyOrphans(c);
+  Result<Plan> plan = state_->SearchVerified("searched", std::move(all));
+  if (plan) return plan;
+  // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
+  spdlog::info("searching again with the fallback everywhere: {}", plan.error().message);
+  return state_->SearchVerified("searched", std::vector<bool>(state_->candidates.size(), true));
+}
+
+Result<std::vector<Plan>> Placement::SingleBackendPlans() {
+  std::vector<Plan> plans;
+  for (size_t backend = 0; backend < state_->targets.size(); ++backend) {
+    if (state_->targets[backend].is_fallback || state_->coverable[backend].Empty()) continue;
+    const std::string name(state_->targets[backend].priced.backend->Name());
+    Result<Plan> plan = state_->SearchVerified(name, state_->AllowedFor(backend));
+    if (!plan) {
+      spdlog::info("no plan of {} alone: {}", name, plan.error().message);
+      continue;
+    }
+    plan->is_single_backend = true;
+    plans.push_back(std::move(*plan));
+  }
+  return plans;
+}
+
+Result<Plan> Placement::State::SearchVerified(const std::string& name, std::vector<bool> allowed) {
+  while (true) {
+    RestrictedPrices restricted(*prices, allowed);
+    progress.Report({"searching", 0, 0, name});
+    Result<LazySearchResult> found = SearchLazily(built.problem, restricted, progress);
+    if (!conversion_failure.empty()) return Fail(conversion_failure);
+    if (!found) return Fail(NameNode(found.error().message));
+    if (!COLLAGE_TRY(VerifyChoices(found->result.choices))) continue;
+    search_complete = search_complete && found->is_complete;
+    unpriced = found->unpriced;
+    return Plan{name, std::move(found->result), false};
+  }
+}
+
+Result<bool> Placement::State::VerifyChoices(const std::vector<SearchChoice>& choices) {
+  bool all_right = true;
+  size_t done = 0;
+  for (const SearchChoice& choice : choices) {
+    const PricedCandidate& candidate = candidates[choice.candidate];
+    ++done;
+    if (!candidate.is_partition) continue;
+    const MeasurementKey& key = prices->KeyOf(choice.candidate, choice.variant);
+    if (COLLAGE_TRY(pricer.cache().IsVerified(key))) continue;
+    progress.Report({"comparing kernels with the reference", done, choices.size(), key.backend + " " + key.variant});
+    const Variant& variant = candidate.variants[choice.variant].variant;
+    const Result<std::unique_ptr<Kernel>> kernel =
+        backends[candidate.backend].backend->Compile(*candidate.extracted.function->As<Function>(), pricer.device(), variant);
+    const Result<double> difference = kernel ? DifferenceFromReference(**kernel, candidate.extracted.function, 1) : Fail(kernel.error());
+    if (difference && *difference <= kTolerance) {
+      COLLAGE_TRY_STATUS(pricer.cache().StoreVerified(key));
+      continue;
+    }
+    const std::string reason =
+        difference ? "differs from the reference by " + std::to_string(*difference) + " of the largest value" : difference.error().message;
+    spdlog::info("{} {}: {}", key.backend, key.variant, reason);
+    COLLAGE_TRY_STATUS(prices->MarkInvalid(choice.candidate, choice.variant, reason));
+    all_right = false;
+  }
+  return all_right;
+}
+
+// An error of the search counts its own nodes; people know operators.
+std::string Placement::State::NameNode(const std::string& message) const {
+  const std::string prefix = "no valid candidate covers node ";
+  if (message.rfind(prefix, 0) != 0) return message;
+  const size_t node = std::stoul(message.substr(prefix.size()));
+  if (node >= built.nodes.size()) return message;
+  const Expr& call = graph[built.nodes[node]].expr;
+  return "no backend can run operator " + CalledOp(call)->name + " of type " + ToString(call->type());
+}
+
+void Placement::State::FindCoverable() {
+  coverable.resize(targets.size());
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    const SearchCandidate& searched = built.problem.candidates[c];
+    if (candidates[c].is_partition && !searched.variants.empty()) coverable[candidates[c].backend] |= searched.inside;
+  }
+}
+
+bool Placement::State::IsFallback(size_t candidate) const {
+  return candidates[candidate].is_partition && targets[candidates[candidate].backend].is_fallback;
+}
+
+bool Placement::State::CoversOnlyOrphans(size_t candidate) const {
+  for (size_t backend = 0; backend < targets.size(); ++backend) {
+    if (!targets[backend].is_fallback && coverable[backend].Intersects(built.problem.candidates[candidate].inside)) return false;
+  }
+  return true;
+}
+
+std::vector<bool> Placement::State::AllowedFor(size_t backend) const {
+  std::vector<bool> allowed(candidates.size());
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    const PricedCandidate& candidate = candidates[c];
+    const bool generated_or_fallback = candidate.is_partition && (targets[candidate.backend].is_fallback ||
+                                                                  targets[candidate.backend].priced.style == BackendRules::Style::kNative);
+    allowed[c] = !candidate.is_partition || candidate.backend == backend ||
+                 (generated_or_fallback && !coverable[backend].Intersects(built.problem.candidates[c].inside));
+  }
+  return allowed;
+}
+
+Result<IRModule> Placement::Apply(const Plan& plan) const { return ApplyChoices(state_->graph, state_->candidates, plan.result.choices); }
+
+Result<CompileReport> Placement::Report(const Plan& plan) const { return ReportOf(*state_, plan); }
+
+CandidateCounts Placement::Counts() const {
+  const PricerCounts& counts = state_->pricer.counts();
+  return {state_->candidates.size(), state_->prices->distinct(), counts.measured, counts.cached, counts.rejected, state_->unpriced};
+}
+
+LowerOptions Placement::LoweringOptions() const {
+  LowerOptions lower;
+  lower.device = state_->pricer.device();
+  lower.find_backend = [device = lower.device](const std::string& name) { return FindBackend(name, device); };
+  return lower;
+}
+
+const Expr& Placement::function() const { return state_->graph.function(); }
+size_t Placement::OperatorCount() const { return state_->built.nodes.size(); }
+Pricer& Placement::pricer() const { return state_->pricer; }
+
+}  // namespace collage

@@ -1,0 +1,125 @@
+#include "collage/driver/placement_report.h"
+
+#include <algorithm>
+#include <set>
+
+#include "collage/driver/candidates.h"
+#include "collage/ir/print.h"
+
+namespace collage {
+namespace {
+
+// A runner-up is looked for among plans that differ from the chosen one within this many operators on either side: far away
+// nothing changes, and searching the whole function once for every partition would be quadratic.
+constexpr size_t kWindow = 24;
+
+class Reporter {
+ public:
+  Reporter(const Placement::State& state, const Plan& plan)
+      : state_(state), plan_(plan), problem_(state.built.problem), names_(PrintExpr(state.graph.function()).names) {
+    for (size_t i = 0; i < plan.result.choices.size(); ++i) {
+      Candidate(i).inside.ForEach([&](size_t node) { owner_.resize(std::max(owner_.size(), node + 1)), owner_[node] = i; });
+    }
+  }
+
+  CompileReport Run() {
+    CompileReport report;
+    report.threads = state_.pricer.device().threads;
+    report.estimated_us = plan_.result.cost.ToMicroseconds();
+    report.lower_bound_us = plan_.result.lower_bound.ToMicroseconds();
+    report.search_complete = state_.search_complete;
+    const std::vector<std::string> symbols = PartitionSymbols(state_.graph, state_.candidates, plan_.result.choices);
+    std::vector<OperatorPlacement> by_choice;
+    for (size_t i = 0; i < plan_.result.choices.size(); ++i) by_choice.push_back(PlacementOf(i, symbols[i], report));
+    for (size_t node = 0; node < owner_.size(); ++node) {
+      OperatorPlacement placement = by_choice[owner_[node]];
+      const Expr& call = state_.graph[state_.built.nodes[node]].expr;
+      const auto name = names_.find(call.get());
+      placement.name = name == names_.end() ? "result" : name->second;
+      placement.op = CalledOp(call)->name;
+      placement.refusals = RefusalsOf(node);
+      report.operators.push_back(std::move(placement));
+    }
+    return report;
+  }
+
+ private:
+  [[nodiscard]] const SearchCandidate& Candidate(size_t choice) const {
+    return problem_.candidates[plan_.result.choices[choice].candidate];
+  }
+
+  OperatorPlacement PlacementOf(size_t i, const std::string& symbol, CompileReport& report) {
+    const SearchChoice& choice = plan_.result.choices[i];
+    const PricedCandidate& candidate = state_.candidates[choice.candidate];
+    OperatorPlacement placement;
+    placement.sharers = Candidate(i).inside.Count();
+    if (!candidate.is_partition) {
+      placement.backend = "host";
+      return placement;
+    }
+    placement.backend = state_.targets[candidate.backend].priced.backend->Name();
+    placement.variant = candidate.variants[choice.variant].variant.name;
+    placement.symbol = symbol;
+    placement.cost_us = state_.prices->PriceOrBound(choice.candidate, choice.variant).ToMicroseconds();
+    FindRunnerUp(i, placement);
+    PlanEntry entry{symbol, placement.backend, placement.variant, {}, placement.cost_us};
+    Candidate(i).inside.ForEach(
+        [&](size_t node) { entry.operators.push_back(CalledOp(state_.graph[state_.built.nodes[node]].expr)->name); });
+    report.plan.push_back(std::move(entry));
+    return placement;
+  }
+
+  // The best plan in which another backend holds the first operator of partition `i`.
+  void FindRunnerUp(size_t i, OperatorPlacement& placement) {
+    const size_t first = Candidate(i).inside.First();
+    const size_t low = first > kWindow ? first - kWindow : 0;
+    const size_t high = Candidate(i).inside.Last() + kWindow;
+    std::set<size_t> fixed;
+    for (const SearchChoice& choice : plan_.result.choices) fixed.insert(choice.candidate);
+    for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+      SearchCandidate& candidate = problem_.candidates[c];
+      const bool is_near = !candidate.inside.Empty() && candidate.inside.First() >= low && candidate.inside.Last() <= high;
+      const bool is_same_backend = candidate.is_partition && candidate.backend == Candidate(i).backend && candidate.inside.Contains(first);
+      for (size_t v = 0; v < candidate.variants.size(); ++v) {
+        const bool allowed = !is_same_backend && (is_near || fixed.contains(c)) && state_.prices->IsPriced(c, v);
+        candidate.variants[v].cost = allowed ? state_.prices->PriceOrBound(c, v) : Cost::Unknown();
+      }
+    }
+    const Result<SearchResult> other = SearchDijkstra(problem_);
+    if (!other || !other->cost.IsKnown() || !plan_.result.cost.IsKnown()) return;
+    for (const SearchChoice& choice : other->choices) {
+      if (!problem_.candidates[choice.candidate].inside.Contains(first)) continue;
+      const PricedCandidate& candidate = state_.candidates[choice.candidate];
+      placement.runner_up = candidate.is_partition ? std::string(state_.targets[candidate.backend].priced.backend->Name()) : "host";
+      if (candidate.is_partition) placement.runner_up += " " + candidate.variants[choice.variant].variant.name;
+      placement.runner_up_extra_us = (other->cost - plan_.result.cost).ToMicroseconds();
+    }
+  }
+
+  [[nodiscard]] std::vector<Refusal> RefusalsOf(size_t node) const {
+    std::vector<Refusal> refusals;
+    std::set<std::string> seen;
+    for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+      if (!problem_.candidates[c].inside.Contains(node)) continue;
+      for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) {
+        const std::string& reason = state_.prices->InvalidReason(c, v);
+        if (reason.empty()) continue;
+        Refusal refusal{state_.prices->KeyOf(c, v).backend, state_.prices->KeyOf(c, v).variant, reason};
+        if (seen.insert(refusal.backend + "\n" + refusal.variant + "\n" + reason).second) refusals.push_back(std::move(refusal));
+      }
+    }
+    return refusals;
+  }
+
+  const Placement::State& state_;
+  const Plan& plan_;
+  SearchProblem problem_;
+  std::unordered_map<const ExprNode*, std::string> names_;
+  std::vector<size_t> owner_;  // choice that holds each node
+};
+
+}  // namespace
+
+Result<CompileReport> ReportOf(const Placement::State& state, const Plan& plan) { return Reporter(state, plan).Run(); }
+
+}  // namespace collage

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/driver/placement.h"
+#include "collage/search/problem.h"
+
+namespace collage {
+
+/// The inside of Placement, shared by the files that implement it.
+struct Placement::State {
+  State(const Expr& function, std::vector<PlacementTarget> placement_targets, Pricer& prices_of, const Progress& report)
+      : graph(function), targets(std::move(placement_targets)), pricer(prices_of), progress(report) {}
+
+  Result<Plan> SearchVerified(const std::string& name, std::vector<bool> allowed);
+  /// Compares what has not been compared yet with the reference; false when something was wrong and is Invalid now.
+  Result<bool> VerifyChoices(const std::vector<SearchChoice>& choices);
+  [[nodiscard]] std::string NameNode(const std::string& message) const;
+  void FindCoverable();
+  [[nodiscard]] bool IsFallback(size_t candidate) const;
+  /// True when no other backend covers any of its operators.
+  [[nodiscard]] bool CoversOnlyOrphans(size_t candidate) const;
+  [[nodiscard]] std::vector<bool> AllowedFor(size_t backend) const;
+
+  DataflowGraph graph;
+  std::vector<PlacementTarget> targets;
+  Pricer& pricer;
+  const Progress& progress;
+  std::vector<PricedBackend> backends;
+  std::vector<PricedCandidate> candidates;
+  std::optional<CandidatePrices> prices;
+  FunctionProblem built;
+  std::vector<IndexSet> coverable;  // search nodes that each backend has a variant for
+  std::string conversion_failure;
+  bool search_complete = true;
+  size_t unpriced = 0;
+};
+
+}  // namespace collage
