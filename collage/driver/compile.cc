@@ -1,14 +1,10 @@
 #include "collage/driver/compile.h"
 
-#include <algorithm>
-
 #include "collage/cost/cache.h"
 #include "collage/driver/placement.h"
 #include "collage/driver/race.h"
-#include "collage/ir/verify.h"
 #include "collage/onnx/reader.h"
-#include "collage/support/log.h"
-#include "collage/transform/pipeline.h"
+#include "collage/transform/pass.h"
 
 namespace collage {
 namespace {
@@ -16,11 +12,6 @@ namespace {
 Result<OnnxModel> ReadModel(const std::filesystem::path& path, const CompileOptions& options) {
   options.progress.Report({"reading", 0, 0, path.filename().string()});
   return ReadOnnxFile(path, {options.input_shapes, {}});
-}
-
-void AddEndpoints(const OnnxModel& model, LowerOptions& lower) {
-  lower.input_names = model.input_names;
-  lower.output_names = model.output_names;
 }
 
 }  // namespace
@@ -31,7 +22,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache));
 
   OnnxModel model = COLLAGE_TRY(ReadModel(path, options));
-  const IRModule module = COLLAGE_TRY(RunSafeGlobalPasses(std::move(model.module)));
+  const IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
 
   Pricer pricer(device, cache, options.measure);
   Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, options.progress));
@@ -40,10 +31,11 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   contestants.insert(contestants.begin(), searched);
 
   LowerOptions lower = placement.LoweringOptions();
-  AddEndpoints(model, lower);
+  lower.program.input_names = model.input_names;
+  lower.program.output_names = model.output_names;
   RaceOutcome outcome = COLLAGE_TRY(RacePlans(placement, contestants, lower, options));
 
-  CompiledModel compiled{std::move(outcome.executable), COLLAGE_TRY(placement.Report(contestants[outcome.winner]))};
+  CompiledModel compiled{std::move(outcome.lowered.executable), COLLAGE_TRY(placement.Report(contestants[outcome.winner]))};
   compiled.report.model = path.filename().string();
   compiled.report.end_to_end = std::move(outcome.timings);
   compiled.report.winner = outcome.winner == 0 ? "searched" : contestants[outcome.winner].name;
@@ -52,7 +44,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   compiled.report.candidates = placement.Counts();
   if (!options.output.empty()) {
     options.progress.Report({"saving", 0, 0, options.output.string()});
-    COLLAGE_TRY_STATUS(SaveProgram(outcome.partitioned, lower, ToJson(compiled.report), options.output));
+    COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered.program, ToJson(compiled.report), options.output));
   }
   return compiled;
 }

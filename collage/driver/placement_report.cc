@@ -37,7 +37,7 @@ class Reporter {
       const auto name = names_.find(call.get());
       placement.name = name == names_.end() ? "result" : name->second;
       placement.op = CalledOp(call)->name;
-      placement.refusals = RefusalsOf(node);
+      placement.rejections = RejectionsOf(node);
       report.operators.push_back(std::move(placement));
     }
     return report;
@@ -96,19 +96,19 @@ class Reporter {
     }
   }
 
-  [[nodiscard]] std::vector<Refusal> RefusalsOf(size_t node) const {
-    std::vector<Refusal> refusals;
+  [[nodiscard]] std::vector<Rejection> RejectionsOf(size_t node) const {
+    std::vector<Rejection> rejections;
     std::set<std::string> seen;
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
       if (!problem_.candidates[c].inside.Contains(node)) continue;
       for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) {
         const std::string& reason = state_.prices->InvalidReason(c, v);
         if (reason.empty()) continue;
-        Refusal refusal{state_.prices->KeyOf(c, v).backend, state_.prices->KeyOf(c, v).variant, reason};
-        if (seen.insert(refusal.backend + "\n" + refusal.variant + "\n" + reason).second) refusals.push_back(std::move(refusal));
+        Rejection rejection{state_.prices->KeyOf(c, v).backend, state_.prices->KeyOf(c, v).variant, reason};
+        if (seen.insert(rejection.backend + "\n" + rejection.variant + "\n" + reason).second) rejections.push_back(std::move(rejection));
       }
     }
-    return refusals;
+    return rejections;
   }
 
   const Placement::State& state_;

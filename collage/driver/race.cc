@@ -46,9 +46,9 @@ class PlanRace {
     noise_ = results_.size() > 1 && !results_.back().rounds.empty() ? PairedNoise(results_.front(), results_.back()) : 0;
     for (size_t winner : Ranking()) {
       const MeasurementKey key = KeyOf(winner);
-      Executable executable = COLLAGE_TRY(Lower(entries_[winner].partitioned, lower_));
+      LoweredModel lowered = COLLAGE_TRY(Lower(entries_[winner].partitioned, lower_));
       if (!COLLAGE_TRY(placement_.pricer().cache().IsVerified(key))) {
-        const double difference = COLLAGE_TRY(Difference(executable));
+        const double difference = COLLAGE_TRY(Difference(lowered.executable));
         if (!(difference <= kTolerance)) {
           spdlog::warn("the plan '{}' differs from the reference by {:.1e} of the largest value and is out", entries_[winner].plan->name,
                        difference);
@@ -56,7 +56,7 @@ class PlanRace {
         }
         COLLAGE_TRY_STATUS(placement_.pricer().cache().StoreVerified(key));
       }
-      return Outcome(winner, std::move(executable));
+      return Outcome(winner, std::move(lowered));
     }
     return Fail("no plan agrees with the reference executor");
   }
@@ -85,7 +85,7 @@ class PlanRace {
     std::vector<Executable> executables;
     for (const Entry& entry : entries_) {
       options_.progress.Report({"building plans", executables.size() + 1, entries_.size(), entry.plan->name});
-      executables.push_back(COLLAGE_TRY(Lower(entry.partitioned, lower_)));
+      executables.push_back(std::move(COLLAGE_TRY(Lower(entry.partitioned, lower_)).executable));
     }
     const std::vector<Tensor> inputs = Inputs(executables.front());
     std::vector<Tensor> outputs;
@@ -154,8 +154,8 @@ class PlanRace {
     return difference;
   }
 
-  RaceOutcome Outcome(size_t winner, Executable executable) {
-    RaceOutcome outcome{winner, std::move(entries_[winner].partitioned), std::move(executable), {}, noise_, raced_};
+  RaceOutcome Outcome(size_t winner, LoweredModel lowered) const {
+    RaceOutcome outcome{winner, std::move(lowered), {}, noise_, raced_};
     const auto timing = [&](const std::string& name, size_t i) {
       return PlanTiming{name, Percentile(results_[i].rounds, 0.5) * 1e3, PairedRatio(results_[i], results_[winner])};
     };

@@ -5,16 +5,13 @@
 #include "collage/driver/compile.h"
 #include "collage/driver/placement.h"
 #include "collage/explain/report.h"
-#include "collage/ir/module.h"
 #include "collage/lower/lower.h"
-#include "collage/runtime/executable.h"
 
 namespace collage {
 
 struct RaceOutcome {
   size_t winner = 0;
-  IRModule partitioned;
-  Executable executable;
+  LoweredModel lowered;
   std::vector<PlanTiming> timings;  ///< "chosen" first, then the single backends in the order of the contestants
   double noise = 0;
   bool raced = false;

@@ -25,14 +25,13 @@ std::string PresentNames(const std::vector<BackendRecord>& records) {
 }
 
 Result<const BackendRecord*> FindRecord(const std::vector<BackendRecord>& records, const Target& target) {
-  const auto compiler = target.Attribute("compiler");
+  const std::string compiler = target.Attribute("compiler");
   const auto at = std::find_if(records.begin(), records.end(), [&](const BackendRecord& record) {
-    if (compiler) return record.name == *compiler;
+    if (!compiler.empty()) return record.name == compiler;
     return record.backend && record.backend->Rules().style == BackendRules::Style::kNative;
   });
   const std::string quoted = "--target \"" + target.ToString() + "\": ";
-  if (at == records.end())
-    return Fail(quoted + "unknown compiler '" + compiler.value_or("native") + "'; available: " + PresentNames(records));
+  if (at == records.end()) return Fail(quoted + "unknown compiler '" + target.CompilerName() + "'; available: " + PresentNames(records));
   if (!at->presence.present) return Fail(quoted + "backend '" + at->name + "' is not available: " + at->presence.reason);
   return &*at;
 }
@@ -54,8 +53,8 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
     }
   }
   for (const std::string& text : targets) {
-    const Target target = COLLAGE_TRY(ParseTarget(text));
-    if (target.kind() != "cpu") return Fail("--target \"" + text + "\": this build runs on cpu only");
+    const Target target = COLLAGE_TRY(Target::Parse(text));
+    if (target.kind != DeviceKind::kCpu) return Fail("--target \"" + text + "\": this build runs on cpu only");
     add(*COLLAGE_TRY(FindRecord(records, target)), text);
   }
   for (const BackendRecord& record : records) {

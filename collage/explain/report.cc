@@ -16,15 +16,15 @@ std::string Shortened(std::string text, size_t length) {
 }
 
 Json OperatorJson(const OperatorPlacement& placement) {
-  Json refusals = Json::array();
-  for (const Refusal& refusal : placement.refusals) {
-    refusals.push_back({{"backend", refusal.backend}, {"variant", refusal.variant}, {"reason", refusal.reason}});
+  Json rejections = Json::array();
+  for (const Rejection& rejection : placement.rejections) {
+    rejections.push_back({{"backend", rejection.backend}, {"variant", rejection.variant}, {"reason", rejection.reason}});
   }
   Json json = {{"name", placement.name},       {"operator", placement.op},        {"backend", placement.backend},
                {"variant", placement.variant}, {"partition", placement.symbol},   {"cost_us", placement.cost_us},
                {"sharers", placement.sharers}, {"runner_up", placement.runner_up}};
   json["runner_up_extra_us"] = placement.runner_up_extra_us ? Json(*placement.runner_up_extra_us) : Json();
-  json["refusals"] = std::move(refusals);
+  json["rejections"] = std::move(rejections);
   return json;
 }
 
@@ -39,8 +39,8 @@ OperatorPlacement OperatorFrom(const Json& json) {
   placement.sharers = json.at("sharers");
   placement.runner_up = json.at("runner_up");
   if (!json.at("runner_up_extra_us").is_null()) placement.runner_up_extra_us = json.at("runner_up_extra_us").get<double>();
-  for (const Json& refusal : json.at("refusals")) {
-    placement.refusals.push_back({refusal.at("backend"), refusal.at("variant"), refusal.at("reason")});
+  for (const Json& rejection : json.at("rejections")) {
+    placement.rejections.push_back({rejection.at("backend"), rejection.at("variant"), rejection.at("reason")});
   }
   return placement;
 }
@@ -155,8 +155,8 @@ std::string ExplanationText(const CompileReport& report) {
       text += "; no other backend could";
     }
     text += "\n";
-    for (const Refusal& refusal : placement.refusals) {
-      text += fmt::format("             refused: {} {}: {}\n", refusal.backend, refusal.variant, Shortened(refusal.reason, 100));
+    for (const Rejection& rejection : placement.rejections) {
+      text += fmt::format("             refused: {} {}: {}\n", rejection.backend, rejection.variant, Shortened(rejection.reason, 100));
     }
   }
   return text;

@@ -35,7 +35,7 @@ struct CandidateCounts {
 };
 
 /// A variant that was refused, and why.
-struct Refusal {
+struct Rejection {
   std::string backend;
   std::string variant;
   std::string reason;
@@ -52,7 +52,7 @@ struct OperatorPlacement {
   size_t sharers = 1;     ///< operators in that partition
   std::string runner_up;  ///< backend and variant that would hold it if its own were forbidden here; empty when there is none
   std::optional<double> runner_up_extra_us;  ///< by how much the whole plan would be dearer
-  std::vector<Refusal> refusals;
+  std::vector<Rejection> rejections;
 };
 
 struct CompileReport {
