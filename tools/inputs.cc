@@ -23,9 +23,9 @@ Result<std::map<std::string, Tensor>> ReadGiven(const InputOptions& options) {
   return given;
 }
 
-std::string List(const std::vector<std::string>& names) {
+std::string List(const std::vector<NamedType>& wanted) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  for (const NamedType& input : wanted) text += (text.empty() ? "'" : ", '") + input.name + "'";
   return text;
 }
 
@@ -37,30 +37,28 @@ void AddInputOptions(CLI::App& command, InputOptions& options) {
   command.add_option("--random", options.random_seed, "Fill the inputs that are not given with random values from this seed");
 }
 
-Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<std::string>& names,
-                                         const std::vector<TensorType>& types) {
+Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<NamedType>& wanted) {
   std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options));
   for (const auto& [name, tensor] : given) {
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      return Fail("input '" + name + "': the model has no such input; it has " + List(names));
+    if (std::none_of(wanted.begin(), wanted.end(), [&](const NamedType& input) { return input.name == name; })) {
+      return Fail("input '" + name + "': the model has no such input; it has " + List(wanted));
+    }
   }
   std::vector<Tensor> inputs;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto at = given.find(names[i]);
-    if (at != given.end()) {
-      if (!(at->second.type() == types[i])) {
-        return Fail("input '" + names[i] + "': is " + ToString(at->second.type()) + ", expected " + ToString(types[i]));
-      }
+  for (const auto& [name, type] : wanted) {
+    if (const auto at = given.find(name); at != given.end()) {
+      if (!(at->second.type() == type))
+        return Fail("input '" + name + "': is " + ToString(at->second.type()) + ", expected " + ToString(type));
       inputs.push_back(at->second);
     } else if (options.random_seed) {
-      if (types[i].dtype == DType::kFloat16 || types[i].dtype == DType::kBFloat16) {
-        return Fail("input '" + names[i] + "': --random cannot fill " + ToString(types[i]) + "; give a file");
+      if (type.dtype == DType::kFloat16 || type.dtype == DType::kBFloat16) {
+        return Fail("input '" + name + "': --random cannot fill " + ToString(type) + "; give a file");
       }
-      Tensor tensor(types[i]);
-      FillRandom(tensor, HashCombine(*options.random_seed, HashBytes(names[i])));
+      Tensor tensor(type);
+      FillRandom(tensor, HashCombine(*options.random_seed, HashBytes(name)));
       inputs.push_back(std::move(tensor));
     } else {
-      return Fail("input '" + names[i] + "' (" + ToString(types[i]) + ") is missing; give --input " + names[i] +
+      return Fail("input '" + name + "' (" + ToString(type) + ") is missing; give --input " + name +
                   "=file.npy, --inputs file.npz or --random SEED");
     }
   }

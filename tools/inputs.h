@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/runtime/executable.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
@@ -20,9 +21,8 @@ struct InputOptions {
 
 void AddInputOptions(CLI::App& command, InputOptions& options);
 
-/// One tensor for each of `names`, of exactly these types. Errors name the input: missing, unknown, wrong shape or dtype.
-Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<std::string>& names,
-                                         const std::vector<TensorType>& types);
+/// One tensor for each input that is wanted, of exactly its type. Errors name the input: missing, unknown, wrong shape or dtype.
+Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<NamedType>& wanted);
 
 /// "data=1x3x224x224" to a name and its extents. Errors quote the text.
 Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text);

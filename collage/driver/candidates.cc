@@ -1,53 +1,80 @@
 #include "collage/driver/candidates.h"
 
-#include "collage/pattern/matcher.h"
+#include <unordered_map>
+
+#include "collage/candidate/gather.h"
+#include "collage/partition/cover.h"
+#include "collage/support/log.h"
 #include "collage/support/name_supply.h"
 
 namespace collage {
 namespace {
 
-Result<void> Add(const DataflowGraph& graph, SubGraph sub_graph, size_t backend, std::vector<PricedCandidate>& out) {
-  if (!sub_graph.IsValid(graph, {1, 0, false})) return {};
-  Result<ExtractedFunction> extracted = ExtractFunction(graph, sub_graph);
-  if (!extracted) return {};
-  out.push_back({std::move(sub_graph), std::move(*extracted), backend, {}, true});
-  return {};
+// A view keeps its elements in row-major order, so the host can do it only on plain tensors.
+PricedVariant HostVariant(const ExtractedFunction& extracted) {
+  PricedVariant variant;
+  variant.variant.name = "view";
+  variant.variant.inputs.resize(extracted.inputs.size());
+  variant.variant.outputs.resize(extracted.outputs.size());
+  variant.cost = Cost();
+  return variant;
+}
+
+bool HoldsACall(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  bool holds = false;
+  sub_graph.inside().ForEach([&](PostDfsIndex index) { holds = holds || CalledOp(graph[index].expr); });
+  return holds;
+}
+
+/// The candidate as the search wants it; false when it is none of the search's business or cannot be extracted.
+bool Take(const DataflowGraph& graph, const CandidatePartition& found, const std::unordered_map<std::string, size_t>& backends,
+          std::vector<PricedCandidate>& candidates) {
+  if (!HoldsACall(graph, found.sub_graph)) return false;
+  Result<ExtractedFunction> extracted = ExtractFunction(graph, found.sub_graph);
+  if (!extracted) {
+    spdlog::debug("candidate of {} cannot be extracted: {}", found.spec->name, extracted.error().message);
+    return false;
+  }
+  PricedCandidate candidate{found, std::move(*extracted)};
+  candidate.is_partition = !found.spec->is_host;
+  if (candidate.is_partition) {
+    candidate.backend = backends.at(found.spec->name);
+  } else {
+    candidate.variants.push_back(HostVariant(candidate.extracted));
+  }
+  candidates.push_back(std::move(candidate));
+  return true;
+}
+
+/// Every call by itself, for a backend of last resort: a candidate may turn out Invalid, so each call needs one.
+std::vector<CandidatePartition> LastResort(const DataflowGraph& graph, const std::string& compiler) {
+  return AllCandidates(graph, FallbackSpec(compiler));
 }
 
 }  // namespace
 
 Result<std::vector<PricedCandidate>> FindCandidates(const DataflowGraph& graph, const std::vector<PlacementTarget>& targets) {
-  std::vector<PricedCandidate> out;
-  for (size_t t = 0; t < targets.size(); ++t) {
-    const BackendRules& rules = targets[t].rules;
-    for (const PatternRule& rule : rules.patterns) {
-      for (PatternMatch& match : AllMatches(graph, rule.pattern)) {
-        if (rule.check && !rule.check(match.match).accepted) continue;
-        SubGraph sub(graph, match.inside);
-        (void)Add(graph, sub.WithAttributes(graph, {{"Composite", rule.label}}), t, out);
-      }
+  std::vector<Target> named;
+  std::unordered_map<std::string, size_t> backends;
+  std::vector<CandidatePartition> fallback;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Target target = COLLAGE_TRY(Target::Parse(targets[i].target));
+    backends.emplace(target.CompilerName(), i);
+    if (targets[i].is_fallback) {
+      fallback = LastResort(graph, target.CompilerName());
+    } else {
+      named.push_back(target);
     }
-    if (rules.style == BackendRules::Style::kPattern) continue;
-    IndexSet all;
-    for (PostDfsIndex i = 0; i < graph.size(); ++i) {
-      if (!CalledOp(graph[i].expr) || !rules.supports(graph[i].expr).accepted) continue;
-      std::vector<size_t> inside = {i};
-      for (PostDfsIndex in : graph[i].inputs)
-        if (graph[in].expr->As<Tuple>()) inside.push_back(in);
-      for (size_t x : inside) all.Add(x);
-      (void)Add(graph, SubGraph(graph, IndexSet(inside)), t, out);
-    }
-    if (rules.style == BackendRules::Style::kPredicate && !targets[t].is_fallback) (void)Add(graph, SubGraph(graph, all), t, out);
   }
-  for (PostDfsIndex i = 0; i < graph.size(); ++i) {
-    const OpDef* op = CalledOp(graph[i].expr);
-    if (!op || !op->is_view) continue;
-    SubGraph sub(graph, IndexSet({i}));
-    Result<ExtractedFunction> extracted = ExtractFunction(graph, sub);
-    if (!extracted) continue;
-    out.push_back({sub, *extracted, 0, {{{"view", {Layout()}, {Layout()}}, Cost(), {}, {}}}, false});
-  }
-  return out;
+  const RulesOfCompiler rules_of = [&](const std::string& compiler) {
+    const auto at = backends.find(compiler);
+    return at == backends.end() ? nullptr : &targets[at->second].rules;
+  };
+  std::vector<PricedCandidate> candidates;
+  for (const CandidatePartition& found : AllCandidates(graph, COLLAGE_TRY(GatherPartitionSpecs(named, rules_of))))
+    Take(graph, found, backends, candidates);
+  for (const CandidatePartition& found : fallback) Take(graph, found, backends, candidates);
+  return candidates;
 }
 
 std::vector<std::string> PartitionSymbols(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates,
@@ -55,27 +82,26 @@ std::vector<std::string> PartitionSymbols(const DataflowGraph& graph, const std:
   NameSupply names;
   std::vector<std::string> symbols;
   for (const SearchChoice& choice : choices) {
-    const PricedCandidate& c = candidates[choice.candidate];
-    symbols.push_back(c.is_partition ? names.Fresh("collage_" + c.variants[choice.variant].key.backend + "_" + c.sub_graph.Label(graph))
-                                     : "");
+    const PricedCandidate& candidate = candidates[choice.candidate];
+    std::string symbol;
+    if (candidate.is_partition)
+      symbol = names.Fresh("collage_" + candidate.candidate.spec->name + "_" + candidate.candidate.sub_graph.Label(graph));
+    symbols.push_back(std::move(symbol));
   }
   return symbols;
 }
 
 Result<IRModule> ApplyChoices(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates,
                               const std::vector<SearchChoice>& choices) {
-  std::vector<NestedSubGraph> nested;
-  const auto symbols = PartitionSymbols(graph, candidates, choices);
+  const std::vector<std::string> symbols = PartitionSymbols(graph, candidates, choices);
+  Cover cover;
   for (size_t i = 0; i < choices.size(); ++i) {
-    const PricedCandidate& c = candidates[choices[i].candidate];
-    if (!c.is_partition) continue;
-    nested.push_back({c.sub_graph,
-                      {{"Primitive", 1},
-                       {"Compiler", c.variants[choices[i].variant].key.backend},
-                       {"global_symbol", symbols[i]},
-                       {"Variant", c.variants[choices[i].variant].variant.name}}});
+    const PricedCandidate& candidate = candidates[choices[i].candidate];
+    if (!candidate.is_partition) continue;
+    cover.push_back(
+        {candidate.candidate, {{"global_symbol", symbols[i]}, {"Variant", candidate.variants[choices[i].variant].variant.name}}});
   }
-  return IRModule::FromMain(COLLAGE_TRY(RewriteFunction(graph, nested)));
+  return ApplyCover(IRModule::FromMain(graph.function()), graph, cover);
 }
 
 }  // namespace collage

@@ -10,7 +10,7 @@
 namespace collage {
 
 /// Phases 1 and 2: candidates of all targets for a function, extracted, with backends numbered as the targets; not priced yet. Views of
-/// tensors may stay with the host.
+/// tensors may stay with the host. Candidates that cannot be extracted are left out.
 Result<std::vector<PricedCandidate>> FindCandidates(const DataflowGraph& graph, const std::vector<PlacementTarget>& targets);
 
 /// Phase 4: the module in which the chosen candidates are Primitive functions; those with a compiler carry "Compiler", all carry

@@ -90,16 +90,16 @@ void CandidatePrices::FindAnchors(const DataflowGraph& graph) {
   };
   for (size_t c = 0; c < candidates_->size(); ++c) {
     const PricedCandidate& candidate = (*candidates_)[c];
-    if (!is_ours(candidate) || CallCount(graph, candidate.sub_graph) != 1) continue;
-    candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
+    if (!is_ours(candidate) || CallCount(graph, candidate.candidate.sub_graph) != 1) continue;
+    candidate.candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
       const OpDef* op = CalledOp(graph[index].expr);
       if (op && op->kind == OpKind::kOutElementwiseFusable && !slot_of_[c].empty()) single.emplace(std::pair{candidate.backend, index}, c);
     });
   }
   for (size_t c = 0; c < candidates_->size(); ++c) {
     const PricedCandidate& candidate = (*candidates_)[c];
-    if (!is_ours(candidate) || CallCount(graph, candidate.sub_graph) < 2) continue;
-    candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
+    if (!is_ours(candidate) || CallCount(graph, candidate.candidate.sub_graph) < 2) continue;
+    candidate.candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
       if (const auto at = single.find({candidate.backend, index}); at != single.end()) anchors_[c].push_back(at->second);
     });
   }

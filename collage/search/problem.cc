@@ -75,7 +75,7 @@ class Builder {
   SearchCandidate ToSearchCandidate(const PricedCandidate& candidate) {
     SearchCandidate searched;
     std::vector<size_t> inside;
-    candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
+    candidate.candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
       if (const auto node = node_of_.find(index); node != node_of_.end()) inside.push_back(node->second);
     });
     searched.inside = IndexSet(inside);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "collage/candidate/rule.h"
 #include "collage/cost/pricer.h"
 #include "collage/dataflow/extraction.h"
 #include "collage/search/search.h"
@@ -19,7 +20,7 @@ struct PricedVariant {
 
 /// A candidate with everything that the search and the rewriting need to know of it.
 struct PricedCandidate {
-  SubGraph sub_graph;
+  CandidatePartition candidate;
   ExtractedFunction extracted;
   size_t backend = 0;  ///< position in the declared order
   std::vector<PricedVariant> variants;
