@@ -3,6 +3,7 @@
 #include "collage/cost/cache.h"
 #include "collage/driver/placement.h"
 #include "collage/driver/race.h"
+#include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
 #include "collage/transform/pass.h"
 
@@ -44,7 +45,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   compiled.report.candidates = placement.Counts();
   if (!options.output.empty()) {
     options.progress.Report({"saving", 0, 0, options.output.string()});
-    COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered.program, ToJson(compiled.report), options.output));
+    COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered.program, ToJson(compiled.report), options.output.string()));
   }
   return compiled;
 }

@@ -1,0 +1,242 @@
+"""Runs the collage binary on good and bad input. Usage: command_line_test.py BINARY [unittest arguments]"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+BINARY = sys.argv.pop(1)
+
+
+def small_model(path, batch=1, operator="Relu"):
+    """y = operator(Conv(x, w)); z = GlobalAveragePool(y)."""
+    generator = np.random.default_rng(1)
+    weight = numpy_helper.from_array(generator.standard_normal((8, 3, 3, 3)).astype(np.float32) / 5, "w")
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w"], ["c"], name="first", pads=[1, 1, 1, 1]),
+            helper.make_node(operator, ["c"], ["y"], name="second"),
+            helper.make_node("GlobalAveragePool", ["y"], ["z"], name="third"),
+        ],
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 3, 16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None), helper.make_tensor_value_info("z", TensorProto.FLOAT, None)],
+        [weight],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+
+
+class CommandLineTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(cls.shared.name)
+        cls.cache = folder / "prices.sqlite"
+        cls.model = folder / "small.onnx"
+        small_model(cls.model)
+        cls.program = folder / "small.collage"
+        cls.report = folder / "small.json"
+        done = cls.collage_in(folder, "compile", cls.model, "-o", cls.program, "--cache", cls.cache, "--json", cls.report)
+        assert done.returncode == 0, done.stderr
+        cls.input = np.random.default_rng(2).standard_normal((1, 3, 16, 16)).astype(np.float32)
+        np.savez(folder / "x.npz", x=cls.input)
+        cls.inputs = folder / "x.npz"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shared.cleanup()
+
+    @staticmethod
+    def collage_in(folder, *words):
+        return subprocess.run([BINARY, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=300)
+
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+        self.addCleanup(self.temporary.cleanup)
+
+    def collage(self, *words):
+        return self.collage_in(self.folder, *words)
+
+    def compile(self, model, *words, output=None):
+        return self.collage("compile", model, "-o", output or self.folder / "out.collage", "--cache", self.cache, *words)
+
+    def assert_user_error(self, done, *parts):
+        """Exit code 2, one line that holds all parts, no program file left behind."""
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("collage: ")]
+        self.assertEqual(len(lines), 1, done.stderr)
+        for part in parts:
+            self.assertIn(part, lines[0])
+        self.assertEqual([path.name for path in self.folder.iterdir() if "out.collage" in path.name], [])
+
+    # What works.
+
+    def test_outputs_equal_onnx_arithmetic(self):
+        done = self.collage("run", self.program, "--inputs", self.inputs, "--output", self.folder / "o")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        reference = self.collage("run", self.model, "--reference", "--inputs", self.inputs, "--output", self.folder / "r")
+        self.assertEqual(reference.returncode, 0, reference.stderr)
+        for name in ("y", "z"):
+            ours, truth = np.load(self.folder / f"o/{name}.npy"), np.load(self.folder / f"r/{name}.npy")
+            np.testing.assert_allclose(ours, truth, atol=1e-4 * np.abs(truth).max())
+
+    def test_a_single_npy_input(self):
+        np.save(self.folder / "x.npy", self.input)
+        done = self.collage("run", self.program, "--input", f"x={self.folder}/x.npy")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_report_has_what_programs_read(self):
+        report = json.loads(self.report.read_text())
+        self.assertIn("chosen", report["end_to_end_ms"])
+        self.assertTrue(report["plan"])
+        for entry in report["plan"]:
+            self.assertLessEqual({"backend", "variant", "operators", "cost_us"}, entry.keys())
+        self.assertLessEqual({"found", "distinct", "measured", "rejected"}, report["candidates"].keys())
+
+    def test_a_second_compile_measures_nothing_and_plans_the_same(self):
+        again = self.folder / "again.json"
+        done = self.compile(self.model, "--json", again)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first, second = json.loads(self.report.read_text()), json.loads(again.read_text())
+        self.assertEqual(second["candidates"]["measured"], 0)
+        self.assertFalse(second["raced"])
+        self.assertEqual(first["plan"], second["plan"])
+
+    def test_bench_writes_latency(self):
+        done = self.collage("bench", self.program, "--iterations", 20, "--json", self.folder / "b.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads((self.folder / "b.json").read_text())
+        self.assertEqual(report["iterations"], 20)
+        self.assertLessEqual({"min", "p10", "median", "mean", "p90"}, report["latency_ms"].keys())
+        self.assertLessEqual(report["latency_ms"]["min"], report["latency_ms"]["p90"])
+
+    def test_explain_names_every_operator(self):
+        done = self.collage("explain", self.program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for operator in ("nn.conv2d", "nn.relu", "nn.global_avg_pool2d"):
+            self.assertIn(operator, done.stdout)
+        self.assertTrue(json.loads(self.collage("explain", self.program, "--json").stdout)["operators"])
+
+    def test_one_target_alone(self):
+        for target in ("cpu", "cpu -compiler=dnnl"):
+            done = self.compile(self.model, "--target", target)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_symbolic_batch(self):
+        small_model(self.folder / "m.onnx", batch="N")
+        done = self.compile(self.folder / "m.onnx", "--shape", "x=2x3x16x16", output=self.folder / "m.collage")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_backends_as_json(self):
+        done = self.collage("backends", "--json", "-")
+        names = {entry["name"] for entry in json.loads(done.stdout)["backends"]}
+        self.assertLessEqual({"dnnl", "openvino", "openblas", "native", "reference"}, names)
+
+    def test_opt_prints_text(self):
+        program = "def @main(%x: Tensor[(1, 4), float32]) -> Tensor[(1, 4), float32] {\n  nn.relu(%x)\n}\n"
+        (self.folder / "p.relay").write_text(program)
+        done = self.collage("opt", self.folder / "p.relay", "--pass", "verify")
+        self.assertEqual((done.returncode, done.stdout), (0, program), done.stderr)
+
+    # What the user can mend.
+
+    def test_files_that_are_no_models(self):
+        whole = self.model.read_bytes()
+        for name, content in {"empty": b"", "text": b"hello, world\n" * 10, "truncated": whole[: len(whole) // 2], "zeros": bytes(1000)}.items():
+            with self.subTest(name):
+                path = self.folder / f"{name}.onnx"
+                path.write_bytes(content)
+                self.assert_user_error(self.compile(path))
+
+    def test_a_missing_model(self):
+        self.assert_user_error(self.compile(self.folder / "none.onnx"), "none.onnx")
+
+    def test_an_unknown_operator(self):
+        small_model(self.folder / "m.onnx", operator="Frobnicate")
+        self.assert_user_error(self.compile(self.folder / "m.onnx"), "Frobnicate", "second", "13")
+
+    def test_a_missing_shape_names_the_flag(self):
+        small_model(self.folder / "m.onnx", batch="N")
+        self.assert_user_error(self.compile(self.folder / "m.onnx"), "--shape", "x=")
+
+    def test_a_malformed_shape(self):
+        for shape in ("x", "x=", "x=1xx3", "x=1x0x3", "=1x2", "x=1x-3"):
+            with self.subTest(shape):
+                self.assert_user_error(self.compile(self.model, "--shape", shape), "--shape " + shape)
+
+    def test_unknown_targets(self):
+        self.assert_user_error(self.compile(self.model, "--target", "cpu -compiler=nosuch"), "nosuch", "dnnl")
+        self.assert_user_error(self.compile(self.model, "--target", "toaster"), "toaster")
+
+    def test_an_unwritable_output(self):
+        self.assert_user_error(self.compile(self.model, output=self.folder / "no" / "such" / "out.collage"), "out.collage")
+
+    def test_inputs_that_do_not_fit(self):
+        np.savez(self.folder / "shape.npz", x=self.input[:, :, :8])
+        np.savez(self.folder / "dtype.npz", x=self.input.astype(np.float64))
+        np.savez(self.folder / "name.npz", q=self.input)
+        (self.folder / "damaged.npz").write_bytes(b"PK\x03\x04 nothing")
+        for name, parts in {"shape": ["'x'", "8", "16"], "dtype": ["'x'", "float64", "float32"], "name": ["'q'", "'x'"], "damaged": []}.items():
+            with self.subTest(name):
+                self.assert_user_error(self.collage("run", self.program, "--inputs", self.folder / f"{name}.npz"), *parts)
+
+    def test_missing_inputs_name_the_ways_to_give_them(self):
+        self.assert_user_error(self.collage("run", self.program), "'x'", "--random")
+
+    def test_damaged_programs(self):
+        whole = self.program.read_bytes()
+        middle = bytearray(whole)
+        middle[len(whole) // 2] ^= 0x40
+        for name, content in {"truncated": whole[: len(whole) // 2], "short": whole[:20], "flipped": bytes(middle), "longer": whole + b"x"}.items():
+            with self.subTest(name):
+                path = self.folder / "p.collage"
+                path.write_bytes(content)
+                for command in (["run", path, "--random", 1], ["explain", path], ["bench", path, "--iterations", 1]):
+                    self.assert_user_error(self.collage(*command), "p.collage")
+
+    def test_a_damaged_cache(self):
+        cache = self.folder / "prices.sqlite"
+        cache.write_bytes(b"not a database, but long enough to be looked at" * 100)
+        before = cache.read_bytes()
+        done = self.collage("compile", self.model, "-o", self.folder / "out.collage", "--cache", cache)
+        self.assert_user_error(done, "prices.sqlite")
+        self.assertEqual(cache.read_bytes(), before)
+
+    def test_unknown_words_on_the_command_line(self):
+        for words in (["frob"], ["compile"], ["compile", self.model], ["run", self.program, "--frob"], []):
+            with self.subTest(words):
+                self.assertEqual(self.collage(*words).returncode, 2)
+
+    def test_a_malformed_text_program(self):
+        (self.folder / "p.relay").write_text("def @main(%x: Tensor[(1, 4), float32]) {\n  nn.frob(%x)\n}\n")
+        self.assert_user_error(self.collage("opt", self.folder / "p.relay", "--pass", "verify"), "2:")
+
+    def test_an_interrupted_compile_leaves_no_partial_file(self):
+        process = subprocess.Popen(
+            [BINARY, "compile", self.model, "-o", self.folder / "out.collage", "--cache", self.folder / "fresh.sqlite"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+        leftovers = [path.name for path in self.folder.iterdir() if path.name.startswith("out.collage.")]
+        self.assertEqual(leftovers, [])
+        if (self.folder / "out.collage").exists():
+            self.assertEqual(self.collage("run", self.folder / "out.collage", "--random", 1).returncode, 0)
+        else:
+            self.assertEqual(process.returncode, 2)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("COLLAGE_LOG", "error")
+    unittest.main(verbosity=2)

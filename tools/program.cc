@@ -1,0 +1,54 @@
+#include "tools/program.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "collage/backend/registry.h"
+#include "collage/lower/save.h"
+#include "tools/inputs.h"
+#include "tools/interrupt.h"
+#include "tools/terminal_progress.h"
+
+namespace collage::tools {
+
+void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
+  command.add_option("file", options.file, "A compiled file or an ONNX model")->required();
+  command.add_option("--target", options.targets,
+                     "A target to use, such as cpu or \"cpu -compiler=dnnl\" (repeat; default: all that is present)");
+  command.add_option("--shape", options.shapes, "Shape of an input that the model leaves symbolic: name=1x3x224x224 (repeat)");
+  command.add_option("--cache", options.cache, "SQLite file that keeps prices")->default_str(DefaultCache());
+  command.add_option("--threads", options.threads, "Threads for all backends together")->check(CLI::Range(1, 1024))->capture_default_str();
+}
+
+std::string DefaultCache() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::string(cache) + "/collage/prices.sqlite";
+  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/collage/prices.sqlite";
+  return ".collage-prices.sqlite";
+}
+
+Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
+  CompileOptions compile;
+  compile.targets = options.targets;
+  compile.threads = options.threads;
+  compile.cache = options.cache.empty() ? DefaultCache() : options.cache;
+  for (const std::string& text : options.shapes) {
+    auto [name, shape] = COLLAGE_TRY(ParseShapeOption(text));
+    if (!compile.input_shapes.emplace(name, std::move(shape)).second) return Fail("--shape " + text + ": '" + name + "' was given before");
+  }
+  return compile;
+}
+
+Result<Executable> LoadOrCompile(const ProgramOptions& options) {
+  if (COLLAGE_TRY(IsProgramFile(options.file))) {
+    const Device device{DeviceKind::kCpu, 0, options.threads};
+    return std::move(
+        COLLAGE_TRY(LoadProgram(options.file, {device, [device](const std::string& name) { return FindBackend(name, device); }, {}}))
+            .executable);
+  }
+  CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options));
+  TerminalProgress terminal;
+  compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
+  return std::move(COLLAGE_TRY(CompileModel(options.file, compile)).executable);
+}
+
+}  // namespace collage::tools
