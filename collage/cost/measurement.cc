@@ -100,9 +100,14 @@ Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOpt
     const Status status = kernel.Run(input_pointers, output_pointers, workspace.MutableBytes());
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (!status) return {{}, status.error().message};
-    if (run < options.warm_up) continue;
-    measurement.samples.push_back(seconds);
     spent += seconds;
+    const bool is_slow = spent >= options.most_seconds;
+    if (run < options.warm_up && !is_slow) {
+      if (run + 1 == options.warm_up) spent = 0;
+      continue;
+    }
+    measurement.samples.push_back(seconds);
+    if (is_slow && measurement.samples.size() >= 2) break;
     if (static_cast<int>(measurement.samples.size()) < options.least_samples) continue;
     const double price = Percentile(measurement.samples, options.percentile);
     if (spent >= options.budget_seconds || PercentileHalfWidth(measurement.samples, options.percentile) <= options.relative_width * price)

@@ -18,6 +18,8 @@ struct MeasureOptions {
   int most_samples = 200;
   /// Sampling ends when this much time was spent inside the kernel and least_samples are there.
   double budget_seconds = 0.04;
+  /// Slow kernels (a fallback on the reference) get fewer than least_samples: when this much time was spent, two are enough.
+  double most_seconds = 0.5;
   /// Sampling ends early when the confidence interval of the percentile is narrower than this share of it.
   double relative_width = 0.02;
   /// Which percentile of the samples is the price; a little above the median would also be sound, the mean is not.

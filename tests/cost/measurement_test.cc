@@ -62,6 +62,14 @@ TEST(MeasureKernelTest, TakesSamplesUntilTheBudgetIsSpent) {
   EXPECT_EQ(kernel.runs, static_cast<int>(measurement.samples.size()) + options.warm_up);
 }
 
+TEST(MeasureKernelTest, ASlowKernelIsNotRunOften) {
+  SleepingKernel kernel;
+  MeasureOptions options;
+  options.most_seconds = 0.003;
+  EXPECT_GE(MeasureKernel(kernel, Device{}, options).samples.size(), 2u);
+  EXPECT_LE(kernel.runs, 5);
+}
+
 class FailingKernel : public Kernel {
  public:
   Status Run(std::span<const void* const>, std::span<void* const>, void*) override { return Fail("no such instruction"); }
