@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "collage/backend/registry.h"
 #include "collage/lower/save.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
@@ -40,10 +39,7 @@ Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
 
 Result<Executable> LoadOrCompile(const ProgramOptions& options) {
   if (COLLAGE_TRY(IsProgramFile(options.file))) {
-    const Device device{DeviceKind::kCpu, 0, options.threads};
-    return std::move(
-        COLLAGE_TRY(LoadProgram(options.file, {device, [device](const std::string& name) { return FindBackend(name, device); }, {}}))
-            .executable);
+    return std::move(COLLAGE_TRY(LoadProgram(options.file, Device{DeviceKind::kCpu, 0, options.threads})).executable);
   }
   CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options));
   TerminalProgress terminal;

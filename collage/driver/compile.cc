@@ -1,5 +1,10 @@
 #include "collage/driver/compile.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "collage/cost/cache.h"
 #include "collage/driver/placement.h"
 #include "collage/driver/race.h"
@@ -15,10 +20,20 @@ Result<OnnxModel> ReadModel(const std::filesystem::path& path, const CompileOpti
   return ReadOnnxFile(path, {options.input_shapes, {}});
 }
 
+/// Minutes of measuring should not end at a folder that is not there.
+Status CheckWritable(const std::filesystem::path& output) {
+  if (output.empty()) return {};
+  const std::filesystem::path folder = output.has_parent_path() ? output.parent_path() : ".";
+  if (std::filesystem::is_directory(output)) return Fail(output.string() + ": cannot be written: is a folder");
+  if (::access(folder.c_str(), W_OK) != 0) return Fail(output.string() + ": cannot be written: " + std::strerror(errno));
+  return {};
+}
+
 }  // namespace
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& options) {
   const Device device{DeviceKind::kCpu, 0, options.threads};
+  COLLAGE_TRY_STATUS(CheckWritable(options.output));
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache));
 
@@ -36,18 +51,18 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   lower.program.output_names = model.output_names;
   RaceOutcome outcome = COLLAGE_TRY(RacePlans(placement, contestants, lower, options));
 
-  CompiledModel compiled{std::move(outcome.lowered.executable), COLLAGE_TRY(placement.Report(contestants[outcome.winner]))};
-  compiled.report.model = path.filename().string();
-  compiled.report.end_to_end = std::move(outcome.timings);
-  compiled.report.winner = outcome.winner == 0 ? "searched" : contestants[outcome.winner].name;
-  compiled.report.noise = outcome.noise;
-  compiled.report.raced = outcome.raced;
-  compiled.report.candidates = placement.Counts();
+  CompileReport report = COLLAGE_TRY(placement.Report(contestants[outcome.winner]));
+  report.model = path.filename().string();
+  report.end_to_end = std::move(outcome.timings);
+  report.winner = outcome.winner == 0 ? "searched" : contestants[outcome.winner].name;
+  report.noise = outcome.noise;
+  report.raced = outcome.raced;
+  report.candidates = placement.Counts();
   if (!options.output.empty()) {
     options.progress.Report({"saving", 0, 0, options.output.string()});
-    COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered.program, ToJson(compiled.report), options.output.string()));
+    COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered, ToJson(report), options.output));
   }
-  return compiled;
+  return CompiledModel{std::move(outcome.lowered.executable), std::move(report)};
 }
 
 }  // namespace collage
