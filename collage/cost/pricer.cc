@@ -27,7 +27,8 @@ class ConversionKernel : public Kernel {
 
 MeasurementKey Pricer::KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
                              const std::string& variant) const {
-  return {function_hash, backend, backend_version, variant, fingerprint_, device_.threads};
+  // Prices taken with warm caches are prices of another kind.
+  return {function_hash, backend, backend_version, variant, fingerprint_ + (options_.eviction_bytes == 0 ? "/warm" : ""), device_.threads};
 }
 
 Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {

@@ -149,10 +149,9 @@ std::vector<bool> Placement::State::AllowedFor(size_t backend) const {
   std::vector<bool> allowed(candidates.size());
   for (size_t c = 0; c < candidates.size(); ++c) {
     const PricedCandidate& candidate = candidates[c];
-    const bool generated_or_fallback = candidate.is_partition && (targets[candidate.backend].is_fallback ||
-                                                                  targets[candidate.backend].priced.style == BackendRules::Style::kNative);
-    allowed[c] = !candidate.is_partition || candidate.backend == backend ||
-                 (generated_or_fallback && !coverable[backend].Intersects(built.problem.candidates[c].inside));
+    const bool is_generated = candidate.is_partition && targets[candidate.backend].priced.style == BackendRules::Style::kNative;
+    const bool fills_a_gap = is_generated && !coverable[backend].Intersects(built.problem.candidates[c].inside);
+    allowed[c] = !candidate.is_partition || candidate.backend == backend || fills_a_gap || (IsFallback(c) && CoversOnlyOrphans(c));
   }
   return allowed;
 }

@@ -81,7 +81,8 @@ class Reporter {
       const bool is_near = !candidate.inside.Empty() && candidate.inside.First() >= low && candidate.inside.Last() <= high;
       const bool is_same_backend = candidate.is_partition && candidate.backend == Candidate(i).backend && candidate.inside.Contains(first);
       for (size_t v = 0; v < candidate.variants.size(); ++v) {
-        const bool allowed = !is_same_backend && (is_near || fixed.contains(c)) && state_.prices->IsPriced(c, v);
+        const bool competes = !state_.IsFallback(c) || state_.CoversOnlyOrphans(c);
+        const bool allowed = competes && !is_same_backend && (is_near || fixed.contains(c)) && state_.prices->IsPriced(c, v);
         candidate.variants[v].cost = allowed ? state_.prices->PriceOrBound(c, v) : Cost::Unknown();
       }
     }
