@@ -92,7 +92,8 @@ const std::unordered_set<std::string_view>& Pointwise() {
 
 // Operators whose code has been written for floating point data only.
 const std::unordered_set<std::string_view>& FloatOnly() {
-  static const std::unordered_set<std::string_view> names = {"nn.avg_pool2d"};
+  static const std::unordered_set<std::string_view> names = {"nn.avg_pool2d", "nn.conv2d", "nn.conv2d_transpose",
+                                                             "nn.dense",      "nn.matmul", "nn.batch_matmul"};
   return names;
 }
 
@@ -113,6 +114,11 @@ Verdict SupportsAttributes(const OpDef& op, const Call& call) {
   constexpr int64_t kMostNeighbours = 32;
   if (op.name == "nn.lrn" && IntAttribute(call.attributes, "size", 5) > kMostNeighbours)
     return Verdict::Reject("nn.lrn over many channels");
+  if (op.name == "nn.conv2d_transpose") {
+    for (int64_t dilation : IntsAttribute(call.attributes, "dilation", {1, 1})) {
+      if (dilation != 1) return Verdict::Reject("nn.conv2d_transpose with a dilated kernel");
+    }
+  }
   constexpr int64_t kMostTaps = 64;  // the window is written out
   if (op.name == "nn.max_pool2d" || op.name == "nn.avg_pool2d") {
     const std::vector<int64_t> window = IntsAttribute(call.attributes, "pool_size", {1, 1});

@@ -1,8 +1,10 @@
 #include "native_harness.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
+#include <utility>
 
 #include "collage/backend/registry.h"
 #include "collage/ir/op_sequence.h"
@@ -11,13 +13,32 @@
 namespace collage::testing {
 namespace {
 
-class AlignedBuffer {
+// Memory whose end is the end of the world: reading or writing beyond it stops the test.
+class GuardedBuffer {
  public:
-  explicit AlignedBuffer(size_t bytes) : tensor_(TensorType{{static_cast<int64_t>(bytes)}, DType::kUInt8}) {}
-  void* data() { return tensor_.MutableBytes(); }
+  explicit GuardedBuffer(size_t bytes) : bytes_((bytes + 63) / 64 * 64) {
+    const size_t whole = (bytes_ + kPage - 1) / kPage * kPage;
+    mapped_ = whole + kPage;
+    memory_ = static_cast<std::byte*>(::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_NE(memory_, MAP_FAILED);
+    EXPECT_EQ(::mprotect(memory_ + whole, kPage, PROT_NONE), 0);
+    data_ = memory_ + whole - bytes_;
+  }
+  ~GuardedBuffer() {
+    if (memory_) ::munmap(memory_, mapped_);
+  }
+  GuardedBuffer(GuardedBuffer&& other) noexcept
+      : bytes_(other.bytes_), mapped_(other.mapped_), memory_(std::exchange(other.memory_, nullptr)), data_(other.data_) {}
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+  void* data() { return data_; }
 
  private:
-  Tensor tensor_;
+  static constexpr size_t kPage = 4096;
+  size_t bytes_;
+  size_t mapped_ = 0;
+  std::byte* memory_ = nullptr;
+  std::byte* data_ = nullptr;
 };
 
 // Where the element at a row-major position lies in the layout.
@@ -47,7 +68,7 @@ void Convert(const Tensor& plain, const Layout& layout, void* physical, bool to_
 }
 
 Result<std::vector<Tensor>> RunKernel(Kernel& kernel, const std::vector<Tensor>& inputs) {
-  std::vector<AlignedBuffer> buffers;
+  std::vector<GuardedBuffer> buffers;
   std::vector<const void*> sources;
   std::vector<void*> targets;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -55,13 +76,13 @@ Result<std::vector<Tensor>> RunKernel(Kernel& kernel, const std::vector<Tensor>&
     Convert(inputs[i], kernel.inputs()[i].layout, buffers.back().data(), true, nullptr);
     sources.push_back(buffers.back().data());
   }
-  std::vector<AlignedBuffer> results;
+  std::vector<GuardedBuffer> results;
   for (const Port& port : kernel.outputs()) {
     results.emplace_back(PhysicalByteCount(port.type, port.layout));
     std::memset(results.back().data(), 0x5a, PhysicalByteCount(port.type, port.layout));
     targets.push_back(results.back().data());
   }
-  AlignedBuffer workspace(kernel.workspace_bytes());
+  GuardedBuffer workspace(kernel.workspace_bytes());
   COLLAGE_TRY_STATUS(kernel.Run(sources, targets, workspace.data()));
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < results.size(); ++i) {

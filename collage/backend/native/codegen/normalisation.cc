@@ -187,9 +187,4 @@ void AddNormalisation(EmitTable& table) {
   table["nn.lrn"] = EmitLrn;
 }
 
-// Below this line comes what is being written.
-
-void AddConvolution(EmitTable&) {}
-void AddMatmul(EmitTable&) {}
-
 }  // namespace collage::native

@@ -128,8 +128,11 @@ void ScheduleRows(Emitter& emitter, Stage& host, const RowHelpers& helpers, doub
     } else {
       row.compute_root();
     }
-    const Var along = row.args()[helpers.inner == 1 ? 1 : 0];
-    if ((helpers.inner == 1 ? helpers.extent : helpers.inner) >= lanes) row.vectorize(along, lanes, Halide::TailStrategy::RoundUp);
+    // Shifted inwards: rounded up, the last vector would read beyond the row, and in the last row beyond the data.
+    const bool along_row = helpers.inner == 1;
+    if (along_row && row.dimensions() < 3) continue;
+    const Var along = row.args()[along_row ? 1 : 0];
+    if ((along_row ? helpers.extent : helpers.inner) >= lanes) row.vectorize(along, lanes, Halide::TailStrategy::ShiftInwards);
   }
 }
 
