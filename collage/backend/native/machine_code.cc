@@ -165,8 +165,11 @@ class Linker {
     const uint64_t size = sections_[table.sh_info].sh_size;
     for (const Elf64_Rela& entry : entries) {
       const size_t symbol = ELF64_R_SYM(entry.r_info);
-      if (symbol >= symbols_.size() || size < 8 || entry.r_offset > size - 4) return Malformed("a relocation lies outside of its section");
-      COLLAGE_TRY_STATUS(Apply(ELF64_R_TYPE(entry.r_info), AddressOf(table.sh_info) + entry.r_offset, symbol, entry.r_addend));
+      const uint32_t type = ELF64_R_TYPE(entry.r_info);
+      const uint64_t width = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
+      if (symbol >= symbols_.size() || size < width || entry.r_offset > size - width)
+        return Malformed("a relocation lies outside of its section");
+      COLLAGE_TRY_STATUS(Apply(type, AddressOf(table.sh_info) + entry.r_offset, symbol, entry.r_addend));
     }
     return {};
   }

@@ -30,8 +30,7 @@ class NativeBackend : public Backend {
                                                         const Variant& variant) const override {
     const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
     if (const Verdict verdict = SupportsSequence(sequence); !verdict.accepted) return Fail("native: " + verdict.reason);
-    if (variant.inputs.size() != sequence.parameters.size() || variant.outputs.size() != sequence.results.size())
-      return Fail("native: variant " + variant.name + " is not one of this function");
+    if (!IsVariantOf(sequence, variant)) return Fail("native: variant " + variant.name + " is not one of this function");
     GeneratedCode code = COLLAGE_TRY(GenerateWithHalide({&sequence, device.threads, ScheduleOf(variant), variant.inputs, variant.outputs}));
     KernelImage image{{}, {}, std::move(code.constants), std::move(code.object)};
     for (size_t i = 0; i < variant.inputs.size(); ++i)

@@ -10,6 +10,8 @@ namespace collage::native {
 
 /// The ways to run a supported function: schedules, and blocked layouts where the loops do not care.
 std::vector<Variant> ListVariants(const OpSequence& sequence, const Device& device);
+/// Do the layouts of a variant fit the function's tensors?
+bool IsVariantOf(const OpSequence& sequence, const Variant& variant);
 /// The schedule that a variant's name begins with: "default" or "serial".
 std::string ScheduleOf(const Variant& variant);
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "native_harness.h"
+#include "tests/backend/native/native_harness.h"
 
 namespace collage {
 namespace {

@@ -1,4 +1,4 @@
-#include "native_harness.h"
+#include "tests/backend/native/native_harness.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

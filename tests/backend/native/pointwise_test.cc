@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "native_harness.h"
+#include "tests/backend/native/native_harness.h"
 
 namespace collage {
 namespace {

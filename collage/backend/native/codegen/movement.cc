@@ -60,6 +60,20 @@ Status EmitTile(Emitter& emitter, const Step& step) {
   return {};
 }
 
+// In a blocked layout the axis is an outer digit and one inside the block; whole blocks can be told apart.
+void WishPiecesOf(Emitter& emitter, DimensionIndex position, std::vector<int64_t> boundaries) {
+  if (position.digits.size() == 2) {
+    const int64_t block = position.digits.back().extent;
+    const auto divides = [&](int64_t place) { return place % block == 0; };
+    if (divides(position.offset) && std::all_of(boundaries.begin(), boundaries.end(), divides)) {
+      position.digits.pop_back();
+      position.offset /= block;
+      for (int64_t& boundary : boundaries) boundary /= block;
+    }
+  }
+  emitter.WishPieces(position, boundaries);
+}
+
 // Joins inputs along an axis; boundaries[i] is where input i begins.
 void DefineConcatenation(Emitter& emitter, size_t output, std::vector<size_t> inputs, size_t axis, std::vector<int64_t> boundaries,
                          bool stacked) {
@@ -79,7 +93,7 @@ void DefineConcatenation(Emitter& emitter, size_t output, std::vector<size_t> in
       local.offset -= boundaries[i];
       return piece(i, std::move(local));
     }
-    emitter.WishPieces(position, boundaries);
+    WishPiecesOf(emitter, position, boundaries);
     const Expr at = ToExpr(position);
     Expr value;
     for (size_t i = inputs.size(); i-- > 0;) {

@@ -36,11 +36,14 @@ Index ToPhysical(const Index& index, const Shape& shape, const Layout& layout) {
 Index ToLogical(const Index& physical, const Shape& shape, const Layout& layout) {
   if (layout.IsPlain()) return physical;
   Index logical(shape.size());
-  const auto append = [&](size_t dimension, const DimensionIndex& part) {
-    logical[dimension].digits.insert(logical[dimension].digits.end(), part.digits.begin(), part.digits.end());
+  const auto append = [&](size_t dimension, const DimensionIndex& part, int64_t extent) {
+    DimensionIndex& whole = logical[dimension];
+    whole.offset = whole.offset * extent + part.offset;
+    whole.digits.insert(whole.digits.end(), part.digits.begin(), part.digits.end());
   };
-  for (size_t i = 0; i < layout.order().size(); ++i) append(layout.order()[i], physical[i]);
-  for (size_t i = 0; i < layout.blocks().size(); ++i) append(layout.blocks()[i].dimension, physical[layout.order().size() + i]);
+  for (size_t i = 0; i < layout.order().size(); ++i) append(layout.order()[i], physical[i], 1);
+  for (size_t i = 0; i < layout.blocks().size(); ++i)
+    append(layout.blocks()[i].dimension, physical[layout.order().size() + i], layout.blocks()[i].extent);
   return logical;
 }
 
