@@ -9,7 +9,10 @@ namespace {
 template <OperatorName op>
 Result<std::vector<Expr>> ReadVariadic(NodeReader& node) {
   Expr result = COLLAGE_TRY(node.Input(0));
-  for (size_t i = 1; i < node.input_count(); ++i) result = COLLAGE_TRY(node.Call(op.text, {result, COLLAGE_TRY(node.Input(i))}));
+  for (size_t i = 1; i < node.input_count(); ++i) {
+    const Expr input = COLLAGE_TRY(node.Input(i));
+    result = COLLAGE_TRY(node.Call(op.text, {result, input}));
+  }
   return std::vector<Expr>{result};
 }
 

@@ -22,7 +22,8 @@ Result<std::vector<int64_t>> KernelShape(const NodeReader& node, const TensorTyp
 
 Result<Expr> AddBias(NodeReader& node, Expr result) {
   if (!node.HasInput(2)) return result;
-  return node.Call("nn.bias_add", {result, COLLAGE_TRY(node.Input(2))}, {{"axis", 1}});
+  const Expr bias = COLLAGE_TRY(node.Input(2));
+  return node.Call("nn.bias_add", {result, bias}, {{"axis", 1}});
 }
 
 Result<std::vector<Expr>> ReadConv(NodeReader& node) {

@@ -18,7 +18,9 @@ struct SliceArguments {
 Result<SliceArguments> ReadSliceArguments(const NodeReader& node) {
   SliceArguments slice;
   if (node.opset() < 10) {
-    slice = {COLLAGE_TRY(node.Ints("starts", {})), COLLAGE_TRY(node.Ints("ends", {})), COLLAGE_TRY(node.Ints("axes", {})), {}};
+    slice.starts = COLLAGE_TRY(node.Ints("starts", {}));
+    slice.ends = COLLAGE_TRY(node.Ints("ends", {}));
+    slice.axes = COLLAGE_TRY(node.Ints("axes", {}));
   } else {
     slice.starts = COLLAGE_TRY(node.IntsInput(1, "starts"));
     slice.ends = COLLAGE_TRY(node.IntsInput(2, "ends"));

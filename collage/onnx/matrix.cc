@@ -12,7 +12,8 @@ Result<Expr> Transposed(NodeReader& node, const Expr& matrix) {
 Result<Expr> Scaled(NodeReader& node, const Expr& data, double factor) {
   if (factor == 1) return data;
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
-  return node.Call("multiply", {data, COLLAGE_TRY(NodeReader::Scalar(factor, type.dtype))});
+  const Expr scalar = COLLAGE_TRY(NodeReader::Scalar(factor, type.dtype));
+  return node.Call("multiply", {data, scalar});
 }
 
 /// alpha A' B' + beta C as a dense layer, whose weight is B transposed. alpha goes into a constant weight, beta into C.
@@ -31,7 +32,8 @@ Result<std::vector<Expr>> ReadGemm(NodeReader& node) {
   Expr result = COLLAGE_TRY(node.Call("nn.dense", {a, weight}, {{"units", units}}));
   if (!scales_weight) result = COLLAGE_TRY(Scaled(node, result, alpha));
   if (!node.HasInput(2)) return std::vector<Expr>{result};
-  const Expr c = COLLAGE_TRY(Scaled(node, COLLAGE_TRY(node.Input(2)), COLLAGE_TRY(node.Float("beta", 1))));
+  const double beta = COLLAGE_TRY(node.Float("beta", 1));
+  const Expr c = COLLAGE_TRY(Scaled(node, COLLAGE_TRY(node.Input(2)), beta));
   if (COLLAGE_TRY(TensorTypeOf(c)).shape == Shape{units}) {
     return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.bias_add", {result, c}, {{"axis", -1}}))};
   }

@@ -19,8 +19,7 @@ Result<std::vector<Expr>> ReadBatchNormalization(NodeReader& node) {
 
 Result<std::vector<Expr>> ReadInstanceNormalization(NodeReader& node) {
   const double epsilon = COLLAGE_TRY(node.Float("epsilon", 1e-5F));
-  const std::vector<Expr> args = {COLLAGE_TRY(node.Input(0)), COLLAGE_TRY(node.Input(1)), COLLAGE_TRY(node.Input(2))};
-  return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.instance_norm", args, {{"axis", 1}, {"epsilon", epsilon}}))};
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.instance_norm", COLLAGE_TRY(node.Inputs()), {{"axis", 1}, {"epsilon", epsilon}}))};
 }
 
 /// `value` of every element; the shift of a normalization that has none.
@@ -83,7 +82,8 @@ Result<std::vector<Expr>> ReadRmsNormalization(NodeReader& node) {
   const Expr shifted = COLLAGE_TRY(node.Call("add", {mean, epsilon}));
   const Expr root = COLLAGE_TRY(node.Call("sqrt", {shifted}));
   const Expr normalized = COLLAGE_TRY(node.Call("divide", {data, root}));
-  return std::vector<Expr>{COLLAGE_TRY(node.Call("multiply", {normalized, COLLAGE_TRY(node.Input(1))}))};
+  const Expr scale = COLLAGE_TRY(node.Input(1));
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("multiply", {normalized, scale}))};
 }
 
 Result<std::vector<Expr>> ReadLrn(NodeReader& node) {

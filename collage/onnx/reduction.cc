@@ -61,7 +61,8 @@ Result<std::vector<Expr>> ReadReduceLogSumExp(NodeReader& node) {
   const Expr largest = COLLAGE_TRY(node.Call("max", {data}, {{"axis", axes}, {"keepdims", true}}));
   const Expr shifted = COLLAGE_TRY(node.Call("subtract", {data, largest}));
   const Expr sum = COLLAGE_TRY(node.Call("sum", {COLLAGE_TRY(node.Call("exp", {shifted}))}, {{"axis", axes}, {"keepdims", true}}));
-  const Expr result = COLLAGE_TRY(node.Call("add", {COLLAGE_TRY(node.Call("log", {sum})), largest}));
+  const Expr logarithm = COLLAGE_TRY(node.Call("log", {sum}));
+  const Expr result = COLLAGE_TRY(node.Call("add", {logarithm, largest}));
   if (COLLAGE_TRY(node.Int("keepdims", 1)) != 0) return std::vector<Expr>{result};
   return std::vector<Expr>{COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", axes}}))};
 }

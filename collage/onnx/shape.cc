@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/direct.h"
@@ -90,11 +91,10 @@ Result<std::vector<Expr>> ReadUnsqueeze(NodeReader& node) {
 
 Result<std::vector<Expr>> ReadTranspose(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));
-  const size_t rank = COLLAGE_TRY(TensorTypeOf(data)).shape.size();
-  std::vector<int64_t> reversed;
-  for (size_t i = rank; i-- > 0;) reversed.push_back(static_cast<int64_t>(i));
-  const std::vector<int64_t> permutation = COLLAGE_TRY(node.Ints("perm", reversed));
-  if (std::is_sorted(permutation.begin(), permutation.end()) && permutation.size() == rank && rank < 2) return std::vector<Expr>{data};
+  std::vector<int64_t> identity(COLLAGE_TRY(TensorTypeOf(data)).shape.size());
+  std::iota(identity.begin(), identity.end(), 0);
+  const std::vector<int64_t> permutation = COLLAGE_TRY(node.Ints("perm", {identity.rbegin(), identity.rend()}));
+  if (permutation == identity) return std::vector<Expr>{data};
   return std::vector<Expr>{COLLAGE_TRY(node.Call("transpose", {data}, {{"axes", permutation}}))};
 }
 

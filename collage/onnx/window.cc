@@ -37,8 +37,11 @@ Result<Window> ReadWindow(const NodeReader& node, const Shape& data, const std::
   if (data.size() != count + 2) {
     return Fail("has a window of " + std::to_string(count) + " dimensions over data of shape " + ToString(data));
   }
-  Window window{kernel, COLLAGE_TRY(node.Extents("strides", count, 1, 1)), COLLAGE_TRY(node.Extents("dilations", count, 1, 1)),
-                std::vector<int64_t>(2 * count, 0)};
+  Window window;
+  window.kernel = kernel;
+  window.strides = COLLAGE_TRY(node.Extents("strides", count, 1, 1));
+  window.dilations = COLLAGE_TRY(node.Extents("dilations", count, 1, 1));
+  window.padding.assign(2 * count, 0);
   const std::string auto_pad = COLLAGE_TRY(node.String("auto_pad", "NOTSET"));
   if (auto_pad == "NOTSET") {
     window.padding = COLLAGE_TRY(node.Extents("pads", 2 * count, 0, 0));

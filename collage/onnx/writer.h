@@ -26,4 +26,7 @@ inline constexpr int64_t kWrittenOpset = 17;
 /// (the limit of the format).
 Result<std::string> WriteOnnx(const Function& function, const WriteOptions& options = {});
 
+/// Names of the operators of the table that WriteOnnx cannot express.
+std::vector<std::string> OperatorsWithoutOnnxForm();
+
 }  // namespace collage

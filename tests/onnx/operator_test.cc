@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "collage/onnx/writer.h"
+#include "collage/op/table.h"
 #include "tests/onnx/expected.h"
 
 namespace collage {
@@ -63,6 +65,20 @@ TEST(OnnxOperators, ShapeArithmeticVanishes) {
   const Result<OnnxModel> expand = ReadOnnxFile(folder / "chain_expand_13.onnx");
   ASSERT_TRUE(expand) << expand.error().message;
   EXPECT_EQ(CountOperators(*expand), 1U);
+}
+
+TEST(OnnxOperators, LongChainsAreWrittenAndRead) {
+  const Expr x = MakeVar("x", TensorType{{4}, DType::kFloat32});
+  Expr chain = x;
+  for (int i = 0; i < 100000; ++i) chain = MakeCall(Operators().Find(i % 2 == 0 ? "nn.relu" : "negative"), {chain}).value();
+  const Expr function = MakeFunction({x}, chain).value();
+  const Result<std::string> bytes = WriteOnnx(*function->As<Function>());
+  ASSERT_TRUE(bytes) << bytes.error().message;
+  const Result<OnnxModel> model = ReadOnnx(*bytes);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->input_names, std::vector<std::string>{"p0"});
+  EXPECT_EQ(model->output_names, std::vector<std::string>{"r0"});
+  EXPECT_EQ(CountOperators(*model), 100000U);
 }
 
 }  // namespace
