@@ -1,6 +1,7 @@
 #include "collage/backend/native/codegen/product.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace collage::native {
@@ -32,11 +33,20 @@ ProductTile PickTile(const ProductSpec& spec, int lanes) {
   }
   while (spec.row_group > 0 && !good(rows)) --rows;
   if (spec.row_group == 0 && rows > 1 && spec.rows % rows != 0 && spec.rows < 8) rows = spec.rows;
-  const int64_t vectors = std::clamp<int64_t>(accumulators / rows, 1, 4);
   // Operands that are not packed must not be read beyond their end.
   if (spec.columns < lanes && !spec.packed_columns) return {rows, spec.columns};
-  const int64_t wanted = std::max<int64_t>(spec.columns / lanes, 1);
-  return {rows, std::min(vectors, wanted) * lanes};
+  const int64_t most = std::clamp<int64_t>(std::min(accumulators / rows, spec.columns / lanes), 1, 4);
+  int64_t best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t vectors = 1; vectors <= most; ++vectors) {
+    // Vectors computed, the last tile's surplus included; a scalar that serves one vector only costs a quarter of it.
+    const int64_t tiles = (spec.columns + vectors * lanes - 1) / (vectors * lanes);
+    const double cost = static_cast<double>(tiles * vectors) * (1 + 0.25 / static_cast<double>(vectors));
+    if (cost > least) continue;
+    least = cost;
+    best = vectors;
+  }
+  return {rows, best * lanes};
 }
 
 namespace {
