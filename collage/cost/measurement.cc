@@ -23,7 +23,7 @@ Tensor FilledBuffer(const Port& port, uint64_t seed) {
 
 class CacheEvictor {
  public:
-  CacheEvictor(size_t bytes, int threads) : words_(bytes / sizeof(uint64_t) * static_cast<size_t>(threads), 1), threads_(threads) {}
+  CacheEvictor(size_t bytes, int threads) : words_(bytes / sizeof(uint64_t), 1), threads_(threads) {}
 
   // Each thread writes its share, as the kernels before would have filled the caches of every core.
   void Evict() {

@@ -10,7 +10,7 @@
 namespace collage {
 
 /// Changes whenever measuring changes, so that cached prices of an older way are not mixed with new ones.
-inline constexpr int kMeasurementProtocol = 1;
+inline constexpr int kMeasurementProtocol = 2;
 
 struct MeasureOptions {
   int warm_up = 2;
@@ -24,7 +24,8 @@ struct MeasureOptions {
   double relative_width = 0.02;
   /// Which percentile of the samples is the price; a little above the median would also be sound, the mean is not.
   double percentile = 0.5;
-  /// Bytes of other data touched between runs, so that weights are as cold as in the network; zero leaves them warm.
+  /// Bytes of other data written between runs, by all threads together, so that weights are as cold as in the network: there, as much
+  /// as the weights of the whole model lies between two uses. Zero leaves them warm.
   size_t eviction_bytes = size_t{4} << 20;
 };
 

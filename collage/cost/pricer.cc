@@ -27,8 +27,9 @@ class ConversionKernel : public Kernel {
 
 MeasurementKey Pricer::KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
                              const std::string& variant) const {
-  // Prices taken with warm caches are prices of another kind.
-  return {function_hash, backend, backend_version, variant, fingerprint_ + (options_.eviction_bytes == 0 ? "/warm" : ""), device_.threads};
+  // Prices taken with colder caches are prices of another kind.
+  const std::string context = "/evicting " + std::to_string(options_.eviction_bytes >> 20) + " MiB";
+  return {function_hash, backend, backend_version, variant, fingerprint_ + context, device_.threads};
 }
 
 Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {

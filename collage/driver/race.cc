@@ -21,22 +21,30 @@ struct Entry {
   const Plan* plan;
   IRModule partitioned;
   uint64_t hash;
+  std::vector<std::string> same_as;  // single backends whose plan is this very program
 };
 
+/// Two backends may come to the same program; it races once, under the name of the first.
 Result<std::vector<Entry>> Rewrite(const Placement& placement, const std::vector<Plan>& contestants) {
   std::vector<Entry> entries;
   for (const Plan& plan : contestants) {
     IRModule module = COLLAGE_TRY(placement.Apply(plan));
     const uint64_t hash = StructuralHash(module, ForPricing());
-    entries.push_back({&plan, std::move(module), hash});
+    const auto same = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.hash == hash; });
+    if (same == entries.end()) {
+      entries.push_back({&plan, std::move(module), hash, {}});
+    } else if (plan.is_single_backend) {
+      same->same_as.push_back(plan.name);
+    }
   }
   return entries;
 }
 
 class PlanRace {
  public:
-  PlanRace(const Placement& placement, const LowerOptions& lower, const CompileOptions& options, std::vector<Entry> entries)
-      : placement_(placement), lower_(lower), options_(options), entries_(std::move(entries)) {
+  PlanRace(const Placement& placement, const LowerOptions& lower, const CompileOptions& options, const Plan* contestants,
+           std::vector<Entry> entries)
+      : placement_(placement), lower_(lower), options_(options), contestants_(contestants), entries_(std::move(entries)) {
     for (const Entry& entry : entries_) field_ = HashCombine(field_, entry.hash);
     field_ = HashCombine(field_, static_cast<uint64_t>(kMeasurementProtocol));
   }
@@ -155,13 +163,16 @@ class PlanRace {
   }
 
   RaceOutcome Outcome(size_t winner, LoweredModel lowered) const {
-    RaceOutcome outcome{winner, std::move(lowered), {}, noise_, raced_};
+    const auto position = static_cast<size_t>(entries_[winner].plan - contestants_);
+    RaceOutcome outcome{position, std::move(lowered), {}, noise_, raced_};
     const auto timing = [&](const std::string& name, size_t i) {
       return PlanTiming{name, Percentile(results_[i].rounds, 0.5) * 1e3, PairedRatio(results_[i], results_[winner])};
     };
     outcome.timings.push_back(timing("chosen", winner));
     for (size_t i = 0; i < entries_.size(); ++i) {
-      if (!results_[i].rounds.empty() && entries_[i].plan->is_single_backend) outcome.timings.push_back(timing(entries_[i].plan->name, i));
+      if (results_[i].rounds.empty()) continue;
+      if (entries_[i].plan->is_single_backend) outcome.timings.push_back(timing(entries_[i].plan->name, i));
+      for (const std::string& name : entries_[i].same_as) outcome.timings.push_back(timing(name, i));
     }
     return outcome;
   }
@@ -169,6 +180,7 @@ class PlanRace {
   const Placement& placement_;
   const LowerOptions& lower_;
   const CompileOptions& options_;
+  const Plan* contestants_;
   std::vector<Entry> entries_;
   std::vector<RaceResult> results_;  // of the entries, then of the A/A pair
   uint64_t field_ = 0;
@@ -180,7 +192,8 @@ class PlanRace {
 
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, const LowerOptions& lower,
                               const CompileOptions& options) {
-  return PlanRace(placement, lower, options, COLLAGE_TRY(Rewrite(placement, contestants))).Run();
+  std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
+  return PlanRace(placement, lower, options, contestants.data(), std::move(entries)).Run();
 }
 
 }  // namespace collage
