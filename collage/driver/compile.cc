@@ -71,6 +71,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   report.model = path.filename().string();
   report.end_to_end = std::move(outcome.timings);
   report.winner = outcome.winner == 0 ? "searched" : contestants[outcome.winner].name;
+  report.lower_bound_us = searched.result.lower_bound.ToMicroseconds();
   report.noise = outcome.noise;
   report.raced = outcome.raced;
   report.candidates = placement.Counts();

@@ -123,9 +123,9 @@ std::string PlanTable(const CompileReport& report) {
     ++count;
     cost += entry.cost_us;
   }
-  text += fmt::format("plan: {} partitions, estimated {:.1f} us{}\n", report.plan.size(), report.estimated_us,
-                      report.search_complete ? " (optimal for the measured prices)"
-                                             : fmt::format(" (stopped early; at least {:.1f} us)", report.lower_bound_us));
+  text += fmt::format("plan: {} partitions, estimated {:.1f} us; {} {:.1f} us\n", report.plan.size(), report.estimated_us,
+                      report.search_complete ? "the cheapest cover at the measured prices is" : "stopped early, no cover is below",
+                      report.lower_bound_us);
   for (const auto& [variant, total] : by_variant) {
     text += fmt::format("  {:<10} {:<22} {:>4} partitions {:>12.1f} us\n", variant.first, variant.second, total.first, total.second);
   }
