@@ -9,17 +9,20 @@ struct SubGraphHash {
   size_t operator()(const SubGraph& sub_graph) const { return sub_graph.Hash(); }
 };
 
-/// Changes or drops each sub-graph of a sub-rule; `change` answers false to drop.
+/// Changes or drops each sub-graph of a sub-rule; `change` answers false to drop. Changes that keep different sub-graphs different
+/// need no look for duplicates.
 class Changed final : public PartitionRule {
  public:
   using Change = std::function<bool(const DataflowGraph&, SubGraph&)>;
-  Changed(Rule sub_rule, Change change) : sub_rule_(std::move(sub_rule)), change_(std::move(change)) {}
+  Changed(Rule sub_rule, Change change, bool keeps_distinct = true)
+      : sub_rule_(std::move(sub_rule)), change_(std::move(change)), keeps_distinct_(keeps_distinct) {}
 
   std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
     std::vector<SubGraph> changed;
     std::unordered_set<SubGraph, SubGraphHash> seen;
     for (SubGraph& sub_graph : sub_rule_->AllSubGraphs(graph, refusals)) {
-      if (change_(graph, sub_graph) && seen.insert(sub_graph).second) changed.push_back(std::move(sub_graph));
+      if (!change_(graph, sub_graph)) continue;
+      if (keeps_distinct_ || seen.insert(sub_graph).second) changed.push_back(std::move(sub_graph));
     }
     return changed;
   }
@@ -27,6 +30,7 @@ class Changed final : public PartitionRule {
  private:
   Rule sub_rule_;
   Change change_;
+  bool keeps_distinct_;
 };
 
 class Union final : public PartitionRule {
@@ -103,7 +107,7 @@ Rule OnlyValidRule(SubGraphConfig config, Rule sub_rule) {
                                    [config](const DataflowGraph& graph, SubGraph& sub_graph) { return sub_graph.IsValid(graph, config); });
 }
 
-Rule ReleaseConstantsRule(Rule sub_rule) { return std::make_shared<Changed>(std::move(sub_rule), ReleaseConstants); }
+Rule ReleaseConstantsRule(Rule sub_rule) { return std::make_shared<Changed>(std::move(sub_rule), ReleaseConstants, false); }
 
 Rule CombineRule(std::vector<Combiner> combiners, CombineLimits limits, Rule sub_rule) {
   return std::make_shared<Combine>(std::move(combiners), limits, std::move(sub_rule));

@@ -1,7 +1,7 @@
 #include "collage/candidate/combiner.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <optional>
 #include <unordered_set>
 
 namespace collage {
@@ -11,31 +11,76 @@ struct SubGraphHash {
   size_t operator()(const SubGraph& sub_graph) const { return sub_graph.Hash(); }
 };
 
+/// Sub-graphs are made in the order of their last nodes, and of those with one last node the smallest first. Joining two gives
+/// one whose last node is the larger of theirs, so what is being made meets only what is made already, and duplicates are
+/// looked for among the few that share the last node.
 class Closure {
  public:
   Closure(const DataflowGraph& graph, const std::vector<Combiner>& combiners, const CombineLimits& limits)
-      : graph_(graph), combiners_(combiners), limits_(limits) {}
+      : graph_(graph), combiners_(combiners), limits_(limits), waiting_(graph.size()), by_exit_(graph.size()), by_entry_(graph.size()) {}
 
   std::vector<SubGraph> Run(const std::vector<SubGraph>& seeds) {
-    for (const SubGraph& seed : seeds) {
-      if (seen_.insert(seed).second) pool_.push_back(seed);
-    }
-    // Everything before `done` has met everything else before it.
-    for (size_t done = 0; done < pool_.size(); ++done) {
-      for (const PostDfsIndex node : pool_[done].exit()) by_exit_[node].push_back(done);
-      for (const PostDfsIndex node : pool_[done].entry()) by_entry_[node].push_back(done);
-      for (const Combiner& combiner : combiners_) Apply(combiner, done);
+    for (const SubGraph& seed : seeds) waiting_[seed.inside().Last()].push_back({seed.inside(), seed.nested(), seed});
+    for (last_ = 0; last_ < graph_.size(); ++last_) {
+      if (!waiting_[last_].empty()) MakeAllWithThisLastNode();
     }
     return std::move(pool_);
   }
 
  private:
-  using Index = std::unordered_map<PostDfsIndex, std::vector<size_t>>;
+  using Index = std::vector<std::vector<size_t>>;
 
-  static const std::vector<size_t>& Find(const Index& index, PostDfsIndex node) {
-    static const std::vector<size_t> kNone;
-    const auto at = index.find(node);
-    return at == index.end() ? kNone : at->second;
+  struct Offered {
+    IndexSet inside;
+    std::vector<NestedSubGraph> nested;
+    std::optional<SubGraph> seed;  // seeds are taken as they are
+  };
+
+  void MakeAllWithThisLastNode() {
+    tried_.clear();
+    seen_.clear();
+    count_ = 0;
+    by_size_.clear();
+    for (Offered& offered : waiting_[last_]) OfferHere(std::move(offered));
+    waiting_[last_] = {};
+    for (size_t size = 0; size < by_size_.size(); ++size) {
+      for (size_t i = 0; i < by_size_[size].size(); ++i) Make(std::move(by_size_[size][i]));
+    }
+  }
+
+  void OfferHere(Offered offered) {
+    size_t size = 0;
+    offered.inside.ForEach([&](PostDfsIndex node) { size += CalledOp(graph_[node].expr) ? 1 : 0; });
+    if (!offered.seed && limits_.max_operators != 0 && size > limits_.max_operators) return;
+    if (size >= by_size_.size()) by_size_.resize(size + 1);
+    by_size_[size].push_back(std::move(offered));
+  }
+
+  void Offer(IndexSet inside, std::vector<NestedSubGraph> nested) {
+    const PostDfsIndex last = inside.Last();
+    if (last != last_) {
+      waiting_[last].push_back({std::move(inside), std::move(nested), {}});
+      return;
+    }
+    if (nested.empty() && !tried_.insert(inside).second) return;
+    OfferHere({std::move(inside), std::move(nested), {}});
+  }
+
+  void Make(Offered offered) {
+    if (!offered.seed && limits_.max_per_last_node != 0 && count_ >= limits_.max_per_last_node) return;
+    SubGraph made = offered.seed ? *offered.seed : SubGraph(graph_, std::move(offered.inside), std::move(offered.nested));
+    if (!offered.seed) {
+      if (limits_.max_depth != 0 && made.depth() > limits_.max_depth) return;
+      if (limits_.max_exits != 0 && made.exit().size() > limits_.max_exits) return;
+      if (!made.IsInOneBlock(graph_) || !made.IsConvex(graph_)) return;
+    }
+    if (!seen_.insert(made).second) return;
+    count_ += offered.seed ? 0 : 1;
+    const size_t self = pool_.size();
+    pool_.push_back(std::move(made));
+    for (const PostDfsIndex node : pool_[self].exit()) by_exit_[node].push_back(self);
+    for (const PostDfsIndex node : pool_[self].entry()) by_entry_[node].push_back(self);
+    for (const Combiner& combiner : combiners_) Apply(combiner, self);
   }
 
   void Apply(const Combiner& combiner, size_t self) {
@@ -48,24 +93,16 @@ class Closure {
         JoinTupleArguments(self);
         break;
       case Combiner::Kind::kTupleProjection:
-        for (const PostDfsIndex output : Copy(pool_[self].output())) {
-          if (graph_[output].expr->As<TupleGetItem>()) AddNode(self, output);
+        for (const PostDfsIndex output : pool_[self].output()) {
+          if (graph_[output].expr->As<TupleGetItem>()) Offer(pool_[self].inside() | IndexSet({output}), pool_[self].nested());
         }
         break;
       case Combiner::Kind::kConstant:
-        for (const PostDfsIndex input : Copy(pool_[self].input())) {
-          if (graph_[input].expr->As<Constant>()) AddNode(self, input);
+        for (const PostDfsIndex input : pool_[self].input()) {
+          if (graph_[input].expr->As<Constant>()) Offer(pool_[self].inside() | IndexSet({input}), pool_[self].nested());
         }
         break;
     }
-  }
-
-  // Adding to the pool moves it, so lists are copied before a loop that adds.
-  static std::vector<PostDfsIndex> Copy(const std::vector<PostDfsIndex>& list) { return list; }
-
-  void AddNode(size_t self, PostDfsIndex node) {
-    const SubGraph old = pool_[self];
-    Offer(old.inside() | IndexSet({node}), old.nested());
   }
 
   void JoinTouching(const Combiner& combiner, size_t self) {
@@ -75,22 +112,22 @@ class Closure {
       if (upper.kind() > combiner.up || lower.kind() > combiner.down) return;
       if (!upper.inside().Intersects(lower.inside())) OfferUnion({up, down});
     };
-    for (const PostDfsIndex input : Copy(pool_[self].input())) {
-      for (const size_t up : Find(by_exit_, input)) try_pair(up, self);
+    for (const PostDfsIndex input : pool_[self].input()) {
+      for (const size_t up : by_exit_[input]) try_pair(up, self);
     }
-    for (const PostDfsIndex output : Copy(pool_[self].output())) {
-      for (const size_t down : Find(by_entry_, output)) try_pair(self, down);
+    for (const PostDfsIndex output : pool_[self].output()) {
+      for (const size_t down : by_entry_[output]) try_pair(self, down);
     }
   }
 
   void JoinTupleArguments(size_t self) {
-    for (const PostDfsIndex input : Copy(pool_[self].input())) {
+    for (const PostDfsIndex input : pool_[self].input()) {
       if (graph_[input].expr->As<Tuple>()) JoinTuple(input, self, DataflowGraph::kNone);
     }
-    for (const PostDfsIndex tuple : Copy(pool_[self].output())) {
+    for (const PostDfsIndex tuple : pool_[self].output()) {
       if (!graph_[tuple].expr->As<Tuple>()) continue;
       for (const PostDfsIndex consumer : graph_[tuple].outputs) {
-        for (const size_t down : Find(by_entry_, consumer)) JoinTuple(tuple, down, self);
+        for (const size_t down : by_entry_[consumer]) JoinTuple(tuple, down, self);
       }
     }
   }
@@ -102,7 +139,7 @@ class Closure {
     for (const PostDfsIndex field : graph_[tuple].inputs) {
       std::vector<std::vector<size_t>> extended;
       for (const std::vector<size_t>& choice : choices) {
-        for (const size_t producer : Find(by_exit_, field)) {
+        for (const size_t producer : by_exit_[field]) {
           const bool again = std::find(choice.begin(), choice.end(), producer) != choice.end();
           const bool clash = std::any_of(choice.begin(), choice.end(), [&](size_t other) {
             return other != producer && pool_[other].inside().Intersects(pool_[producer].inside());
@@ -122,6 +159,9 @@ class Closure {
   }
 
   void OfferUnion(const std::vector<size_t>& parts, IndexSet inside = {}) {
+    size_t operators = 0;
+    for (const size_t part : parts) operators += pool_[part].operator_count();
+    if (limits_.max_operators != 0 && operators > limits_.max_operators) return;
     std::vector<NestedSubGraph> nested;
     for (const size_t part : parts) {
       inside |= pool_[part].inside();
@@ -133,29 +173,19 @@ class Closure {
     Offer(std::move(inside), std::move(nested));
   }
 
-  void Offer(IndexSet inside, std::vector<NestedSubGraph> nested) {
-    if (nested.empty() && !tried_.insert(inside).second) return;
-    const PostDfsIndex last = inside.Last();
-    SubGraph joined(graph_, std::move(inside), std::move(nested));
-    if (limits_.max_depth != 0 && joined.depth() > limits_.max_depth) return;
-    if (limits_.max_operators != 0 && joined.operator_count() > limits_.max_operators) return;
-    if (limits_.max_exits != 0 && joined.exit().size() > limits_.max_exits) return;
-    if (limits_.max_per_last_node != 0 && count_[last] >= limits_.max_per_last_node) return;
-    if (seen_.contains(joined) || !joined.IsInOneBlock(graph_) || !joined.IsConvex(graph_)) return;
-    ++count_[last];
-    seen_.insert(joined);
-    pool_.push_back(std::move(joined));
-  }
-
   const DataflowGraph& graph_;
   const std::vector<Combiner>& combiners_;
   const CombineLimits& limits_;
   std::vector<SubGraph> pool_;
-  std::unordered_set<SubGraph, SubGraphHash> seen_;
-  std::unordered_set<IndexSet> tried_;
-  std::unordered_map<PostDfsIndex, size_t> count_;
+  std::vector<std::vector<Offered>> waiting_;  // by last node, those that come later
   Index by_exit_;
   Index by_entry_;
+  // Of the last node at hand:
+  PostDfsIndex last_ = 0;
+  size_t count_ = 0;
+  std::vector<std::vector<Offered>> by_size_;
+  std::unordered_set<IndexSet> tried_;
+  std::unordered_set<SubGraph, SubGraphHash> seen_;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "collage/candidate/rule.h"
 
-#include <algorithm>
-#include <unordered_map>
+#include <unordered_set>
 
 namespace collage {
 
@@ -14,17 +13,16 @@ std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const 
 std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const std::vector<SpecPointer>& specs,
                                               std::vector<Refusal>* refusals) {
   std::vector<CandidatePartition> all;
-  std::unordered_map<uint64_t, std::vector<size_t>> seen;
+  const auto hash = [&](size_t i) { return all[i].sub_graph.Hash(); };
+  const auto equal = [&](size_t i, size_t j) {
+    return all[i].sub_graph == all[j].sub_graph && all[i].spec->is_host == all[j].spec->is_host &&
+           (all[i].spec == all[j].spec || all[i].spec->targets == all[j].spec->targets);
+  };
+  std::unordered_set<size_t, decltype(hash), decltype(equal)> seen(0, hash, equal);
   for (const SpecPointer& spec : specs) {
     for (CandidatePartition& candidate : AllCandidates(graph, spec, refusals)) {
-      std::vector<size_t>& alike = seen[candidate.sub_graph.Hash()];
-      const bool duplicate = std::any_of(alike.begin(), alike.end(), [&](size_t other) {
-        return all[other].sub_graph == candidate.sub_graph && all[other].spec->targets == spec->targets &&
-               all[other].spec->is_host == spec->is_host;
-      });
-      if (duplicate) continue;
-      alike.push_back(all.size());
       all.push_back(std::move(candidate));
+      if (!seen.insert(all.size() - 1).second) all.pop_back();
     }
   }
   return all;

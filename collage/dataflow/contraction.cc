@@ -51,11 +51,23 @@ ContractedGraph::ContractedGraph(const DataflowGraph& graph) {
   members_.resize(count);
   inputs_.resize(count);
   outputs_.resize(count);
+  is_free_source_.resize(count);
   for (PostDfsIndex i = 0; i < count; ++i) {
     parent_[i] = position_[i] = i;
     members_[i] = {i};
-    inputs_[i] = graph[i].inputs;
     outputs_[i] = graph[i].outputs;
+    for (const PostDfsIndex input : graph[i].inputs) {
+      if (!graph[input].inputs.empty()) inputs_[i].push_back(input);
+    }
+    is_free_source_[i] = graph[i].inputs.empty();
+  }
+}
+
+void ContractedGraph::BindSources(const std::vector<PostDfsIndex>& nodes) {
+  for (const PostDfsIndex node : nodes) {
+    if (!is_free_source_[node]) continue;
+    is_free_source_[node] = false;
+    for (const PostDfsIndex output : outputs_[node]) inputs_[GroupOf(output)].push_back(node);
   }
 }
 
@@ -104,6 +116,9 @@ bool ContractedGraph::TryMerge(const std::vector<PostDfsIndex>& nodes) {
   std::vector<size_t> after;
   std::vector<size_t> before;
   if (!Reach(merged, true, high, after)) return false;
+  BindSources(nodes);
+  // What a source feeds may stand before the rest of its new group.
+  for (const size_t group : after) low = std::min(low, position_[group]);
   Reach(merged, false, low, before);
   Reorder(before, merged, after);
   Join(merged);

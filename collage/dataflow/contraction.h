@@ -17,6 +17,9 @@ bool ContractionIsAcyclic(const DataflowGraph& graph, const std::vector<const In
 /// and repairs the order there (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2007).
 /// Keeping for every group the set of groups it must not join, as the historical merging pass does, is quadratic in memory
 /// and misses dependencies that a group acquires after its successors were looked at.
+///
+/// Sources (constants, parameters) cannot lie on a cycle while they are alone, so the order leaves them out until they are
+/// merged: a region of thousands of layers would otherwise look through all its weights at each merge.
 class ContractedGraph {
  public:
   explicit ContractedGraph(const DataflowGraph& graph);
@@ -35,6 +38,8 @@ class ContractedGraph {
   bool Reach(const std::vector<size_t>& merged, bool forward, size_t limit, std::vector<size_t>& reached);
   void Reorder(const std::vector<size_t>& before, const std::vector<size_t>& merged, const std::vector<size_t>& after);
   void Join(const std::vector<size_t>& merged);
+  /// From now on the order holds for what these nodes feed, where they are sources.
+  void BindSources(const std::vector<PostDfsIndex>& nodes);
 
   mutable std::vector<size_t> parent_;
   std::vector<size_t> position_;
@@ -42,6 +47,7 @@ class ContractedGraph {
   /// Neighbours by node, those inside the group pruned when met.
   std::vector<std::vector<PostDfsIndex>> inputs_;
   std::vector<std::vector<PostDfsIndex>> outputs_;
+  std::vector<bool> is_free_source_;
 };
 
 }  // namespace collage

@@ -77,10 +77,10 @@ void DataflowGraph::IndexExpressions(const Expr& function) {
     Item& item = stack.back();
     if (item.next < item.children.size()) {
       const Expr* child = item.children[item.next++];
-      if (!index_.contains(child->get())) stack.push_back({child, NodeChildren(*child), 0});
+      if (index_.try_emplace(child->get(), kNone).second) stack.push_back({child, NodeChildren(*child), 0});
       continue;
     }
-    index_.emplace(item.expr->get(), nodes_.size());
+    index_[item.expr->get()] = nodes_.size();
     nodes_.emplace_back();
     nodes_.back().expr = *item.expr;
     stack.pop_back();
@@ -127,10 +127,11 @@ void DataflowGraph::ConnectNodes() {
 void DataflowGraph::AssignBlocks() {
   constexpr size_t kUnset = static_cast<size_t>(-1);
   std::vector<size_t> block(nodes_.size(), kUnset);
-  const auto use = [&](const Expr& child, size_t from) {
-    size_t& at = block[IndexOf(child)];
-    at = at == kUnset ? from : blocks_.LowestCommonAncestor(at, from);
+  const auto use_node = [&](PostDfsIndex child, size_t from) {
+    size_t& at = block[child];
+    if (at != from) at = at == kUnset ? from : blocks_.LowestCommonAncestor(at, from);
   };
+  const auto use = [&](const Expr& child, size_t from) { use_node(IndexOf(child), from); };
   for (PostDfsIndex i = nodes_.size(); i-- > 0;) {
     const Expr& expr = nodes_[i].expr;
     const bool outermost = i + 1 == nodes_.size();
@@ -146,8 +147,10 @@ void DataflowGraph::AssignBlocks() {
       body_block_[i] = body;
       for (const Expr& parameter : function->parameters) use(parameter, body);
       use(function->body, body);
-    } else {
+    } else if (expr->As<Let>()) {
       for (const Expr* child : NodeChildren(expr)) use(*child, block[i]);
+    } else if (!expr->As<Var>()) {
+      for (const PostDfsIndex input : nodes_[i].inputs) use_node(input, block[i]);
     }
   }
 }

@@ -10,16 +10,21 @@
 
 namespace collage {
 
-struct SubGraph::Data {
+/// What follows from the inside set alone; a wrapped sub-graph shares it with the one inside.
+struct SubGraph::Shape {
   IndexSet inside;
-  std::vector<PostDfsIndex> entry;
-  std::vector<PostDfsIndex> exit;
-  std::vector<PostDfsIndex> input;
-  std::vector<PostDfsIndex> output;
-  std::vector<NestedSubGraph> nested;
+  std::vector<PostDfsIndex> lists;  // entry, exit, input and output, one behind the other
+  std::array<size_t, 5> begin{};
+  [[nodiscard]] std::span<const PostDfsIndex> List(size_t i) const { return {lists.data() + begin[i], begin[i + 1] - begin[i]}; }
   size_t depth = 0;
   size_t operator_count = 0;
   OpKind kind = OpKind::kElementwise;
+};
+
+struct SubGraph::Data {
+  std::shared_ptr<const Shape> shape;
+  std::vector<NestedSubGraph> nested;
+  uint64_t hash;
 };
 
 namespace {
@@ -27,22 +32,55 @@ namespace {
 void SortDistinct(std::vector<PostDfsIndex>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
-  list.shrink_to_fit();
 }
 
-/// Longest entry-to-exit path; `members` ascending, so inputs come first.
+/// Where each member stands in the ascending list: a table where the members are dense, otherwise a binary search.
+class Positions {
+ public:
+  explicit Positions(const std::vector<PostDfsIndex>& members) : members_(members) {
+    const size_t span = members.back() - members.front() + 1;
+    if (members.size() < 32 || span > 8 * members.size()) return;
+    table_.assign(span, kNone);
+    for (size_t k = 0; k < members.size(); ++k) table_[members[k] - members.front()] = static_cast<uint32_t>(k);
+  }
+  /// members.size() for what is no member.
+  [[nodiscard]] size_t Of(PostDfsIndex node) const {
+    if (node < members_.front() || node > members_.back()) return members_.size();
+    if (!table_.empty()) {
+      const uint32_t position = table_[node - members_.front()];
+      return position == kNone ? members_.size() : position;
+    }
+    const auto at = std::lower_bound(members_.begin(), members_.end(), node);
+    return *at == node ? static_cast<size_t>(at - members_.begin()) : members_.size();
+  }
+
+ private:
+  static constexpr uint32_t kNone = static_cast<uint32_t>(-1);
+  const std::vector<PostDfsIndex>& members_;
+  std::vector<uint32_t> table_;
+};
+
+/// Longest entry-to-exit path; all three ascending, so inputs come first.
 size_t LongestPath(const DataflowGraph& graph, const std::vector<PostDfsIndex>& members, const std::vector<PostDfsIndex>& entry,
                    const std::vector<PostDfsIndex>& exit) {
+  const Positions positions(members);
   std::vector<size_t> length(members.size(), 0);
   size_t longest = 0;
+  auto next_entry = entry.begin();
+  auto next_exit = exit.begin();
   for (size_t k = 0; k < members.size(); ++k) {
-    if (std::binary_search(entry.begin(), entry.end(), members[k])) length[k] = 1;
-    for (const PostDfsIndex input : graph[members[k]].inputs) {
-      const auto at = std::lower_bound(members.begin(), members.begin() + static_cast<std::ptrdiff_t>(k), input);
-      const auto position = static_cast<size_t>(at - members.begin());
-      if (position < k && *at == input && length[position] > 0) length[k] = std::max(length[k], length[position] + 1);
+    if (next_entry != entry.end() && *next_entry == members[k]) {
+      length[k] = 1;
+      ++next_entry;
     }
-    if (std::binary_search(exit.begin(), exit.end(), members[k])) longest = std::max(longest, length[k]);
+    for (const PostDfsIndex input : graph[members[k]].inputs) {
+      const size_t position = positions.Of(input);
+      if (position < k && length[position] > 0) length[k] = std::max(length[k], length[position] + 1);
+    }
+    if (next_exit != exit.end() && *next_exit == members[k]) {
+      longest = std::max(longest, length[k]);
+      ++next_exit;
+    }
   }
   return longest;
 }
@@ -50,9 +88,9 @@ size_t LongestPath(const DataflowGraph& graph, const std::vector<PostDfsIndex>& 
 /// Looks for a path that starts at `from`, avoids `inside` and ends in it. A path only leads to greater indices and higher
 /// levels, so nothing beyond the largest inside index, or as high as the highest entry, can come back: for candidates, which
 /// are compact, that leaves about as many nodes to visit as the sub-graph has.
-bool PathReturns(const DataflowGraph& graph, const IndexSet& inside, const std::vector<PostDfsIndex>& from, size_t level_limit) {
+bool PathReturns(const DataflowGraph& graph, const IndexSet& inside, std::span<const PostDfsIndex> from, size_t level_limit) {
   const PostDfsIndex last = inside.Last();
-  std::vector<PostDfsIndex> stack(from);
+  std::vector<PostDfsIndex> stack(from.begin(), from.end());
   std::unordered_set<PostDfsIndex> seen(from.begin(), from.end());
   while (!stack.empty()) {
     const PostDfsIndex node = stack.back();
@@ -102,39 +140,54 @@ SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside) : SubGraph(graph
 
 SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<NestedSubGraph> nested) {
   COLLAGE_CHECK(!inside.Empty() && inside.Last() < graph.size());
-  auto data = std::make_shared<Data>();
+  auto shape = std::make_shared<Shape>();
   const std::vector<PostDfsIndex> members = inside.ToVector();
+  std::array<std::vector<PostDfsIndex>, 4> lists;
+  auto& [entry, exit, input, output] = lists;
   for (const PostDfsIndex member : members) {
     const DataflowGraph::Node& node = graph[member];
-    const size_t inputs_before = data->input.size();
-    const size_t outputs_before = data->output.size();
-    for (const PostDfsIndex input : node.inputs) {
-      if (!inside.Contains(input)) data->input.push_back(input);
+    const size_t inputs_before = input.size();
+    const size_t outputs_before = output.size();
+    for (const PostDfsIndex other : node.inputs) {
+      if (!inside.Contains(other)) input.push_back(other);
     }
-    for (const PostDfsIndex output : node.outputs) {
-      if (!inside.Contains(output)) data->output.push_back(output);
+    for (const PostDfsIndex other : node.outputs) {
+      if (!inside.Contains(other)) output.push_back(other);
     }
-    if (data->input.size() > inputs_before) data->entry.push_back(member);
-    if (data->output.size() > outputs_before || node.external) data->exit.push_back(member);
-    data->kind = std::max(data->kind, KindOf(graph, member));
-    data->operator_count += CalledOp(node.expr) ? 1 : 0;
+    if (input.size() > inputs_before) entry.push_back(member);
+    if (output.size() > outputs_before || node.external) exit.push_back(member);
+    shape->kind = std::max(shape->kind, KindOf(graph, member));
+    shape->operator_count += CalledOp(node.expr) ? 1 : 0;
   }
-  SortDistinct(data->input);
-  SortDistinct(data->output);
-  data->depth = LongestPath(graph, members, data->entry, data->exit);
-  data->inside = std::move(inside);
-  data->nested = std::move(nested);
-  data_ = std::move(data);
+  SortDistinct(input);
+  SortDistinct(output);
+  shape->depth = LongestPath(graph, members, entry, exit);
+  shape->lists.reserve(entry.size() + exit.size() + input.size() + output.size());
+  for (size_t i = 0; i < lists.size(); ++i) {
+    shape->lists.insert(shape->lists.end(), lists[i].begin(), lists[i].end());
+    shape->begin[i + 1] = shape->lists.size();
+  }
+  shape->inside = std::move(inside);
+  SetData(std::move(shape), std::move(nested));
 }
 
-const IndexSet& SubGraph::inside() const { return data_->inside; }
-const std::vector<PostDfsIndex>& SubGraph::entry() const { return data_->entry; }
-const std::vector<PostDfsIndex>& SubGraph::exit() const { return data_->exit; }
-const std::vector<PostDfsIndex>& SubGraph::input() const { return data_->input; }
-const std::vector<PostDfsIndex>& SubGraph::output() const { return data_->output; }
-size_t SubGraph::depth() const { return data_->depth; }
-OpKind SubGraph::kind() const { return data_->kind; }
-size_t SubGraph::operator_count() const { return data_->operator_count; }
+void SubGraph::SetData(std::shared_ptr<const Shape> shape, std::vector<NestedSubGraph> nested) {
+  uint64_t hash = shape->inside.Hash();
+  for (const NestedSubGraph& one : nested) {
+    hash = HashCombine(hash, one.attributes.Hash());
+    hash = HashCombine(hash, one.sub_graph.Hash());
+  }
+  data_ = std::make_shared<const Data>(Data{std::move(shape), std::move(nested), hash});
+}
+
+const IndexSet& SubGraph::inside() const { return data_->shape->inside; }
+std::span<const PostDfsIndex> SubGraph::entry() const { return data_->shape->List(0); }
+std::span<const PostDfsIndex> SubGraph::exit() const { return data_->shape->List(1); }
+std::span<const PostDfsIndex> SubGraph::input() const { return data_->shape->List(2); }
+std::span<const PostDfsIndex> SubGraph::output() const { return data_->shape->List(3); }
+size_t SubGraph::depth() const { return data_->shape->depth; }
+OpKind SubGraph::kind() const { return data_->shape->kind; }
+size_t SubGraph::operator_count() const { return data_->shape->operator_count; }
 const std::vector<NestedSubGraph>& SubGraph::nested() const { return data_->nested; }
 
 bool SubGraph::IsConvex(const DataflowGraph& graph) const {
@@ -192,8 +245,10 @@ SubGraph SubGraph::DisjointUnion(const DataflowGraph& graph, const SubGraph& oth
   return {graph, inside() | other.inside(), std::move(all)};
 }
 
-SubGraph SubGraph::WithAttributes(const DataflowGraph& graph, Attributes attributes) const {
-  return {graph, inside(), {NestedSubGraph{*this, std::move(attributes)}}};
+SubGraph SubGraph::WithAttributes(const DataflowGraph&, Attributes attributes) const {
+  SubGraph wrapped;
+  wrapped.SetData(data_->shape, {NestedSubGraph{*this, std::move(attributes)}});
+  return wrapped;
 }
 
 SubGraph SubGraph::Substitute(const DataflowGraph& to, const std::unordered_map<PostDfsIndex, PostDfsIndex>& image) const {
@@ -205,16 +260,9 @@ SubGraph SubGraph::Substitute(const DataflowGraph& to, const std::unordered_map<
 }
 
 bool operator==(const SubGraph& a, const SubGraph& b) {
-  return a.data_ == b.data_ || (a.inside() == b.inside() && a.nested() == b.nested());
+  return a.data_ == b.data_ || (a.data_->hash == b.data_->hash && a.inside() == b.inside() && a.nested() == b.nested());
 }
 
-uint64_t SubGraph::Hash() const {
-  uint64_t hash = inside().Hash();
-  for (const NestedSubGraph& one : nested()) {
-    hash = HashCombine(hash, one.attributes.Hash());
-    hash = HashCombine(hash, one.sub_graph.Hash());
-  }
-  return hash;
-}
+uint64_t SubGraph::Hash() const { return data_->hash; }
 
 }  // namespace collage

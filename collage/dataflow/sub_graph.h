@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,13 +45,13 @@ class SubGraph {
 
   [[nodiscard]] const IndexSet& inside() const;
   /// Inside, with an input outside.
-  [[nodiscard]] const std::vector<PostDfsIndex>& entry() const;
+  [[nodiscard]] std::span<const PostDfsIndex> entry() const;
   /// Inside, with an output outside or external.
-  [[nodiscard]] const std::vector<PostDfsIndex>& exit() const;
+  [[nodiscard]] std::span<const PostDfsIndex> exit() const;
   /// Outside, with an output inside.
-  [[nodiscard]] const std::vector<PostDfsIndex>& input() const;
+  [[nodiscard]] std::span<const PostDfsIndex> input() const;
   /// Outside, with an input inside.
-  [[nodiscard]] const std::vector<PostDfsIndex>& output() const;
+  [[nodiscard]] std::span<const PostDfsIndex> output() const;
   /// Nodes on the longest path from an entry to an exit; a node that no entry reaches adds nothing.
   [[nodiscard]] size_t depth() const;
   /// The largest fusion kind inside.
@@ -83,7 +84,9 @@ class SubGraph {
   [[nodiscard]] uint64_t Hash() const;
 
  private:
+  struct Shape;
   struct Data;
+  void SetData(std::shared_ptr<const Shape> shape, std::vector<NestedSubGraph> nested);
   std::shared_ptr<const Data> data_;
 };
 

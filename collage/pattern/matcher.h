@@ -7,6 +7,7 @@
 
 #include "collage/dataflow/dataflow_graph.h"
 #include "collage/pattern/rule.h"
+#include "collage/support/hash.h"
 
 namespace collage {
 
@@ -44,7 +45,12 @@ class PatternMatcher {
   Partials WithSelf(Partials partials, const Expr& expr) const;
 
   const DataflowGraph& graph_;
-  std::map<std::pair<const PatternNode*, const ExprNode*>, Partials> memo_;
+  struct KeyHash {
+    size_t operator()(const std::pair<const PatternNode*, const ExprNode*>& key) const {
+      return HashCombine(reinterpret_cast<uintptr_t>(key.first), reinterpret_cast<uintptr_t>(key.second));
+    }
+  };
+  std::unordered_map<std::pair<const PatternNode*, const ExprNode*>, Partials, KeyHash> memo_;
   std::vector<std::shared_ptr<const PatternNode>> alive_;  // keys of the memo
 };
 

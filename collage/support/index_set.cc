@@ -24,23 +24,25 @@ bool IndexSet::Contains(size_t index) const { return (Word(index / 64) >> (index
 void IndexSet::Cover(size_t first_word, size_t word_count) {
   if (words_.empty()) {
     first_word_ = first_word;
-    words_.assign(word_count, 0);
+    words_.Widen(0, word_count);
     return;
   }
-  if (first_word < first_word_) {
-    words_.insert(words_.begin(), first_word_ - first_word, 0);
-    first_word_ = first_word;
-  }
   const size_t end = first_word + word_count;
-  if (end > first_word_ + words_.size()) words_.resize(end - first_word_, 0);
+  const size_t old_end = first_word_ + words_.size();
+  const size_t before = first_word < first_word_ ? first_word_ - first_word : 0;
+  const size_t behind = end > old_end ? end - old_end : 0;
+  if (before == 0 && behind == 0) return;
+  words_.Widen(before, behind);
+  first_word_ -= before;
 }
 
 void IndexSet::Trim() {
-  while (!words_.empty() && words_.back() == 0) words_.pop_back();
-  const auto first = std::find_if(words_.begin(), words_.end(), [](uint64_t word) { return word != 0; });
-  first_word_ += static_cast<size_t>(first - words_.begin());
-  words_.erase(words_.begin(), first);
-  if (words_.empty()) first_word_ = 0;
+  size_t begin = 0;
+  size_t end = words_.size();
+  while (end > begin && words_[end - 1] == 0) --end;
+  while (begin < end && words_[begin] == 0) ++begin;
+  words_.Keep(begin, end - begin);
+  first_word_ = words_.empty() ? 0 : first_word_ + begin;
 }
 
 void IndexSet::Add(size_t index) {
@@ -62,12 +64,12 @@ size_t IndexSet::Count() const {
 
 size_t IndexSet::First() const {
   COLLAGE_CHECK(!Empty());
-  return first_word_ * 64 + static_cast<size_t>(std::countr_zero(words_.front()));
+  return first_word_ * 64 + static_cast<size_t>(std::countr_zero(words_[0]));
 }
 
 size_t IndexSet::Last() const {
   COLLAGE_CHECK(!Empty());
-  return (first_word_ + words_.size()) * 64 - 1 - static_cast<size_t>(std::countl_zero(words_.back()));
+  return (first_word_ + words_.size()) * 64 - 1 - static_cast<size_t>(std::countl_zero(words_[words_.size() - 1]));
 }
 
 size_t IndexSet::NextFrom(size_t index) const {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "collage/support/small_words.h"
+
 namespace collage {
 
 /// A set of indices (PostDfsIndex) as a bit vector. Storage covers only the words between the smallest and largest
@@ -63,7 +65,7 @@ class IndexSet {
 
   // Invariant: words_ is empty, or its first and last words are not zero; so equality is memberwise.
   size_t first_word_ = 0;
-  std::vector<uint64_t> words_;
+  SmallWords words_;
 };
 
 }  // namespace collage

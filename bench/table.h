@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace collage {
+
+/// What one case of a benchmark used.
+struct CaseUsage {
+  std::vector<double> values;  ///< what the case answered
+  double peak_megabytes = 0;   ///< growth of the resident set while it ran
+};
+/// Runs a case in a process of its own, so that neither its memory nor its caches help or harm the next. Values are few.
+CaseUsage RunApart(const std::function<std::vector<double>()>& run);
+
+/// Seconds of the fastest of `repetitions` runs.
+double FastestOf(size_t repetitions, const std::function<void()>& run);
+
+/// Prints rows as they come and remembers whether a bound was missed.
+class BoundTable {
+ public:
+  explicit BoundTable(std::vector<std::string> columns);
+  void Row(const std::vector<std::string>& cells);
+  /// "0.123 s", with " > 2 s MISSED" behind where the bound does not hold.
+  std::string Bounded(double value, double bound, const std::string& unit);
+  /// 0 when every bound held, else 1.
+  [[nodiscard]] int ExitCode() const { return missed_ ? 1 : 0; }
+
+ private:
+  std::vector<size_t> widths_;
+  bool missed_ = false;
+};
+
+}  // namespace collage
