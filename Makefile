@@ -5,14 +5,19 @@ THREADS ?= 2
 PYTHON := .venv/bin/python
 COLLAGE := build/$(PRESET)/bin/collage
 
-.PHONY: setup build test check demo peers models format
+.PHONY: setup configure build program test check demo peers models format
 
 setup:
 	@scripts/setup
 
-build: setup
+configure: setup
 	@cmake --preset $(PRESET) $(if $(wildcard build/$(PRESET)/build.ninja),> /dev/null,)
+
+build: configure
 	@cmake --build --preset $(PRESET)
+
+program: configure
+	@cmake --build --preset $(PRESET) --target program
 
 test: build models
 	@ctest --test-dir build/$(PRESET) --output-on-failure
@@ -20,11 +25,11 @@ test: build models
 models: setup
 	@$(PYTHON) bench/models.py --output build/models
 
-demo: build
+demo: program
 	@$(PYTHON) bench/models.py --output build/models --models vgg19,resnet50
 	@$(PYTHON) bench/demo.py --threads $(THREADS) build/models/vgg19.onnx build/models/resnet50.onnx
 
-peers: build
+peers: program
 	@$(PYTHON) bench/peers.py --threads $(THREADS) $(MODELS)
 
 format:

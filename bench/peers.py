@@ -272,7 +272,7 @@ def summarise(model, arguments, workers, differences):
         if worker.name in differences:
             rows[worker.name]["output_difference"] = differences[worker.name]
     peers = [worker.name for worker in workers[2:]]
-    faster = min(peers, key=lambda peer: rows[peer]["median_ms"]) if peers else None
+    faster = min(peers, key=lambda peer: rows[peer]["ratio"]) if peers else None
     return {
         "model": str(model),
         "threads": arguments.threads,

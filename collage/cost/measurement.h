@@ -10,7 +10,7 @@
 namespace collage {
 
 /// Changes whenever measuring changes, so that cached prices of an older way are not mixed with new ones.
-inline constexpr int kMeasurementProtocol = 2;
+inline constexpr int kMeasurementProtocol = 3;
 
 struct MeasureOptions {
   int warm_up = 2;

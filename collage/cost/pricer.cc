@@ -23,6 +23,11 @@ class ConversionKernel : public Kernel {
   LayoutConversion conversion_;
 };
 
+MeasurementKey InContext(MeasurementKey key, uint64_t context) {
+  key.device += "/in " + std::to_string(context);
+  return key;
+}
+
 }  // namespace
 
 MeasurementKey Pricer::KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
@@ -66,6 +71,14 @@ Result<Cost> Pricer::PriceConversion(const TensorType& type, const Layout& from,
     COLLAGE_TRY_STATUS(cache_.Store(key, *measurement));
   }
   return conversions_.emplace(id, measurement->ToCost(options_.percentile)).first->second;
+}
+
+Result<std::optional<Measurement>> Pricer::FindInContext(const MeasurementKey& key, uint64_t context) {
+  return cache_.Find(InContext(key, context));
+}
+
+Status Pricer::StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement) {
+  return cache_.Store(InContext(key, context), measurement);
 }
 
 Status Pricer::MarkInvalid(const MeasurementKey& key, const std::string& reason) {

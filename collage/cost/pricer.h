@@ -29,6 +29,9 @@ class Pricer {
   Result<std::optional<Measurement>> Find(const MeasurementKey& key);
   /// Compiles and times; the outcome, Invalid included, goes into the cache. Errors only when the cache fails.
   Result<Measurement> Measure(const MeasurementKey& key, const Function& function, const Backend& backend, const Variant& variant);
+  /// What the kernel took inside a whole program, `context` being the hash of that.
+  Result<std::optional<Measurement>> FindInContext(const MeasurementKey& key, uint64_t context);
+  Status StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement);
   /// A kernel that was found to be wrong costs Invalid from now on.
   Status MarkInvalid(const MeasurementKey& key, const std::string& reason);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -31,6 +32,7 @@ class Runner {
     std::mt19937 random(1);
     for (int round = 0; round < options_.most_rounds && !progress.ShouldStop(); ++round) {
       if (round >= options_.least_rounds && SecondsSince(start) > options_.budget_seconds) break;
+      if (round == options_.least_rounds) DropLosers(order);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
       progress.Report({"timing end to end", static_cast<size_t>(round + 1), 0, std::to_string(contestants_.size()) + " plans"});
@@ -56,6 +58,15 @@ class Runner {
       fastest = std::min(fastest, SecondsSince(start));
     }
     runs_per_turn_[i] = std::clamp(static_cast<int>(options_.seconds_per_turn / std::max(fastest, 1e-9)), 1, 2000);
+  }
+
+  void DropLosers(std::vector<size_t>& order) const {
+    double fastest = std::numeric_limits<double>::infinity();
+    for (const RaceResult& result : results_) {
+      if (!result.rounds.empty()) fastest = std::min(fastest, Percentile(result.rounds, 0.5));
+    }
+    std::erase_if(
+        order, [&](size_t i) { return results_[i].rounds.empty() || Percentile(results_[i].rounds, 0.5) > options_.lost_ratio * fastest; });
   }
 
   void Turn(size_t i) {

@@ -22,9 +22,12 @@ struct RaceOptions {
   double budget_seconds = 10;
   /// In each round every contestant runs about this long (at least once), so that microsecond programs are not lost in switches.
   double seconds_per_turn = 0.02;
+  /// Who takes more than this many times the fastest one's time after least_rounds has lost, and leaves the time to the others.
+  double lost_ratio = 1.25;
 };
 
-/// Seconds per run of one contestant: the median of each of its turns, one entry a round. Empty when its run failed.
+/// Seconds per run of one contestant: the median of each of its turns, one entry a round (fewer when it has lost). Empty when its run
+/// failed.
 struct RaceResult {
   std::string name;
   std::vector<double> rounds;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "collage/cost/cache.h"
+#include "collage/driver/context_pricing.h"
 #include "collage/driver/placement.h"
 #include "collage/driver/race.h"
 #include "collage/ir/visit.h"
@@ -58,13 +59,13 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
 
   Pricer pricer(device, cache, InContext(module.Main(), options.measure));
   Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, options.progress));
-  const Plan searched = COLLAGE_TRY(placement.Search());
-  std::vector<Plan> contestants = COLLAGE_TRY(placement.SingleBackendPlans());
-  contestants.insert(contestants.begin(), searched);
-
   LowerOptions lower = placement.LoweringOptions();
   lower.program.input_names = model.input_names;
   lower.program.output_names = model.output_names;
+  const Plan searched = COLLAGE_TRY(PriceInContext(placement, COLLAGE_TRY(placement.Search()), lower, options));
+  std::vector<Plan> contestants = COLLAGE_TRY(placement.SingleBackendPlans());
+  contestants.insert(contestants.begin(), searched);
+
   RaceOutcome outcome = COLLAGE_TRY(RacePlans(placement, contestants, lower, options));
 
   CompileReport report = COLLAGE_TRY(placement.Report(contestants[outcome.winner]));

@@ -24,6 +24,8 @@ struct CompileOptions {
   /// Where prices are kept; empty: in memory only.
   std::filesystem::path cache;
   MeasureOptions measure;
+  /// Seconds for pricing kernels inside whole plans.
+  double context_seconds = 40;
   /// Seconds for the end-to-end race of the final plans.
   double race_seconds = 8;
   /// Where the program is saved; empty: nowhere.

@@ -1,12 +1,14 @@
 #include "collage/driver/placement.h"
 
 #include <algorithm>
+#include <map>
 
 #include "collage/backend/registry.h"
 #include "collage/cost/verification.h"
 #include "collage/driver/candidates.h"
 #include "collage/driver/placement_report.h"
 #include "collage/driver/placement_state.h"
+#include "collage/ir/structural.h"
 #include "collage/support/log.h"
 
 namespace collage {
@@ -45,6 +47,7 @@ Result<Placement> Placement::Create(const Expr& function, const std::vector<Plac
                                             if (!cost && s->conversion_failure.empty()) s->conversion_failure = cost.error().message;
                                             return cost ? *cost : Cost::Invalid();
                                           }));
+  COLLAGE_TRY_STATUS(state->prices->LoadInContext(StructuralHash(function, ForPricing())));
   state->FindCoverable();
   return Placement(std::move(state));
 }
@@ -74,6 +77,49 @@ Result<std::vector<Plan>> Placement::SingleBackendPlans() {
   }
   return plans;
 }
+
+size_t Placement::RoundsInContext(const Plan& plan) const {
+  size_t fewest = SIZE_MAX;
+  for (const SearchChoice& choice : plan.result.choices) {
+    if (!state_->candidates[choice.candidate].is_partition) continue;
+    fewest = std::min(fewest, state_->prices->RoundsInContext(choice.candidate, choice.variant));
+  }
+  return fewest;
+}
+
+Status Placement::LearnInContext(const Plan& plan, const std::unordered_map<std::string, std::vector<double>>& samples) {
+  const std::vector<std::string> symbols = PartitionSymbols(state_->graph, state_->candidates, plan.result.choices);
+  // Equal layers at several places of the network share one price, which is that of all their runs.
+  std::map<std::pair<uint64_t, std::string>, std::pair<SearchChoice, std::vector<double>>> by_kernel;
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    const auto found = samples.find(symbols[i]);
+    if (symbols[i].empty() || found == samples.end()) continue;
+    const SearchChoice& choice = plan.result.choices[i];
+    const MeasurementKey& key = state_->prices->KeyOf(choice.candidate, choice.variant);
+    auto& [representative, seconds] = by_kernel[{key.function_hash, key.backend + " " + key.variant}];
+    representative = choice;
+    seconds.insert(seconds.end(), found->second.begin(), found->second.end());
+  }
+  for (const auto& [key, kernel] : by_kernel) {
+    const auto& [choice, seconds] = kernel;
+    // One entry a round, so that a layer that occurs often outweighs no other round.
+    COLLAGE_TRY_STATUS(state_->prices->AddInContext(choice.candidate, choice.variant, Percentile(seconds, 0.5)));
+  }
+  return {};
+}
+
+std::unordered_map<std::string, Cost> Placement::KnownInContext(const Plan& plan) const {
+  const std::vector<std::string> symbols = PartitionSymbols(state_->graph, state_->candidates, plan.result.choices);
+  std::unordered_map<std::string, Cost> known;
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    const SearchChoice& choice = plan.result.choices[i];
+    if (symbols[i].empty() || state_->prices->RoundsInContext(choice.candidate, choice.variant) == 0) continue;
+    known.emplace(symbols[i], state_->prices->CostInContext(choice.candidate, choice.variant));
+  }
+  return known;
+}
+
+void Placement::AllowOnlyKnownInContext(bool only) { state_->prices->AllowOnlyKnownInContext(only); }
 
 Result<Plan> Placement::State::SearchVerified(const std::string& name, std::vector<bool> allowed) {
   while (true) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "collage/dataflow/dataflow_graph.h"
@@ -39,6 +40,14 @@ class Placement {
 
   /// The cheapest cover by all backends; every kernel in it agrees with the reference.
   Result<Plan> Search();
+  /// In how many rounds the kernel of the plan that was in the fewest was priced in context.
+  [[nodiscard]] size_t RoundsInContext(const Plan& plan) const;
+  /// Prices the plan's kernels in context: seconds of single runs of one round, by global_symbol. Rounds add up.
+  Status LearnInContext(const Plan& plan, const std::unordered_map<std::string, std::vector<double>>& samples);
+  /// The price in context of each of the plan's kernels that has one, by global_symbol.
+  [[nodiscard]] std::unordered_map<std::string, Cost> KnownInContext(const Plan& plan) const;
+  /// Whether plans are made of kernels priced in context only.
+  void AllowOnlyKnownInContext(bool only);
   /// For each backend that can run something, the cheapest plan that uses it wherever it can, and native code or the fallback where it
   /// cannot.
   Result<std::vector<Plan>> SingleBackendPlans();

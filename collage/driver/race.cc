@@ -4,6 +4,7 @@
 
 #include "collage/cost/race.h"
 #include "collage/cost/verification.h"
+#include "collage/driver/model_inputs.h"
 #include "collage/ir/structural.h"
 #include "collage/op/interpreter.h"
 #include "collage/support/hash.h"
@@ -11,8 +12,6 @@
 
 namespace collage {
 namespace {
-
-constexpr uint64_t kInputSeed = 20240229;
 
 // The A/A pair: the searched plan takes part twice.
 constexpr const char* kAgain = "again";
@@ -51,22 +50,12 @@ class PlanRace {
 
   Result<RaceOutcome> Run() {
     if (!COLLAGE_TRY(FindEarlier())) COLLAGE_TRY_STATUS(RaceNow());
-    noise_ = results_.size() > 1 && !results_.back().rounds.empty() ? PairedNoise(results_.front(), results_.back()) : 0;
-    for (size_t winner : Ranking()) {
-      const MeasurementKey key = KeyOf(winner);
-      LoweredModel lowered = COLLAGE_TRY(Lower(entries_[winner].partitioned, lower_));
-      if (!COLLAGE_TRY(placement_.pricer().cache().IsVerified(key))) {
-        const double difference = COLLAGE_TRY(Difference(lowered.executable));
-        if (!(difference <= kTolerance)) {
-          spdlog::warn("the plan '{}' differs from the reference by {:.1e} of the largest value and is out", entries_[winner].plan->name,
-                       difference);
-          continue;
-        }
-        COLLAGE_TRY_STATUS(placement_.pricer().cache().StoreVerified(key));
-      }
-      return Outcome(winner, std::move(lowered));
-    }
-    return Fail("no plan agrees with the reference executor");
+    const bool has_pair = !results_.front().rounds.empty() && !results_.back().rounds.empty();
+    noise_ = has_pair ? PairedNoise(results_.front(), results_.back()) : 0;
+    const std::vector<size_t> ranking = Ranking();
+    if (ranking.empty()) return Fail("no plan agrees with the reference executor");
+    LoweredModel lowered = COLLAGE_TRY(Lower(entries_[ranking.front()].partitioned, lower_));
+    return Outcome(ranking.front(), std::move(lowered));
   }
 
  private:
@@ -95,7 +84,7 @@ class PlanRace {
       options_.progress.Report({"building plans", executables.size() + 1, entries_.size(), entry.plan->name});
       executables.push_back(std::move(COLLAGE_TRY(Lower(entry.partitioned, lower_)).executable));
     }
-    const std::vector<Tensor> inputs = Inputs(executables.front());
+    const std::vector<Tensor> inputs = ModelInputs(executables.front());
     std::vector<Tensor> outputs;
     for (const NamedType& output : executables.front().outputs()) outputs.emplace_back(output.type);
     std::vector<Contestant> contestants;
@@ -108,19 +97,10 @@ class PlanRace {
     results_ = Race(contestants, race, options_.progress);
     for (size_t i = 0; i < results_.size(); ++i) {
       if (results_[i].rounds.empty() && results_[i].failure.empty()) return Fail("interrupted before the plans were compared");
+      if (i < executables.size() && results_[i].failure.empty()) COLLAGE_TRY_STATUS(Verify(i, executables[i]));
       COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOf(i), {results_[i].rounds, results_[i].failure}));
     }
     return {};
-  }
-
-  static std::vector<Tensor> Inputs(const Executable& executable) {
-    std::vector<Tensor> inputs;
-    for (const NamedType& input : executable.inputs()) {
-      inputs.emplace_back(input.type);
-      if (input.type.dtype != DType::kFloat16 && input.type.dtype != DType::kBFloat16)
-        FillRandom(inputs.back(), kInputSeed + inputs.size());
-    }
-    return inputs;
   }
 
   // Best first: the fastest and whatever is within the noise of it by partitions and order, then the others by time.
@@ -148,18 +128,30 @@ class PlanRace {
     return PairedRatio(results_[i], *base);
   }
 
-  Result<double> Difference(Executable& executable) const {
-    const std::vector<Tensor> inputs = Inputs(executable);
+  /// A plan that differs from the reference executor as a whole is out.
+  Status Verify(size_t i, Executable& executable) {
+    const std::vector<Tensor> inputs = ModelInputs(executable);
+    if (expected_.empty()) COLLAGE_TRY_STATUS(RunReference(inputs));
+    const std::vector<Tensor> found = COLLAGE_TRY(executable.Run(inputs));
+    double difference = 0;
+    for (size_t output = 0; output < expected_.size(); ++output)
+      difference = std::max(difference, RelativeDifference(found[output], expected_[output]));
+    spdlog::debug("the plan '{}' differs from the reference by {:.1e} of the largest value", entries_[i].plan->name, difference);
+    if (difference <= kTolerance) return {};
+    results_[i].failure = fmt::format("differs from the reference by {:.1e} of the largest value", difference);
+    results_[i].rounds.clear();
+    spdlog::warn("the plan '{}' {} and is out", entries_[i].plan->name, results_[i].failure);
+    return {};
+  }
+
+  Status RunReference(const std::vector<Tensor>& inputs) {
     size_t done = 0;
     InterpreterOptions interpreter;
     interpreter.on_operator = [&](const Expr&, std::span<const Tensor>) {
-      options_.progress.Report({"comparing the plan with the reference", ++done, placement_.OperatorCount(), {}});
+      options_.progress.Report({"comparing the plans with the reference", ++done, placement_.OperatorCount(), {}});
     };
-    const std::vector<Tensor> expected = COLLAGE_TRY(InterpretFunction(placement_.function(), inputs, interpreter));
-    const std::vector<Tensor> found = COLLAGE_TRY(executable.Run(inputs));
-    double difference = 0;
-    for (size_t i = 0; i < expected.size(); ++i) difference = std::max(difference, RelativeDifference(found[i], expected[i]));
-    return difference;
+    expected_ = COLLAGE_TRY(InterpretFunction(placement_.function(), inputs, interpreter));
+    return {};
   }
 
   RaceOutcome Outcome(size_t winner, LoweredModel lowered) const {
@@ -183,6 +175,7 @@ class PlanRace {
   const Plan* contestants_;
   std::vector<Entry> entries_;
   std::vector<RaceResult> results_;  // of the entries, then of the A/A pair
+  std::vector<Tensor> expected_;     // by the reference executor
   uint64_t field_ = 0;
   double noise_ = 0;
   bool raced_ = false;

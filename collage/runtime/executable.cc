@@ -4,11 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <utility>
 
-#include "collage/runtime/arena.h"
 #include "collage/runtime/execution_plan.h"
 #include "collage/runtime/memory_plan.h"
+#include "collage/support/memory.h"
 
 namespace collage {
 namespace {
@@ -67,7 +68,8 @@ Status CheckTensors(const char* what, std::span<const Tensor> tensors, const std
 }  // namespace
 
 struct Executable::State {
-  State(ExecutionPlan execution_plan, size_t memory) : plan(std::move(execution_plan)), arena(memory) {}
+  State(ExecutionPlan execution_plan, size_t memory)
+      : plan(std::move(execution_plan)), arena(AllocateWeights(memory)), arena_bytes(memory) {}
 
   Device device;
   std::vector<NamedType> inputs;
@@ -76,7 +78,8 @@ struct Executable::State {
   std::vector<Program::KernelCall> calls;
   std::vector<Tensor> constants;  // one a ConstantUse
   std::vector<Tensor> staged;     // aligned copies of unaligned inputs, made when first needed
-  Arena arena;
+  std::shared_ptr<std::byte> arena;
+  size_t arena_bytes;
   std::byte* workspace = nullptr;
   std::vector<std::byte*> pointers;         // one a buffer
   std::vector<const void*> input_pointers;  // of the step that runs
@@ -96,7 +99,7 @@ void Executable::State::PlaceFixedBuffers() {
   pointers.resize(plan.buffers.size(), nullptr);
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const ExecutionPlan::Buffer& buffer = plan.buffers[i];
-    if (buffer.storage == Storage::kArena) pointers[i] = arena.data() + plan.arena_offsets[buffer.index];
+    if (buffer.storage == Storage::kArena) pointers[i] = arena.get() + plan.arena_offsets[buffer.index];
     // Kernels take their inputs as pointers to const.
     if (buffer.storage == Storage::kConstant) pointers[i] = const_cast<std::byte*>(constants[buffer.index].Bytes());
   }
@@ -180,7 +183,7 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
   state->inputs = TypesOf(program, program.inputs);
   state->outputs = TypesOf(program, program.outputs);
   state->staged.resize(program.inputs.size());
-  state->workspace = state->arena.data() + workspace_offset;
+  state->workspace = state->arena.get() + workspace_offset;
   for (const ExecutionPlan::Step& step : state->plan.steps) state->profile.push_back(Describe(step, program));
   for (const ExecutionPlan::ConstantUse& use : state->plan.constants) {
     state->constants.push_back(Laid(program.values[use.value].constant, use.layout, device.threads));
@@ -195,7 +198,7 @@ const std::vector<NamedType>& Executable::inputs() const { return state_->inputs
 const std::vector<NamedType>& Executable::outputs() const { return state_->outputs; }
 const std::vector<StepProfile>& Executable::profile() const { return state_->profile; }
 const std::vector<Program::KernelCall>& Executable::calls() const { return state_->calls; }
-size_t Executable::arena_bytes() const { return state_->arena.bytes(); }
+size_t Executable::arena_bytes() const { return state_->arena_bytes; }
 
 Status Executable::Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   if (state_->running.test_and_set(std::memory_order_acquire)) return Fail("this executable is running already, in another thread");

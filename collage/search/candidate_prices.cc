@@ -49,7 +49,7 @@ Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std:
     PricedCandidate& candidate = candidates[c];
     if (!candidate.is_partition) {
       // The host's candidates come with their variant, at no price.
-      Slot slot{{}, candidate.variants.at(0).variant, Cost(), Cost(), {}, c};
+      Slot slot{{}, candidate.variants.at(0).variant, Cost(), Cost(), {}, Cost(), {}, c};
       prices.slot_of_.push_back({prices.slots_.size()});
       prices.slots_.push_back(std::move(slot));
       continue;
@@ -66,6 +66,8 @@ Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std:
                   std::move(variant),
                   Cost::Unknown(),
                   bound,
+                  {},
+                  Cost::Unknown(),
                   {},
                   c};
         if (const auto known = COLLAGE_TRY(pricer.Find(slot.key))) prices.SetPrice(slot, *known);
@@ -109,8 +111,7 @@ Cost CandidatePrices::AnchorBound(size_t candidate) const {
   Cost bound;
   for (size_t anchor : anchors_[candidate]) {
     Cost cheapest = Cost::Invalid();
-    for (size_t slot : slot_of_[anchor])
-      cheapest = std::min(cheapest, slots_[slot].cost.IsUnknown() ? slots_[slot].bound : slots_[slot].cost);
+    for (size_t slot : slot_of_[anchor]) cheapest = std::min(cheapest, PriceOf(slots_[slot]));
     if (cheapest.IsKnown()) bound = std::max(bound, Cost::Seconds(kAnchorShare * cheapest.ToSeconds()));
   }
   return bound;
@@ -118,10 +119,66 @@ Cost CandidatePrices::AnchorBound(size_t candidate) const {
 
 Cost CandidatePrices::PriceOrBound(size_t candidate, size_t variant) const {
   const Slot& slot = slots_[slot_of_[candidate][variant]];
-  return slot.cost.IsUnknown() ? std::max(slot.bound, AnchorBound(candidate)) : slot.cost;
+  if (only_known_in_context_ && slot.in_context.IsUnknown()) return Cost::Invalid();
+  return IsPriced(slot) ? PriceOf(slot) : std::max(slot.bound, AnchorBound(candidate));
 }
 
-bool CandidatePrices::IsPriced(size_t candidate, size_t variant) const { return !slots_[slot_of_[candidate][variant]].cost.IsUnknown(); }
+bool CandidatePrices::IsPriced(size_t candidate, size_t variant) const {
+  return only_known_in_context_ || IsPriced(slots_[slot_of_[candidate][variant]]);
+}
+
+bool CandidatePrices::IsPriced(const Slot& slot) { return !slot.cost.IsUnknown() || !slot.in_context.IsUnknown(); }
+
+Cost CandidatePrices::PriceOf(const Slot& slot) const {
+  if (!slot.in_context.IsUnknown()) return slot.in_context;
+  if (slot.cost.IsUnknown()) return slot.bound;
+  return slot.cost.IsKnown() ? Cost::Seconds(slot.cost.ToSeconds() * ContextFactor(slot)) : slot.cost;
+}
+
+double CandidatePrices::ContextFactor(const Slot& slot) const {
+  const auto at = least_factor_.find({slot.key.backend, slot.key.variant});
+  return at == least_factor_.end() ? 1 : at->second;
+}
+
+// From scratch, because the median of several rounds may be above that of the first.
+void CandidatePrices::UpdateContextFactors() {
+  // The factor of a kernel of few microseconds is mostly the clock's.
+  constexpr double kLeastSeconds = 5e-6;
+  least_factor_.clear();
+  for (const Slot& slot : slots_) {
+    if (slot.rounds_in_context.samples.empty() || !slot.cost.IsKnown() || slot.cost.ToSeconds() < kLeastSeconds) continue;
+    const double factor = slot.in_context.ToSeconds() / slot.cost.ToSeconds();
+    const auto [at, is_new] = least_factor_.try_emplace({slot.key.backend, slot.key.variant}, factor);
+    if (!is_new) at->second = std::min(at->second, factor);
+  }
+}
+
+Status CandidatePrices::LoadInContext(uint64_t context) {
+  context_ = context;
+  for (Slot& slot : slots_) {
+    if (slot.key.backend.empty()) continue;
+    std::optional<Measurement> known = COLLAGE_TRY(pricer_->FindInContext(slot.key, context_));
+    if (!known) continue;
+    slot.rounds_in_context = std::move(*known);
+    slot.in_context = pricer_->ToCost(slot.rounds_in_context);
+  }
+  UpdateContextFactors();
+  return {};
+}
+
+Status CandidatePrices::AddInContext(size_t candidate, size_t variant, double seconds) {
+  Slot& slot = slots_[slot_of_[candidate][variant]];
+  slot.rounds_in_context.samples.push_back(seconds);
+  slot.in_context = pricer_->ToCost(slot.rounds_in_context);
+  UpdateContextFactors();
+  return pricer_->StoreInContext(slot.key, context_, slot.rounds_in_context);
+}
+
+size_t CandidatePrices::RoundsInContext(size_t candidate, size_t variant) const {
+  return slots_[slot_of_[candidate][variant]].rounds_in_context.samples.size();
+}
+
+Cost CandidatePrices::CostInContext(size_t candidate, size_t variant) const { return slots_[slot_of_[candidate][variant]].in_context; }
 
 void CandidatePrices::SetPrice(Slot& slot, const Measurement& measurement) {
   slot.cost = pricer_->ToCost(measurement);
@@ -153,6 +210,7 @@ Status CandidatePrices::Price(size_t candidate, size_t variant) {
 Status CandidatePrices::MarkInvalid(size_t candidate, size_t variant, const std::string& reason) {
   Slot& slot = slots_[slot_of_[candidate][variant]];
   slot.cost = Cost::Invalid();
+  slot.in_context = Cost::Invalid();
   slot.invalid_reason = reason;
   return pricer_->MarkInvalid(slot.key, reason);
 }

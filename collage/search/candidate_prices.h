@@ -1,6 +1,8 @@
 #pragma once
 
-#include <unordered_map>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "collage/cost/pricer.h"
@@ -40,6 +42,16 @@ class CandidatePrices : public VariantPrices {
   [[nodiscard]] bool IsPriced(size_t candidate, size_t variant) const override;
   Status Price(size_t candidate, size_t variant) override;
 
+  /// What a kernel took inside a whole program in one round of runs. The median of all rounds is from now on the price of every equal
+  /// kernel, and is kept under the context that LoadInContext named.
+  Status AddInContext(size_t candidate, size_t variant, double seconds);
+  /// Reads what is kept under `context`, the hash of the model.
+  Status LoadInContext(uint64_t context);
+  [[nodiscard]] size_t RoundsInContext(size_t candidate, size_t variant) const;
+  [[nodiscard]] Cost CostInContext(size_t candidate, size_t variant) const;
+  /// Whether variants that were never part of a whole program count as Invalid.
+  void AllowOnlyKnownInContext(bool only) { only_known_in_context_ = only; }
+
   /// Makes a variant Invalid everywhere.
   Status MarkInvalid(size_t candidate, size_t variant, const std::string& reason);
   [[nodiscard]] const MeasurementKey& KeyOf(size_t candidate, size_t variant) const;
@@ -52,8 +64,10 @@ class CandidatePrices : public VariantPrices {
   struct Slot {
     MeasurementKey key;
     Variant variant;
-    Cost cost = Cost::Unknown();
+    Cost cost = Cost::Unknown();  ///< alone
     Cost bound;
+    Measurement rounds_in_context;
+    Cost in_context = Cost::Unknown();
     std::string invalid_reason;
     size_t candidate;  ///< one of those that share it
   };
@@ -65,6 +79,10 @@ class CandidatePrices : public VariantPrices {
   Status MeasureSlot(Slot& slot);
   void SetPrice(Slot& slot, const Measurement& measurement);
   [[nodiscard]] Cost AnchorBound(size_t candidate) const;
+  void UpdateContextFactors();
+  [[nodiscard]] double ContextFactor(const Slot& slot) const;
+  [[nodiscard]] static bool IsPriced(const Slot& slot);
+  [[nodiscard]] Cost PriceOf(const Slot& slot) const;
 
   const std::vector<PricedCandidate>* candidates_;
   const std::vector<PricedBackend>* backends_;
@@ -75,6 +93,9 @@ class CandidatePrices : public VariantPrices {
   std::vector<std::vector<size_t>> anchors_;  // candidates of one operator inside of a candidate of several
   size_t distinct_ = 0;
   size_t priced_now_ = 0;
+  uint64_t context_ = 0;
+  bool only_known_in_context_ = false;
+  std::map<std::pair<std::string, std::string>, double> least_factor_;  // by backend and variant
 };
 
 }  // namespace collage

@@ -8,11 +8,10 @@
 #include <limits>
 
 #include "collage/support/hash.h"
+#include "collage/support/memory.h"
 
 namespace collage {
 namespace {
-
-constexpr size_t kAlignment = 64;
 
 float HalfToFloat(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
@@ -42,12 +41,9 @@ std::vector<T> Widen(const Tensor& tensor) {
 }  // namespace
 
 Tensor::Tensor(TensorType type) : type_(std::move(type)), writable_(true) {
-  const size_t bytes = (std::max<size_t>(type_.ByteCount(), 1) + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, bytes);
-  COLLAGE_CHECK(memory != nullptr, "out of memory");
-  std::memset(memory, 0, bytes);
-  buffer_ = std::shared_ptr<void>(memory, std::free);
-  data_ = static_cast<const std::byte*>(memory);
+  const std::shared_ptr<std::byte> memory = AllocateBuffer(type_.ByteCount());
+  data_ = memory.get();
+  buffer_ = memory;
 }
 
 Tensor Tensor::View(TensorType type, const void* data, std::shared_ptr<const void> owner) {

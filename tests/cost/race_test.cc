@@ -6,19 +6,29 @@
 namespace collage {
 namespace {
 
+Contestant Sleeper(const std::string& name, int microseconds) {
+  return {name, [microseconds] {
+            ::usleep(microseconds);
+            return Status{};
+          }};
+}
+
+TEST(RaceTest, WhoHasLostLeavesTheTimeToTheOthers) {
+  RaceOptions options;
+  options.budget_seconds = 0.5;
+  options.seconds_per_turn = 0;
+  const std::vector<RaceResult> results = Race({Sleeper("fast", 500), Sleeper("slow", 5000), Sleeper("as fast", 500)}, options, {});
+  EXPECT_EQ(results[1].rounds.size(), 5u);
+  EXPECT_GT(results[0].rounds.size(), 5u);
+  EXPECT_EQ(results[0].rounds.size(), results[2].rounds.size());
+  EXPECT_GT(PairedRatio(results[1], results[0]), 1.25);
+}
+
 TEST(RaceTest, OrdersContestantsByTheirTime) {
-  const std::vector<Contestant> contestants = {{"slow",
-                                                [] {
-                                                  ::usleep(4000);
-                                                  return Status{};
-                                                }},
-                                               {"fast", [] {
-                                                  ::usleep(1000);
-                                                  return Status{};
-                                                }}};
   RaceOptions options;
   options.budget_seconds = 0.2;
-  const std::vector<RaceResult> results = Race(contestants, options, {});
+  options.lost_ratio = 100;
+  const std::vector<RaceResult> results = Race({Sleeper("slow", 4000), Sleeper("fast", 1000)}, options, {});
   ASSERT_GE(results[0].rounds.size(), 5u);
   EXPECT_EQ(results[0].rounds.size(), results[1].rounds.size());
   EXPECT_GT(PairedRatio(results[0], results[1]), 1.5);

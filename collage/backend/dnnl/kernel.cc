@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collage/backend/dnnl/layouts.h"
+#include "collage/support/memory.h"
 
 namespace collage::dnnl_backend {
 namespace {
@@ -99,7 +100,8 @@ class PrimitiveKernel final : public Kernel {
   memory Packed(const Tensor& constant, const Argument& argument) {
     const memory::desc plain = argument.constant_desc ? *argument.constant_desc : Describe(argument.desc.dims(), kPlain);
     memory source(plain, Engine(), const_cast<std::byte*>(constant.Bytes()));
-    memory packed(argument.desc, Engine());
+    storage_.push_back(AllocateWeights(argument.desc.get_size()));
+    memory packed(argument.desc, Engine(), storage_.back().get());
     dnnl::reorder(source, packed).execute(stream_, source, packed);
     stream_.wait();
     return packed;
@@ -109,6 +111,7 @@ class PrimitiveKernel final : public Kernel {
   dnnl::stream stream_;
   dnnl::primitive primitive_;
   std::vector<memory> constants_;
+  std::vector<std::shared_ptr<std::byte>> storage_;  // of the constants
   std::vector<Binding> inputs_bound_;
   std::vector<Binding> outputs_bound_;
   std::vector<Binding> workspace_;  // one at most

@@ -1,0 +1,119 @@
+#include "collage/driver/context_pricing.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "collage/ir/parse.h"
+#include "collage/op/table.h"
+#include "tests/lower/interpreter_backend.h"
+
+namespace collage {
+namespace {
+
+/// The kernel that ran last in this process, whichever executable it belongs to.
+const void* ran_last = nullptr;
+
+/// Fast right after itself and slow after any other kernel, as one that owes its speed to caches which only it has filled; or
+/// always the same, between the two.
+class MoodyKernel : public Kernel {
+ public:
+  MoodyKernel(std::unique_ptr<Kernel> kernel, bool flatters) : kernel_(std::move(kernel)), flatters_(flatters) {
+    inputs_ = kernel_->inputs();
+    outputs_ = kernel_->outputs();
+  }
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+    ::usleep(flatters_ ? (ran_last == this ? 200 : 4000) : 1500);
+    ran_last = this;
+    return kernel_->Run(inputs, outputs, workspace);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  bool flatters_;
+};
+
+class MoodyBackend : public Backend {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "moody"; }
+  [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    for (const char* op : {"nn.relu", "sigmoid", "tanh"}) {
+      rules.patterns.push_back({std::string("moody.") + op, pattern::CallOf(op, {pattern::Wildcard()}), {}});
+    }
+    return rules;
+  }
+  [[nodiscard]] std::vector<Variant> Variants(const Function&, const Device&) const override {
+    return {{"flattering", {Layout()}, {Layout()}}, {"steady", {Layout()}, {Layout()}}};
+  }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    std::unique_ptr<Kernel> kernel =
+        COLLAGE_TRY(InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs}));
+    return std::make_unique<MoodyKernel>(std::move(kernel), variant.name == "flattering");
+  }
+};
+
+constexpr const char* kProgram = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); %1 = sigmoid(%0); %2 = nn.relu(%1); tanh(%2) }";
+
+class ContextPricingTest : public testing::Test {
+ protected:
+  Result<Placement> Place(Pricer& pricer) {
+    return Placement::Create(ParseExpr(kProgram, Operators()).value().expr,
+                             {{{&backend_, "1", BackendRules::Style::kPattern}, backend_.Rules(), "cpu -compiler=moody"}}, pricer,
+                             options_.progress);
+  }
+  LowerOptions Lowering() const {
+    LowerOptions lower;
+    lower.find_backend = [this](const std::string&) -> Result<const Backend*> { return &backend_; };
+    return lower;
+  }
+  static size_t Count(const Placement& placement, const Plan& plan, const std::string& variant) {
+    const CompileReport report = placement.Report(plan).value();
+    return static_cast<size_t>(
+        std::count_if(report.plan.begin(), report.plan.end(), [&](const PlanEntry& entry) { return entry.variant == variant; }));
+  }
+
+  MoodyBackend backend_;
+  CompileOptions options_;
+  MeasurementCache cache_ = MeasurementCache::Open({}).value();
+};
+
+TEST_F(ContextPricingTest, WhatFlattersAloneIsNotChosenForTheNetwork) {
+  Pricer pricer({}, cache_, {});
+  Placement placement = Place(pricer).value();
+  const Plan alone = placement.Search().value();
+  EXPECT_EQ(Count(placement, alone, "flattering"), 4u);
+  EXPECT_EQ(placement.RoundsInContext(alone), 0u);
+  const Plan plan = PriceInContext(placement, alone, Lowering(), options_).value();
+  EXPECT_EQ(Count(placement, plan, "steady"), 4u);
+  EXPECT_NEAR(plan.result.cost.ToSeconds(), 4 * 1.6e-3, 1.2e-3);
+  EXPECT_GE(placement.RoundsInContext(plan), 3u);
+}
+
+TEST_F(ContextPricingTest, PricesInContextAreFoundAgain) {
+  Pricer first({}, cache_, {});
+  Placement placement = Place(first).value();
+  const Plan plan = PriceInContext(placement, placement.Search().value(), Lowering(), options_).value();
+
+  Pricer second({}, cache_, {});
+  Placement again = Place(second).value();
+  const Plan known = again.Search().value();
+  EXPECT_EQ(known.result.cost, plan.result.cost);
+  EXPECT_EQ(known.result.choices, plan.result.choices);
+  EXPECT_GE(again.RoundsInContext(known), 3u);
+  EXPECT_EQ(second.counts().measured, 0u);
+}
+
+TEST_F(ContextPricingTest, WithoutTimeThePlanIsOfWhatWasTried) {
+  options_.context_seconds = 0;
+  Pricer pricer({}, cache_, {});
+  Placement placement = Place(pricer).value();
+  const Plan plan = PriceInContext(placement, placement.Search().value(), Lowering(), options_).value();
+  EXPECT_EQ(Count(placement, plan, "flattering"), 4u) << "the others were never part of a whole program";
+  EXPECT_EQ(placement.RoundsInContext(plan), 1u);
+  EXPECT_TRUE(placement.Search()) << "the restriction does not outlast the pricing";
+}
+
+}  // namespace
+}  // namespace collage
