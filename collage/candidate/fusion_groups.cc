@@ -7,7 +7,22 @@
 namespace collage {
 namespace {
 
-/// One run of the fusion pass. A group is known by its root; its kind is the largest kind inside, tuples aside.
+/// What the consumer of a value means for fusion.
+OpKind EdgeKind(const Expr& producer, const Expr& consumer, OpKind consumer_kind) {
+  if (consumer->As<Tuple>()) return producer->type().AsTensor() ? OpKind::kInjective : OpKind::kOpaque;
+  if (consumer->As<TupleGetItem>()) {
+    const std::vector<Type>& fields = producer->type().AsTuple()->fields;
+    const bool flat = std::all_of(fields.begin(), fields.end(), [](const Type& field) { return field.AsTensor() != nullptr; });
+    return flat ? OpKind::kInjective : OpKind::kOpaque;
+  }
+  if (consumer_kind != OpKind::kBroadcast) return consumer_kind;
+  // An operand as large as the result is read element by element.
+  const TensorType* from = producer->type().AsTensor();
+  const TensorType* to = consumer->type().AsTensor();
+  return from && to && from->shape == to->shape ? OpKind::kElementwise : OpKind::kBroadcast;
+}
+
+/// One run of the fusion pass. A group is known by its root, the node through which all that it computes leaves it.
 class Fusion {
  public:
   Fusion(const DataflowGraph& graph, const std::vector<bool>& accepted, size_t max_operators, bool fuse_anchors)
@@ -24,7 +39,7 @@ class Fusion {
       } else {
         group.kind = expr->As<TupleGetItem>() ? OpKind::kInjective : OpKind::kOpaque;
       }
-      group.may_join = group.kind != OpKind::kOpaque;
+      group.own_kind = group.kind;
     }
   }
 
@@ -35,7 +50,7 @@ class Fusion {
     }
     std::map<PostDfsIndex, IndexSet> by_root;
     for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
-      if (groups_[Root(node)].operators > 0 && groups_[node].may_join) by_root[Root(node)].Add(node);
+      if (groups_[Root(node)].operators > 0 && groups_[node].own_kind != OpKind::kOpaque) by_root[Root(node)].Add(node);
     }
     std::vector<IndexSet> groups;
     for (auto& [root, nodes] : by_root) groups.push_back(std::move(nodes));
@@ -46,9 +61,10 @@ class Fusion {
  private:
   struct Group {
     PostDfsIndex parent = 0;
+    /// Of the root, raised by the anchor that joins; what else joins does not count, since all of it is computed on the way.
     OpKind kind = OpKind::kOpaque;
+    OpKind own_kind = OpKind::kOpaque;
     size_t operators = 0;
-    bool may_join = false;  // of the node itself, unlike the rest
   };
 
   PostDfsIndex Root(PostDfsIndex node) {
@@ -57,49 +73,54 @@ class Fusion {
   }
 
   void Visit(PostDfsIndex node, int phase) {
-    const OpKind kind = groups_[Root(node)].kind;
+    const OpKind kind = groups_[node].kind;
     const PostDfsIndex sink = graph_[node].dominator_parent;
     if (kind == OpKind::kOpaque || sink == DataflowGraph::kNone || Root(node) == Root(sink)) return;
-    if (graph_[node].block != graph_[sink].block) return;
-    const OpKind sink_kind = groups_[Root(sink)].kind;
+    const bool into_tuple = groups_[sink].own_kind == OpKind::kTuple;
     if (phase == 2) {
-      const bool into_tuple = graph_[sink].expr->As<Tuple>() && Root(sink) != sink;
-      if (kind <= OpKind::kInjective && into_tuple && sink_kind <= OpKind::kInjective) {
-        FuseIf(node, sink, OpKind::kInjective, OpKind::kInjective);
-      }
-    } else if (graph_[sink].expr->As<Tuple>()) {
+      const bool moves_on = Root(sink) != sink && groups_[Root(sink)].kind <= OpKind::kInjective;
+      if (kind <= OpKind::kInjective && into_tuple && moves_on) FuseIf(node, sink, kMoving);
+    } else if (into_tuple) {
       return;
     } else if (kind == OpKind::kOutElementwiseFusable) {
-      if (phase == 0 && fuse_anchors_) FuseIf(node, sink, OpKind::kBroadcast, OpKind::kBroadcast);
+      if (phase == 0 && fuse_anchors_) FuseIf(node, sink, {OpKind::kBroadcast, OpKind::kBroadcast, OpKind::kElementwise});
     } else if (kind <= OpKind::kBroadcast) {
-      FuseIf(node, sink, OpKind::kInjective, OpKind::kCommReduce);
+      // The last node may have an anchor in its group: what feeds it from beside then joins that group.
+      FuseIf(node, sink, {OpKind::kInjective, OpKind::kOutElementwiseFusable, OpKind::kCommReduce});
     } else if (kind == OpKind::kInjective || kind == OpKind::kTuple) {
-      if (phase == 1) FuseIf(node, sink, OpKind::kInjective, OpKind::kInjective);
+      if (phase == 1) FuseIf(node, sink, kMoving);
     }
   }
 
-  /// Fuses all that lies between when no group on the way exceeds `between` and the last does not exceed `at_sink`.
-  void FuseIf(PostDfsIndex node, PostDfsIndex sink, OpKind between, OpKind at_sink) {
+  /// The largest kinds that are allowed: of groups on the way, of the last one's group, of the edges.
+  struct Limits {
+    OpKind between;
+    OpKind at_sink;
+    OpKind edges;
+  };
+  static constexpr Limits kMoving = {OpKind::kInjective, OpKind::kInjective, OpKind::kOpaque};
+
+  /// Fuses all that lies between a node and its dominator when the limits hold.
+  void FuseIf(PostDfsIndex node, PostDfsIndex sink, const Limits& limits) {
     std::vector<PostDfsIndex> path;
     std::unordered_set<PostDfsIndex> seen = {node};
+    std::unordered_set<PostDfsIndex> counted = {Root(sink)};
     std::vector<PostDfsIndex> stack = {node};
+    size_t operators = groups_[Root(sink)].operators;
     while (!stack.empty()) {
       const PostDfsIndex at = stack.back();
       stack.pop_back();
       path.push_back(at);
+      if (counted.insert(Root(at)).second) operators += groups_[Root(at)].operators;
+      if (operators > max_operators_) return;
       for (const PostDfsIndex next : graph_[at].outputs) {
+        if (EdgeKind(graph_[at].expr, graph_[next].expr, groups_[next].own_kind) > limits.edges) return;
         if (!seen.insert(next).second) continue;
         const OpKind kind = groups_[Root(next)].kind;
-        if (kind > (next == sink ? at_sink : between) || graph_[next].block != graph_[node].block) return;
+        if (kind > (next == sink ? limits.at_sink : limits.between) || graph_[next].block != graph_[node].block) return;
         if (next != sink) stack.push_back(next);
       }
     }
-    size_t operators = groups_[Root(sink)].operators;
-    std::unordered_set<PostDfsIndex> counted = {Root(sink)};
-    for (const PostDfsIndex member : path) {
-      if (counted.insert(Root(member)).second) operators += groups_[Root(member)].operators;
-    }
-    if (operators > max_operators_) return;
     for (const PostDfsIndex member : path) Join(member, sink);
   }
 
@@ -109,7 +130,7 @@ class Fusion {
     if (from == into) return;
     groups_[from].parent = into;
     groups_[into].operators += groups_[from].operators;
-    if (groups_[from].kind != OpKind::kTuple) groups_[into].kind = std::max(groups_[into].kind, groups_[from].kind);
+    if (groups_[from].kind == OpKind::kOutElementwiseFusable) groups_[into].kind = std::max(groups_[into].kind, groups_[from].kind);
   }
 
   const DataflowGraph& graph_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <queue>
 #include <unordered_map>
 
 #include "collage/candidate/regions.h"
@@ -12,10 +13,46 @@ constexpr size_t kNobody = static_cast<size_t>(-1);
 
 bool IsStructural(const Expr& expr) { return expr->As<Tuple>() || expr->As<TupleGetItem>(); }
 
+/// Tuples and projections that are each other's neighbours: all of them belong to a region or none.
+struct Bundle {
+  std::vector<PostDfsIndex> members;
+  std::vector<PostDfsIndex> neighbours;
+};
+
+std::vector<Bundle> FindBundles(const DataflowGraph& graph) {
+  std::vector<Bundle> bundles;
+  std::vector<bool> seen(graph.size(), false);
+  for (PostDfsIndex node = 0; node < graph.size(); ++node) {
+    if (seen[node] || !IsStructural(graph[node].expr)) continue;
+    Bundle bundle{{node}, {}};
+    seen[node] = true;
+    bool external = false;
+    for (size_t i = 0; i < bundle.members.size(); ++i) {
+      const DataflowGraph::Node& member = graph[bundle.members[i]];
+      external = external || member.external || member.block != graph[node].block;
+      for (const auto* list : {&member.inputs, &member.outputs}) {
+        for (const PostDfsIndex other : *list) {
+          if (!IsStructural(graph[other].expr)) {
+            bundle.neighbours.push_back(other);
+          } else if (!seen[other]) {
+            seen[other] = true;
+            bundle.members.push_back(other);
+          }
+        }
+      }
+    }
+    if (external || bundle.neighbours.empty()) continue;
+    std::sort(bundle.neighbours.begin(), bundle.neighbours.end());
+    bundles.push_back(std::move(bundle));
+  }
+  return bundles;
+}
+
 class Merger {
  public:
-  Merger(const DataflowGraph& graph, bool take_tuples) : graph_(graph), contracted_(graph), owner_(graph.size(), kNobody) {
-    if (take_tuples) FindBundles();
+  Merger(const DataflowGraph& graph, bool take_tuples)
+      : graph_(graph), contracted_(graph), owner_(graph.size(), kNobody), grown_(graph.size(), false) {
+    if (take_tuples) bundles_ = FindBundles(graph);
   }
 
   void AddPart(const Region& part) {
@@ -23,16 +60,21 @@ class Merger {
     part.nodes.ForEach([&](PostDfsIndex node) { owner_[node] = part.owner; });
   }
 
+  /// Regions grow one after another, that of the earliest node first, each as far as it can: so of two ways to share out the
+  /// parts the earlier region has the say.
   void Run() {
-    for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
-      if (owner_[node] == kNobody) continue;
-      for (const PostDfsIndex input : graph_[node].inputs) {
-        if (Fits(input, node)) contracted_.TryMerge({input, node});
-      }
-      const auto bundles = bundles_.find(node);
-      if (bundles == bundles_.end()) continue;
-      for (const Bundle& bundle : bundles->second) JoinBundle(bundle, node);
+    for (size_t i = 0; i < bundles_.size(); ++i) {
+      if (!MayJoin(bundles_[i])) continue;
+      for (const PostDfsIndex node : bundles_[i].neighbours) bundles_of_[node].push_back(i);
     }
+    do {
+      failed_ = joined_ = false;
+      std::fill(grown_.begin(), grown_.end(), false);
+      for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
+        if (owner_[node] != kNobody && !grown_[node]) Grow(node);
+      }
+      // A region that was joined later may hold what lay between two others.
+    } while (failed_ && joined_);
   }
 
   std::vector<Region> Regions() const {
@@ -51,58 +93,111 @@ class Merger {
   }
 
  private:
+  /// A way to grow: a neighbouring part, or a bundle by the last of its neighbours.
+  struct Step {
+    PostDfsIndex at;
+    size_t bundle;  // kNobody: the part that holds `at`
+    friend bool operator<(const Step& a, const Step& b) { return a.at != b.at ? a.at < b.at : a.bundle < b.bundle; }
+    friend bool operator>(const Step& a, const Step& b) { return b < a; }
+  };
+
   [[nodiscard]] bool Fits(PostDfsIndex a, PostDfsIndex b) const {
     return owner_[a] != kNobody && owner_[a] == owner_[b] && graph_[a].block == graph_[b].block;
   }
 
-  /// Tuples and projections that are each other's neighbours: all of them belong to a region or none.
-  struct Bundle {
-    std::vector<PostDfsIndex> members;
-    std::vector<PostDfsIndex> neighbours;
-  };
+  /// Whether all neighbours could be in one region and no member is in a part already.
+  [[nodiscard]] bool MayJoin(const Bundle& bundle) const {
+    return std::all_of(bundle.neighbours.begin(), bundle.neighbours.end(),
+                       [&](PostDfsIndex other) {
+                         return Fits(other, bundle.neighbours[0]) && graph_[other].block == graph_[bundle.members[0]].block;
+                       }) &&
+           std::all_of(bundle.members.begin(), bundle.members.end(), [&](PostDfsIndex member) { return owner_[member] == kNobody; });
+  }
 
-  void FindBundles() {
-    std::vector<bool> seen(graph_.size(), false);
-    for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
-      if (seen[node] || !IsStructural(graph_[node].expr)) continue;
-      Bundle bundle{{node}, {}};
-      seen[node] = true;
-      bool external = false;
-      for (size_t i = 0; i < bundle.members.size(); ++i) {
-        const DataflowGraph::Node& member = graph_[bundle.members[i]];
-        external = external || member.external || member.block != graph_[node].block;
-        for (const auto* list : {&member.inputs, &member.outputs}) {
-          for (const PostDfsIndex other : *list) {
-            if (!IsStructural(graph_[other].expr)) {
-              bundle.neighbours.push_back(other);
-            } else if (!seen[other]) {
-              seen[other] = true;
-              bundle.members.push_back(other);
-            }
-          }
+  /// What can be joined only after something between is waits until that was; so downstream the nearest comes first, and
+  /// upstream too.
+  void Grow(PostDfsIndex seed) {
+    Reach(contracted_.Members(contracted_.GroupOf(seed)));
+    bool progress = true;
+    while (progress) {
+      progress = false;
+      std::vector<Step> waiting;
+      while (!down_.empty() || !up_.empty()) {
+        const Step step = down_.empty() ? up_.top() : down_.top();
+        down_.empty() ? up_.pop() : down_.pop();
+        switch (Take(seed, step)) {
+          case Outcome::kJoined:
+            progress = true;
+            break;
+          case Outcome::kBlocked:
+            waiting.push_back(step);
+            break;
+          case Outcome::kNothing:
+            break;
         }
       }
-      if (external || bundle.neighbours.empty()) continue;
-      const PostDfsIndex last = *std::max_element(bundle.neighbours.begin(), bundle.neighbours.end());
-      bundles_[last].push_back(std::move(bundle));
+      joined_ = joined_ || progress;
+      if (!progress) failed_ = failed_ || !waiting.empty();
+      if (progress) {
+        for (const Step& step : waiting) (step.at > seed ? down_.push(step) : up_.push(step));
+      }
     }
   }
 
-  /// Takes a bundle; `last`, the last of its neighbours, is being looked at.
-  void JoinBundle(const Bundle& bundle, PostDfsIndex last) {
-    const bool fits =
-        graph_[bundle.members[0]].block == graph_[last].block &&
-        std::all_of(bundle.neighbours.begin(), bundle.neighbours.end(), [&](PostDfsIndex other) { return Fits(other, last); });
-    std::vector<PostDfsIndex> all = bundle.neighbours;
-    all.insert(all.end(), bundle.members.begin(), bundle.members.end());
-    if (!fits || !contracted_.TryMerge(all)) return;
-    for (const PostDfsIndex member : bundle.members) owner_[member] = owner_[last];
+  enum class Outcome { kJoined, kBlocked, kNothing };
+
+  Outcome Take(PostDfsIndex seed, const Step& step) {
+    std::vector<PostDfsIndex> nodes = {step.at};
+    if (step.bundle != kNobody) {
+      const Bundle& bundle = bundles_[step.bundle];
+      if (owner_[bundle.members[0]] != kNobody) return Outcome::kNothing;
+      nodes = bundle.neighbours;
+      nodes.insert(nodes.end(), bundle.members.begin(), bundle.members.end());
+    } else if (contracted_.GroupOf(step.at) == contracted_.GroupOf(seed)) {
+      return Outcome::kNothing;
+    }
+    nodes.push_back(seed);
+    std::vector<PostDfsIndex> added;
+    for (const PostDfsIndex node : nodes) {
+      const size_t group = contracted_.GroupOf(node);
+      if (group == contracted_.GroupOf(seed)) continue;
+      const std::vector<PostDfsIndex>& members = contracted_.Members(group);
+      added.insert(added.end(), members.begin(), members.end());
+    }
+    if (!contracted_.TryMerge(nodes)) return Outcome::kBlocked;
+    if (step.bundle != kNobody) {
+      for (const PostDfsIndex member : bundles_[step.bundle].members) owner_[member] = owner_[seed];
+    }
+    Reach(added);
+    return Outcome::kJoined;
+  }
+
+  /// Members are new in the region that grows: notes where it can go from there.
+  void Reach(const std::vector<PostDfsIndex>& members) {
+    for (const PostDfsIndex node : members) {
+      grown_[node] = true;
+      for (const PostDfsIndex output : graph_[node].outputs) {
+        if (Fits(output, node)) down_.push({output, kNobody});
+      }
+      for (const PostDfsIndex input : graph_[node].inputs) {
+        if (Fits(input, node)) up_.push({input, kNobody});
+      }
+      const auto bundles = bundles_of_.find(node);
+      if (bundles == bundles_of_.end()) continue;
+      for (const size_t bundle : bundles->second) down_.push({bundles_[bundle].neighbours.back(), bundle});
+    }
   }
 
   const DataflowGraph& graph_;
   ContractedGraph contracted_;
   std::vector<size_t> owner_;
-  std::unordered_map<PostDfsIndex, std::vector<Bundle>> bundles_;  // by last neighbour
+  std::vector<bool> grown_;  // in the region of an earlier seed
+  std::vector<Bundle> bundles_;
+  std::unordered_map<PostDfsIndex, std::vector<size_t>> bundles_of_;  // by neighbour
+  std::priority_queue<Step, std::vector<Step>, std::greater<>> down_;
+  std::priority_queue<Step> up_;
+  bool joined_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace
