@@ -45,6 +45,28 @@ Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>&
   return total;
 }
 
+std::strong_ordering ComparePreference(const SearchProblem& problem, const std::vector<SearchChoice>& a,
+                                       const std::vector<SearchChoice>& b) {
+  const auto partitions_of = [&](std::vector<SearchChoice> choices) {
+    std::erase_if(choices, [&](const SearchChoice& choice) { return !problem.candidates[choice.candidate].is_partition; });
+    return choices;
+  };
+  const std::vector<SearchChoice> left = partitions_of(a);
+  const std::vector<SearchChoice> right = partitions_of(b);
+  const auto compare = [&](auto key) {
+    return std::lexicographical_compare_three_way(left.begin(), left.end(), right.begin(), right.end(),
+                                                  [&](const SearchChoice& p, const SearchChoice& q) { return key(p) <=> key(q); });
+  };
+  if (const auto order = compare([&](const SearchChoice& p) { return problem.candidates[p.candidate].backend; }); order != 0) return order;
+  for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    const IndexSet& p = problem.candidates[left[i].candidate].inside;
+    const IndexSet& q = problem.candidates[right[i].candidate].inside;
+    if (!(p == q)) return p < q ? std::strong_ordering::less : std::strong_ordering::greater;
+  }
+  if (const auto order = compare([](const SearchChoice& p) { return p.variant; }); order != 0) return order;
+  return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
+}
+
 std::vector<SearchChoice> FindCycle(const SearchProblem& problem, const std::vector<SearchChoice>& choices) {
   const std::vector<size_t> owner = Owners(problem, choices);
   std::vector<std::vector<size_t>> successors(choices.size());

@@ -2,12 +2,11 @@
 #include <cstdint>
 #include <memory>
 #include <queue>
-#include <tuple>
 #include <unordered_map>
 
-#include "collage/search/search.h"
+#include "collage/search/acyclic.h"
+#include "collage/search/covered.h"
 #include "collage/support/check.h"
-#include "collage/support/hash.h"
 
 namespace collage {
 namespace {
@@ -23,18 +22,6 @@ struct OpenTensor {
   uint8_t produced_layout;
   LayoutMask layouts;  // those in which it exists, or is demanded
   friend bool operator==(const OpenTensor&, const OpenTensor&) = default;
-};
-
-// Nodes below `next` are covered, `next` is not, and of the nodes above it those in `tail` are: the covered set without its
-// long solid prefix, so that a state of a 10 000-node graph stays a few words.
-struct Covered {
-  size_t next = 0;
-  IndexSet tail;
-  friend bool operator==(const Covered&, const Covered&) = default;
-};
-
-struct CoveredHash {
-  size_t operator()(const Covered& covered) const { return HashCombine(covered.tail.Hash(), covered.next); }
 };
 
 struct State {
@@ -125,15 +112,6 @@ class Dijkstra {
         if (candidate.variants[v].cost.IsKnown()) Push(Apply(id, {c, v}, covered));
       }
     }
-  }
-
-  static Covered After(const Covered& covered, const IndexSet& inside) {
-    Covered result{covered.next, covered.tail | inside};
-    while (!result.tail.Empty() && result.tail.First() == result.next) {
-      result.tail.Remove(result.next);
-      ++result.next;
-    }
-    return result;
   }
 
   static OpenTensor& Entry(std::vector<OpenTensor>& open, size_t tensor) {
@@ -257,33 +235,13 @@ class Dijkstra {
     // Edges of price zero lead ahead: those behind must be expanded before a tie is decided.
     if (x.covered.next != y.covered.next) return x.covered.next < y.covered.next;
     if (x.partitions != y.partitions) return x.partitions < y.partitions;
-    const std::vector<SearchChoice> left = Partitions(a);
-    const std::vector<SearchChoice> right = Partitions(b);
-    const auto compare = [&](auto key) {
-      return std::lexicographical_compare_three_way(left.begin(), left.end(), right.begin(), right.end(),
-                                                    [&](const SearchChoice& p, const SearchChoice& q) { return key(p) <=> key(q); });
-    };
-    if (const auto order = compare([&](const SearchChoice& p) { return problem_.candidates[p.candidate].backend; }); order != 0)
-      return order < 0;
-    for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-      const IndexSet& p = problem_.candidates[left[i].candidate].inside;
-      const IndexSet& q = problem_.candidates[right[i].candidate].inside;
-      if (!(p == q)) return p < q;
-    }
-    if (const auto order = compare([](const SearchChoice& p) { return p.variant; }); order != 0) return order < 0;
-    return a < b;
+    return ComparePreference(problem_, Path(a), Path(b)) < 0;
   }
 
   [[nodiscard]] std::vector<SearchChoice> Path(size_t id) const {
     std::vector<SearchChoice> path;
     for (; states_[id]->parent != kNone; id = states_[id]->parent) path.push_back(states_[id]->choice);
     std::reverse(path.begin(), path.end());
-    return path;
-  }
-
-  [[nodiscard]] std::vector<SearchChoice> Partitions(size_t id) const {
-    std::vector<SearchChoice> path = Path(id);
-    std::erase_if(path, [&](const SearchChoice& choice) { return !problem_.candidates[choice.candidate].is_partition; });
     return path;
   }
 
@@ -311,41 +269,7 @@ class Dijkstra {
 }  // namespace
 
 Result<SearchResult> SearchDijkstra(const SearchProblem& problem) {
-  // Cyclic covers are rare (they need candidates with several exits), so they are not part of the state: a cheapest cover that
-  // is cyclic is cut off by branching on which member of the cycle is forbidden. Every acyclic cover lives in some branch, and
-  // branches are taken cheapest first, so the first acyclic cover is the optimum.
-  struct Branch {
-    std::vector<bool> forbidden;
-    SearchResult result;
-  };
-  const auto dearer = [](const Branch& a, const Branch& b) {
-    return std::tie(a.result.cost, a.result.partitions) > std::tie(b.result.cost, b.result.partitions);
-  };
-  std::vector<Branch> branches;
-  std::vector<bool> none(problem.candidates.size(), false);
-  SearchResult first = COLLAGE_TRY(Dijkstra(problem, none).Run());
-  size_t expanded = first.states_expanded;
-  branches.push_back({std::move(none), std::move(first)});
-  while (!branches.empty()) {
-    std::pop_heap(branches.begin(), branches.end(), dearer);
-    Branch branch = std::move(branches.back());
-    branches.pop_back();
-    const std::vector<SearchChoice> cycle = FindCycle(problem, branch.result.choices);
-    if (cycle.empty()) {
-      branch.result.states_expanded = expanded;
-      return std::move(branch.result);
-    }
-    for (const SearchChoice& member : cycle) {
-      std::vector<bool> forbidden = branch.forbidden;
-      forbidden[member.candidate] = true;
-      Result<SearchResult> result = Dijkstra(problem, forbidden).Run();
-      if (!result) continue;
-      expanded += result->states_expanded;
-      branches.push_back({std::move(forbidden), std::move(*result)});
-      std::push_heap(branches.begin(), branches.end(), dearer);
-    }
-  }
-  return Fail("every cover by the valid candidates is cyclic");
+  return CheapestAcyclic(problem, [&](const std::vector<bool>& forbidden) { return Dijkstra(problem, forbidden).Run(); });
 }
 
 }  // namespace collage

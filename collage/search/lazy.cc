@@ -1,5 +1,7 @@
 #include "collage/search/lazy.h"
 
+#include "collage/search/shortest_path.h"
+
 namespace collage {
 namespace {
 
@@ -25,7 +27,7 @@ Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& pri
   while (true) {
     ++result.rounds;
     UpdateCosts(problem, prices, /*only_priced=*/false);
-    result.result = COLLAGE_TRY(SearchDijkstra(problem));
+    result.result = COLLAGE_TRY(SearchShortestPath(problem));
     bool all_priced = true;
     for (const SearchChoice& choice : result.result.choices) {
       if (prices.IsPriced(choice.candidate, choice.variant)) continue;
@@ -37,7 +39,7 @@ Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& pri
     if (!progress.ShouldStop()) continue;
     const Cost lower_bound = result.result.cost;
     UpdateCosts(problem, prices, /*only_priced=*/true);
-    result.result = COLLAGE_TRY(SearchDijkstra(problem));
+    result.result = COLLAGE_TRY(SearchShortestPath(problem));
     result.result.lower_bound = lower_bound;
     result.is_complete = false;
     break;

@@ -7,6 +7,7 @@
 // mislead the search by more than most kernels differ. So a state knows in which layouts each open tensor exists, and a
 // conversion is an edge with a price of its own, paid once a tensor and layout.
 
+#include <compare>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -56,7 +57,7 @@ struct SearchProblem {
 struct SearchChoice {
   size_t candidate;
   size_t variant;
-  friend bool operator==(const SearchChoice&, const SearchChoice&) = default;
+  friend auto operator<=>(const SearchChoice&, const SearchChoice&) = default;
 };
 
 struct SearchResult {
@@ -70,6 +71,12 @@ struct SearchResult {
 /// The rules of the game, shared by all searchers (and by the brute force of the tests): price of a full cover, every
 /// conversion being made from the layout in which the producer gives the tensor.
 Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>& choices);
+
+/// Which of two covers of the same nodes is preferred when price and number of partitions are equal: `less` for the first. Earlier
+/// backends go first, then the lexicographically smaller list of inside sets, then earlier variants; what stays with the host
+/// decides last.
+std::strong_ordering ComparePreference(const SearchProblem& problem, const std::vector<SearchChoice>& a,
+                                       const std::vector<SearchChoice>& b);
 
 /// The choices along one cycle that remains when every chosen candidate is contracted to one node; empty when the cover is
 /// acyclic.

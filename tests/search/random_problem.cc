@@ -1,5 +1,8 @@
 #include "tests/search/random_problem.h"
 
+#include <functional>
+#include <tuple>
+
 namespace collage {
 
 SearchProblem RandomProblem(std::mt19937_64& random, bool coarse_prices) {
@@ -60,6 +63,46 @@ SearchProblem RandomProblem(std::mt19937_64& random, bool coarse_prices) {
     problem.candidates.push_back(std::move(candidate));
   }
   return problem;
+}
+
+std::optional<std::vector<SearchChoice>> BruteForce(const SearchProblem& problem) {
+  std::optional<std::vector<SearchChoice>> best;
+  std::vector<SearchChoice> chosen;
+  // "Equal prices fall to fewer partitions, then to the order in which the targets were given, then to the lexicographically
+  // smallest list of inside sets", then to earlier variants; the host's choices decide last.
+  const auto rank = [&](const std::vector<SearchChoice>& choices) {
+    std::vector<size_t> backends;
+    std::vector<std::vector<size_t>> insides;
+    std::vector<size_t> variants;
+    for (const SearchChoice& choice : choices) {
+      const SearchCandidate& candidate = problem.candidates[choice.candidate];
+      if (!candidate.is_partition) continue;
+      backends.push_back(candidate.backend);
+      insides.push_back(candidate.inside.ToVector());
+      variants.push_back(choice.variant);
+    }
+    return std::make_tuple(PriceOfCover(problem, choices), backends.size(), backends, insides, variants, choices);
+  };
+  const std::function<void(IndexSet)> extend = [&](const IndexSet& covered) {
+    size_t next = 0;
+    while (next < problem.node_count && covered.Contains(next)) ++next;
+    if (next == problem.node_count) {
+      if (FindCycle(problem, chosen).empty() && (!best || rank(chosen) < rank(*best))) best = chosen;
+      return;
+    }
+    for (size_t c = 0; c < problem.candidates.size(); ++c) {
+      const SearchCandidate& candidate = problem.candidates[c];
+      if (candidate.inside.First() != next || candidate.inside.Intersects(covered)) continue;
+      for (size_t v = 0; v < candidate.variants.size(); ++v) {
+        if (!candidate.variants[v].cost.IsKnown()) continue;
+        chosen.push_back({c, v});
+        extend(covered | candidate.inside);
+        chosen.pop_back();
+      }
+    }
+  };
+  extend({});
+  return best;
 }
 
 }  // namespace collage

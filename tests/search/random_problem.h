@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <random>
+#include <vector>
 
 #include "collage/search/search.h"
 
@@ -9,5 +11,9 @@ namespace collage {
 /// A random DAG of one to six one-output nodes, with random candidates (convex or not), layouts, conversions, transitions and
 /// Invalid variants. Coarse prices (0, 1 or 2 us) make ties.
 SearchProblem RandomProblem(std::mt19937_64& random, bool coarse_prices);
+
+/// The best cover found by trying all: cheapest, then fewest partitions, then the declared preference. None when no acyclic cover
+/// by candidates of known price exists.
+std::optional<std::vector<SearchChoice>> BruteForce(const SearchProblem& problem);
 
 }  // namespace collage

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collage/search/tables.h"
+
+namespace collage {
+
+/// A partial cover that was kept; the path to it is a chain of parents.
+struct PathNode {
+  Cost cost;
+  uint32_t parent;
+  uint32_t candidate;
+  uint32_t variant;
+  uint32_t partitions;
+};
+
+/// All partial covers of one covered set. They differ in the layouts of the tensors that are open (read on both sides) and in
+/// the backend that ran last; which tensors are open follows from the covered set.
+class Frontier {
+ public:
+  /// What is known of one open tensor in one state: the layouts in which it exists (or is demanded, before it is produced) and
+  /// the one in which its producer gives it.
+  struct TensorState {
+    LayoutMask layouts = 0;
+    uint8_t produced = kUnproduced;
+    friend bool operator==(const TensorState&, const TensorState&) = default;
+  };
+  static constexpr uint8_t kUnproduced = 16;
+  static constexpr uint8_t kAnywhere = 17;  ///< exists in all layouts that are still wanted: where it came from does not matter
+
+  struct State {
+    Cost cost;
+    uint32_t parent;
+    uint32_t candidate;
+    uint32_t variant;
+    uint32_t partitions;
+    size_t last_backend;
+    size_t id;  ///< position among the states as they came; its tensors are at id * open().size()
+  };
+
+  /// `open` ascending.
+  Frontier(const SearchTables& tables, Covered covered, std::vector<size_t> open);
+
+  [[nodiscard]] const Covered& covered() const { return covered_; }
+  [[nodiscard]] const std::vector<size_t>& open() const { return open_; }
+  [[nodiscard]] const TensorState* TensorsOf(const State& state) const { return tensors_.data() + state.id * open_.size(); }
+  [[nodiscard]] Cost least_to_go() const { return least_to_go_; }
+  [[nodiscard]] Cost cheapest() const { return cheapest_; }
+  [[nodiscard]] bool IsEmpty() const { return states_.empty(); }
+
+  /// False when a state of this cost is so much dearer than another that whatever follows cannot make up for it.
+  [[nodiscard]] bool MayMatter(Cost cost) const { return states_.empty() || cost <= cheapest_ + spread_; }
+  /// Adds a state; `tensors` has one entry for each open tensor.
+  void Add(State state, const TensorState* tensors);
+  /// The states that no other dominates, best first by `precedes`. No more than `most` are kept; the cost of the cheapest that
+  /// fell to this limit is left in `cut` where it is smaller.
+  template <class Precedes>
+  std::vector<State> TakeBest(const Precedes& precedes, size_t most, Cost& cut) {
+    std::sort(states_.begin(), states_.end(), precedes);
+    return KeepUndominated(most, cut);
+  }
+
+ private:
+  std::vector<State> KeepUndominated(size_t most, Cost& cut);
+  [[nodiscard]] TensorState Canonical(size_t position, TensorState state) const;
+  /// Whether whatever follows `b` can follow `a` as well at no more cost, or is then less preferred.
+  [[nodiscard]] bool Dominates(const State& a, const State& b) const;
+  [[nodiscard]] Cost TensorSlack(size_t position, TensorState a, TensorState b) const;
+  [[nodiscard]] uint64_t Signature(const State& state) const;
+
+  const SearchTables& tables_;
+  Covered covered_;
+  std::vector<size_t> open_;
+  std::vector<LayoutMask> wanted_;
+  Cost least_to_go_;
+  Cost spread_;
+  Cost cheapest_ = Cost::Invalid();
+  std::vector<State> states_;
+  std::vector<TensorState> tensors_;
+};
+
+}  // namespace collage

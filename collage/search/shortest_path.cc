@@ -1,0 +1,170 @@
+#include "collage/search/shortest_path.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "collage/search/acyclic.h"
+#include "collage/search/extension.h"
+#include "collage/search/frontier.h"
+
+namespace collage {
+namespace {
+
+constexpr uint32_t kNoParent = static_cast<uint32_t>(-1);
+
+class Sweep {
+ public:
+  Sweep(const SearchProblem& problem, const std::vector<bool>& forbidden, const ShortestPathOptions& options)
+      : problem_(problem), options_(options), tables_(problem, forbidden), layers_(problem.node_count + 1) {}
+
+  Result<SearchResult> Run() {
+    Start();
+    size_t furthest = 0;
+    for (size_t next = 0; next < problem_.node_count; ++next) {
+      if (layers_[next].empty()) continue;
+      furthest = next;
+      DropDearSets(layers_[next]);
+      for (const std::unique_ptr<Frontier>& frontier : layers_[next]) Expand(*frontier);
+      layers_[next].clear();
+      by_tail_.erase(next);
+    }
+    if (layers_.back().empty()) return Fail("no valid candidate covers node " + std::to_string(furthest));
+    return Finish(*layers_.back().front());
+  }
+
+ private:
+  using State = Frontier::State;
+
+  void Start() {
+    const Covered nothing;
+    std::vector<size_t> open;
+    for (size_t t = 0; t < problem_.tensors.size(); ++t) {
+      if (tables_.IsOpen(t, nothing)) open.push_back(t);
+    }
+    auto start = std::make_unique<Frontier>(tables_, nothing, open);
+    const std::vector<Frontier::TensorState> plain(open.size(), {LayoutBit(0), 0});
+    start->Add({Cost(), kNoParent, 0, 0, 0, SearchTables::kNobody, 0}, plain.data());
+    layers_[0].push_back(std::move(start));
+  }
+
+  // Wide graphs with candidates across branches can have more covered sets than time: the least promising ones go.
+  void DropDearSets(std::vector<std::unique_ptr<Frontier>>& layer) {
+    if (layer.size() <= options_.most_sets) return;
+    const auto promise = [](const auto& frontier) { return frontier->cheapest() + frontier->least_to_go(); };
+    std::stable_sort(layer.begin(), layer.end(), [&](const auto& a, const auto& b) { return promise(a) < promise(b); });
+    dropped_ = std::min(dropped_, promise(layer[options_.most_sets]));
+    layer.resize(options_.most_sets);
+  }
+
+  void Expand(Frontier& frontier) {
+    Cost cut = Cost::Invalid();
+    const std::vector<State> kept =
+        frontier.TakeBest([&](const State& a, const State& b) { return Precedes(a, b); }, options_.most_states, cut);
+    dropped_ = std::min(dropped_, cut + frontier.least_to_go());
+    expanded_ += kept.size();
+    const auto first_id = static_cast<uint32_t>(path_.size());
+    for (const State& state : kept) path_.push_back({state.cost, state.parent, state.candidate, state.variant, state.partitions});
+    for (const size_t c : tables_.StartingAt(frontier.covered().next)) {
+      if (!problem_.candidates[c].inside.Intersects(frontier.covered().tail)) ExtendBy(c, frontier, kept, first_id);
+    }
+  }
+
+  void ExtendBy(size_t c, const Frontier& from, const std::vector<State>& kept, uint32_t first_id) {
+    const SearchCandidate& candidate = problem_.candidates[c];
+    Frontier& to = FrontierAt(After(from.covered(), candidate.inside), from, candidate);
+    const Extension extension(tables_, candidate, from, to);
+    for (size_t v = 0; v < candidate.variants.size(); ++v) {
+      if (!candidate.variants[v].cost.IsKnown()) continue;
+      for (size_t k = 0; k < kept.size(); ++k) {
+        const State& before = kept[k];
+        State after{before.cost + candidate.variants[v].cost,
+                    first_id + static_cast<uint32_t>(k),
+                    static_cast<uint32_t>(c),
+                    static_cast<uint32_t>(v),
+                    before.partitions,
+                    before.last_backend,
+                    0};
+        if (candidate.is_partition) {
+          if (before.last_backend != SearchTables::kNobody && !problem_.transition.empty())
+            after.cost += problem_.transition[before.last_backend][candidate.backend];
+          after.last_backend = candidate.backend;
+          ++after.partitions;
+        }
+        if (!to.MayMatter(after.cost)) continue;
+        after.cost += extension.Apply(v, from.TensorsOf(before), scratch_);
+        if (after.cost.IsKnown() && to.MayMatter(after.cost)) to.Add(after, scratch_.result.data());
+      }
+    }
+  }
+
+  Frontier& FrontierAt(Covered covered, const Frontier& from, const SearchCandidate& candidate) {
+    std::vector<std::unique_ptr<Frontier>>& layer = layers_[covered.next];
+    const auto [at, is_new] = by_tail_[covered.next].try_emplace(covered.tail, layer.size());
+    if (is_new) {
+      std::vector<size_t> open = OpenAfter(tables_, from.open(), candidate, covered);
+      layer.push_back(std::make_unique<Frontier>(tables_, std::move(covered), std::move(open)));
+    }
+    return *layer[at->second];
+  }
+
+  [[nodiscard]] bool Precedes(const State& a, const State& b) const {
+    if (a.cost != b.cost) return a.cost < b.cost;
+    if (a.partitions != b.partitions) return a.partitions < b.partitions;
+    return PrecedesByPath(a, b);
+  }
+
+  // The declared preference among equal prices; called on exact ties only, and the paths are walked to where they part.
+  [[nodiscard]] bool PrecedesByPath(const State& a, const State& b) const {
+    std::vector<SearchChoice> left = {{a.candidate, a.variant}};
+    std::vector<SearchChoice> right = {{b.candidate, b.variant}};
+    uint32_t x = a.parent;
+    uint32_t y = b.parent;
+    while (x != y) {
+      uint32_t& later = y == kNoParent || (x != kNoParent && x > y) ? x : y;
+      (&later == &x ? left : right).push_back({path_[later].candidate, path_[later].variant});
+      later = path_[later].parent;
+    }
+    std::reverse(left.begin(), left.end());
+    std::reverse(right.begin(), right.end());
+    return ComparePreference(problem_, left, right) < 0;
+  }
+
+  Result<SearchResult> Finish(Frontier& frontier) {
+    Cost cut = Cost::Invalid();
+    const State best = frontier.TakeBest([&](const State& a, const State& b) { return Precedes(a, b); }, 1, cut).front();
+    SearchResult result{best.cost, {{best.candidate, best.variant}}, best.partitions, std::min(best.cost, dropped_), expanded_ + 1};
+    for (uint32_t id = best.parent; path_[id].parent != kNoParent; id = path_[id].parent)
+      result.choices.push_back({path_[id].candidate, path_[id].variant});
+    std::reverse(result.choices.begin(), result.choices.end());
+    return result;
+  }
+
+  const SearchProblem& problem_;
+  const ShortestPathOptions& options_;
+  const SearchTables tables_;
+  std::vector<std::vector<std::unique_ptr<Frontier>>> layers_;  // by first uncovered node
+  std::unordered_map<size_t, std::unordered_map<IndexSet, size_t>> by_tail_;
+  std::vector<PathNode> path_;
+  Extension::Scratch scratch_;
+  Cost dropped_ = Cost::Invalid();
+  size_t expanded_ = 0;
+};
+
+}  // namespace
+
+Result<SearchResult> SearchShortestPath(const SearchProblem& problem, const std::vector<bool>& forbidden,
+                                        const ShortestPathOptions& options) {
+  if (problem.node_count == 0) return SearchResult{};
+  return CheapestAcyclic(problem, [&](const std::vector<bool>& cut_off) {
+    std::vector<bool> both = forbidden;
+    for (size_t c = 0; c < both.size(); ++c) both[c] = both[c] || cut_off[c];
+    return Sweep(problem, both, options).Run();
+  });
+}
+
+Result<SearchResult> SearchShortestPath(const SearchProblem& problem, const ShortestPathOptions& options) {
+  return SearchShortestPath(problem, std::vector<bool>(problem.candidates.size(), false), options);
+}
+
+}  // namespace collage

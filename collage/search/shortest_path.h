@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "collage/search/search.h"
+
+namespace collage {
+
+struct ShortestPathOptions {
+  /// Partial covers kept for one covered set; beyond it the dearest are dropped, and the result says what that may have cost.
+  size_t most_states = 4096;
+  /// Covered sets with the same first uncovered node.
+  size_t most_sets = 4096;
+};
+
+/// The cheapest acyclic exact cover: the shortest path over covered sets, the next candidate always containing the first
+/// uncovered node, so that covered sets are met in the order of that node and a single sweep settles them all. A priority queue
+/// (SearchDijkstra) expands fewer states where prices differ much, and many more where branches are open side by side: a sweep
+/// sees all states of a covered set at once and keeps those that no other dominates.
+///
+/// Equal prices fall to fewer partitions, then to earlier backends, then to the lexicographically smallest list of inside sets,
+/// then to earlier variants. `lower_bound` equals the cost unless a limit dropped states that might have led to less. Errors name
+/// the first node that no valid candidate covers.
+Result<SearchResult> SearchShortestPath(const SearchProblem& problem, const ShortestPathOptions& options = {});
+
+/// The same without the candidates that are marked.
+Result<SearchResult> SearchShortestPath(const SearchProblem& problem, const std::vector<bool>& forbidden,
+                                        const ShortestPathOptions& options = {});
+
+}  // namespace collage

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collage/search/covered.h"
+#include "collage/search/search.h"
+
+namespace collage {
+
+/// A set of layouts; bit 0 is plain.
+using LayoutMask = uint16_t;
+inline LayoutMask LayoutBit(size_t layout) { return static_cast<LayoutMask>(1u << layout); }
+
+/// A search problem indexed the way in which it is walked: which candidates start at a node, which tensors a node touches, who
+/// may still want a tensor in which layout.
+class SearchTables {
+ public:
+  /// Both must outlive the tables; `forbidden` marks candidates to leave out, by position.
+  SearchTables(const SearchProblem& problem, const std::vector<bool>& forbidden);
+
+  [[nodiscard]] const SearchProblem& problem() const { return problem_; }
+  /// Candidates with a known price whose first node is this one.
+  [[nodiscard]] const std::vector<size_t>& StartingAt(size_t node) const { return by_first_[node]; }
+  [[nodiscard]] const std::vector<size_t>& ProducedBy(size_t node) const { return produced_by_[node]; }
+  [[nodiscard]] const std::vector<size_t>& ConsumedBy(size_t node) const { return consumed_by_[node]; }
+
+  /// True when somebody outside of the covered set reads what it has, or the other way round.
+  [[nodiscard]] bool IsOpen(size_t tensor, const Covered& covered) const;
+  [[nodiscard]] bool IsProduced(size_t tensor, const Covered& covered) const;
+  /// Layouts in which nodes that are not covered may want the tensor. May say too many.
+  [[nodiscard]] LayoutMask StillWanted(size_t tensor, const Covered& covered) const;
+
+  /// Zero for equal layouts.
+  [[nodiscard]] Cost Conversion(size_t tensor, size_t from, size_t to) const;
+  /// The dearest way into a layout.
+  [[nodiscard]] Cost WorstConversion(size_t tensor, size_t to) const;
+  /// What having run `a` last instead of `b` can cost in addition; kNobody for nothing run yet.
+  [[nodiscard]] Cost TransitionSlack(size_t a, size_t b) const;
+  static constexpr size_t kNobody = static_cast<size_t>(-1);
+
+  /// A lower bound of what covering all nodes from this one on costs: each node's share of the cheapest candidate over it.
+  [[nodiscard]] Cost LeastFrom(size_t node) const { return least_from_[node]; }
+  /// The same of a set of nodes.
+  [[nodiscard]] Cost LeastOf(const IndexSet& nodes) const;
+
+ private:
+  void AddCandidates(const std::vector<bool>& forbidden);
+  void AddWishes(size_t candidate);
+  void FindShares();
+
+  const SearchProblem& problem_;
+  std::vector<std::vector<size_t>> by_first_;
+  std::vector<std::vector<size_t>> consumers_;   // by tensor, ascending
+  std::vector<std::vector<LayoutMask>> wishes_;  // of each consumer
+  std::vector<LayoutMask> all_wishes_;
+  std::vector<std::vector<size_t>> produced_by_;
+  std::vector<std::vector<size_t>> consumed_by_;
+  mutable std::vector<std::vector<Cost>> conversions_;  // by tensor, filled when first asked
+  std::vector<Cost> transition_slack_;
+  std::vector<Cost> share_;
+  std::vector<Cost> least_from_;
+};
+
+}  // namespace collage
