@@ -34,7 +34,7 @@ int main() {
     });
     table.Row({one.name, std::to_string(one.operators), std::to_string(problem.candidates.size()),
                table.Bounded(usage.values[0], one.most_seconds, " s"), std::to_string(static_cast<size_t>(usage.values[1])),
-               table.Bounded(100 * usage.values[2], 0, " %"), std::to_string(static_cast<size_t>(usage.peak_megabytes)) + " MiB"});
+               table.Bounded(100 * usage.values[2], 0, " %")});
   }
   return table.ExitCode();
 }
