@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "collage/runtime/parallel.h"
 #include "collage/support/check.h"
@@ -90,6 +91,9 @@ Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOpt
 
   CacheEvictor evictor(options.eviction_bytes, device.threads);
   Measurement measurement;
+  constexpr size_t kEnoughForTheHopeless = 3;
+  const double hopeless_seconds = options.rival_seconds.value_or(std::numeric_limits<double>::infinity()) * options.hopeless_ratio;
+  double fastest = std::numeric_limits<double>::infinity();
   double spent = 0;
   for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
     if (options.eviction_bytes > 0 && run >= options.warm_up) {
@@ -107,7 +111,9 @@ Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOpt
       continue;
     }
     measurement.samples.push_back(seconds);
+    fastest = std::min(fastest, seconds);
     if (is_slow && measurement.samples.size() >= 2) break;
+    if (fastest > hopeless_seconds && measurement.samples.size() >= kEnoughForTheHopeless) break;
     if (static_cast<int>(measurement.samples.size()) < options.least_samples) continue;
     const double price = Percentile(measurement.samples, options.percentile);
     if (spent >= options.budget_seconds || PercentileHalfWidth(measurement.samples, options.percentile) <= options.relative_width * price)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct MeasureOptions {
   double relative_width = 0.02;
   /// Which percentile of the samples is the price; a little above the median would also be sound, the mean is not.
   double percentile = 0.5;
+  /// Seconds that a rival for the same work takes, where known. Who is this many times slower need not be timed well.
+  std::optional<double> rival_seconds;
+  double hopeless_ratio = 2;
   /// Bytes of other data written between runs, by all threads together, so that weights are as cold as in the network: there, as much
   /// as the weights of the whole model lies between two uses. Zero leaves them warm.
   size_t eviction_bytes = size_t{4} << 20;

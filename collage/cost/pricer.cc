@@ -44,10 +44,13 @@ Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
   return found;
 }
 
-Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Function& function, const Backend& backend, const Variant& variant) {
+Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Function& function, const Backend& backend, const Variant& variant,
+                                    const Cost& rival) {
   ++counts_.measured;
+  MeasureOptions options = options_;
+  if (rival.IsKnown()) options.rival_seconds = rival.ToSeconds();
   Result<std::unique_ptr<Kernel>> kernel = backend.Compile(function, device_, variant);
-  Measurement measurement = kernel ? MeasureKernel(**kernel, device_, options_) : Measurement{{}, kernel.error().message};
+  Measurement measurement = kernel ? MeasureKernel(**kernel, device_, options) : Measurement{{}, kernel.error().message};
   if (!measurement.invalid_reason.empty()) ++counts_.rejected;
   spdlog::debug(
       "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,

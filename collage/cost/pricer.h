@@ -27,8 +27,10 @@ class Pricer {
                                      const std::string& variant) const;
   /// The price if it is in the cache.
   Result<std::optional<Measurement>> Find(const MeasurementKey& key);
-  /// Compiles and times; the outcome, Invalid included, goes into the cache. Errors only when the cache fails.
-  Result<Measurement> Measure(const MeasurementKey& key, const Function& function, const Backend& backend, const Variant& variant);
+  /// Compiles and times; the outcome, Invalid included, goes into the cache. `rival` is the price of another way to do the same, or
+  /// Unknown: what is far slower is timed less well. Errors only when the cache fails.
+  Result<Measurement> Measure(const MeasurementKey& key, const Function& function, const Backend& backend, const Variant& variant,
+                              const Cost& rival = Cost::Unknown());
   /// What the kernel took inside a whole program, `context` being the hash of that.
   Result<std::optional<Measurement>> FindInContext(const MeasurementKey& key, uint64_t context);
   Status StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement);

@@ -34,10 +34,11 @@ Status CheckWritable(const std::filesystem::path& output) {
 }
 
 /// Between two uses of a weight a run touches all others, so that much is evicted between samples: a power of two, so that models of
-/// one size share prices, and at most what can be written in reasonable time. Weights of less than 1 MiB stay in the caches.
+/// one size share prices, and no more than a core's own caches hold, which is quickly written: what kernels take in their network is
+/// measured there (PriceInContext). Weights of less than 1 MiB stay in the caches.
 MeasureOptions InContext(const Function& function, MeasureOptions measure) {
   constexpr size_t kStaysInCache = size_t{1} << 20;
-  constexpr size_t kMostEvicted = size_t{16} << 20;
+  constexpr size_t kMostEvicted = size_t{4} << 20;
   size_t weights = 0;
   PostOrder(function.body, [&](const Expr& expr) {
     if (const Constant* constant = expr->As<Constant>()) weights += constant->value.ByteCount();
@@ -60,9 +61,10 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   Pricer pricer(device, cache, InContext(module.Main(), options.measure));
   Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, options.progress));
   LowerOptions lower = placement.LoweringOptions();
+  lower.artifacts = std::make_shared<ArtifactCache>();
   lower.program.input_names = model.input_names;
   lower.program.output_names = model.output_names;
-  const Plan searched = COLLAGE_TRY(PriceInContext(placement, COLLAGE_TRY(placement.Search()), lower, options));
+  const Plan searched = COLLAGE_TRY(PriceInContext(placement, lower, options));
   std::vector<Plan> contestants = COLLAGE_TRY(placement.SingleBackendPlans());
   contestants.insert(contestants.begin(), searched);
 

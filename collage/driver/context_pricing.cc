@@ -77,23 +77,29 @@ class ContextPricing {
   ContextPricing(Placement& placement, const LowerOptions& lower, const CompileOptions& options)
       : placement_(placement), lower_(lower), options_(options) {}
 
-  Result<Plan> Run(Plan plan) {
+  Result<Plan> Run() {
+    if (COLLAGE_TRY(placement_.IsContextPricingDone())) return SearchKnown();
     const Clock::time_point start = Clock::now();
+    Plan plan = COLLAGE_TRY(placement_.Search());
     for (size_t round = 1; placement_.RoundsInContext(plan) < kRoundsToTrust; ++round) {
-      if (round > 1 && (SecondsSince(start) > options_.context_seconds || options_.progress.ShouldStop())) {
-        placement_.AllowOnlyKnownInContext(true);
-        Result<Plan> tried = placement_.Search();
-        placement_.AllowOnlyKnownInContext(false);
-        return tried;
-      }
+      if (round > 1 && options_.progress.ShouldStop()) return SearchKnown();
+      if (round > 1 && SecondsSince(start) > options_.context_seconds) break;
       options_.progress.Report({"pricing in context", round, 0, std::to_string(plan.result.partitions) + " partitions"});
       COLLAGE_TRY_STATUS(Measure(plan));
       plan = COLLAGE_TRY(placement_.Search());
     }
-    return plan;
+    COLLAGE_TRY_STATUS(placement_.SetContextPricingDone());
+    return SearchKnown();
   }
 
  private:
+  Result<Plan> SearchKnown() {
+    placement_.AllowOnlyKnownInContext(true);
+    Result<Plan> plan = placement_.Search();
+    placement_.AllowOnlyKnownInContext(false);
+    return plan;
+  }
+
   Status Measure(const Plan& plan) {
     ProfiledPlan profiled = COLLAGE_TRY(ProfiledPlan::Create(placement_, plan, lower_));
     constexpr double kSecondsOfRound = 0.6;
@@ -133,8 +139,8 @@ class ContextPricing {
 
 }  // namespace
 
-Result<Plan> PriceInContext(Placement& placement, Plan searched, const LowerOptions& lower, const CompileOptions& options) {
-  return ContextPricing(placement, lower, options).Run(std::move(searched));
+Result<Plan> PriceInContext(Placement& placement, const LowerOptions& lower, const CompileOptions& options) {
+  return ContextPricing(placement, lower, options).Run();
 }
 
 }  // namespace collage

@@ -119,6 +119,19 @@ std::unordered_map<std::string, Cost> Placement::KnownInContext(const Plan& plan
   return known;
 }
 
+MeasurementKey Placement::State::KeyOfContextPricing() const {
+  std::string names;
+  for (const PlacementTarget& target : targets) names += std::string(target.priced.backend->Name()) + " " + target.priced.version + "; ";
+  return pricer.KeyOf(StructuralHash(graph.function(), ForPricing()), "pricing in context", "1", names);
+}
+
+Result<bool> Placement::IsContextPricingDone() const {
+  const std::optional<Measurement> found = COLLAGE_TRY(state_->pricer.cache().Find(state_->KeyOfContextPricing()));
+  return found.has_value();
+}
+
+Status Placement::SetContextPricingDone() { return state_->pricer.cache().Store(state_->KeyOfContextPricing(), {}); }
+
 void Placement::AllowOnlyKnownInContext(bool only) { state_->prices->AllowOnlyKnownInContext(only); }
 
 Result<Plan> Placement::State::SearchVerified(const std::string& name, std::vector<bool> allowed) {

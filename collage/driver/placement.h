@@ -46,6 +46,9 @@ class Placement {
   Status LearnInContext(const Plan& plan, const std::unordered_map<std::string, std::vector<double>>& samples);
   /// The price in context of each of the plan's kernels that has one, by global_symbol.
   [[nodiscard]] std::unordered_map<std::string, Cost> KnownInContext(const Plan& plan) const;
+  /// Whether an earlier compile of this function for these backends has finished its pricing in context.
+  [[nodiscard]] Result<bool> IsContextPricingDone() const;
+  Status SetContextPricingDone();
   /// Whether plans are made of kernels priced in context only.
   void AllowOnlyKnownInContext(bool only);
   /// For each backend that can run something, the cheapest plan that uses it wherever it can, and native code or the fallback where it

@@ -18,6 +18,7 @@ struct Placement::State {
   /// Compares what has not been compared yet with the reference; false when something was wrong and is Invalid now.
   Result<bool> VerifyChoices(const std::vector<SearchChoice>& choices);
   [[nodiscard]] std::string NameNode(const std::string& message) const;
+  [[nodiscard]] MeasurementKey KeyOfContextPricing() const;
   void FindCoverable();
   [[nodiscard]] bool IsFallback(size_t candidate) const;
   /// True when no other backend covers any of its operators.

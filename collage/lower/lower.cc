@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "collage/ir/structural.h"
+#include "collage/support/hash.h"
+
 namespace collage {
 namespace {
 
@@ -16,6 +19,22 @@ Result<Variant> ChooseVariant(const Backend& backend, const Function& function, 
     known += (known.empty() ? "" : ", ") + variant.name;
   }
   return Fail("backend '" + std::string(backend.Name()) + "' has no variant '" + name + "' for it; it has: " + known);
+}
+
+/// CompilePartition, but from machine code where that is there. Kernels with large constants are not kept: packing is cheaper than
+/// copying them twice.
+Result<std::unique_ptr<Kernel>> CompileOnce(PartitionCall& call, const Backend& backend, const BuildOptions& options) {
+  if (!options.artifacts || !call.function) return CompilePartition(call, backend, options.device);
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  const uint64_t key =
+      HashCombine(StructuralHash(call.function, {true, {"global_symbol"}}), HashBytes(call.record.backend + " " + call.record.variant));
+  if (const auto known = options.artifacts->find(key); known != options.artifacts->end()) {
+    return backend.Load(known->second, options.device);
+  }
+  std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompilePartition(call, backend, options.device));
+  std::string artifact = kernel->Serialize();
+  if (!artifact.empty() && artifact.size() <= kMostBytes) options.artifacts->emplace(key, std::move(artifact));
+  return kernel;
 }
 
 }  // namespace
@@ -40,7 +59,7 @@ Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOption
     const auto [version, is_new] = versions.try_emplace(call.record.backend);
     if (is_new) version->second = (*backend)->Probe(options.device).version;
     call.record.backend_version = version->second;
-    Result<std::unique_ptr<Kernel>> kernel = CompilePartition(call, **backend, options.device);
+    Result<std::unique_ptr<Kernel>> kernel = CompileOnce(call, **backend, options);
     if (!kernel) return Fail(kernel.error().At(place));
     calls.push_back({call.record, std::move(*kernel), call.inputs, call.outputs});
   }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "collage/backend/backend.h"
 #include "collage/ir/module.h"
@@ -16,10 +17,15 @@ namespace collage {
 /// The backend of a compiler name, or an error that says which there are (FindBackend of backend/registry.h, or a test's own).
 using BackendLookup = std::function<Result<const Backend*>(const std::string& name)>;
 
+/// Machine code of kernels built before, by a hash of function and variant: whoever lowers many plans of one model compiles each
+/// kernel once.
+using ArtifactCache = std::unordered_map<uint64_t, std::string>;
+
 struct BuildOptions {
   Device device;
   BackendLookup find_backend;
   Progress progress;
+  std::shared_ptr<ArtifactCache> artifacts;  ///< may be null
 };
 
 struct LowerOptions : BuildOptions {

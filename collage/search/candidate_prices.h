@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,7 @@ class CandidatePrices : public VariantPrices {
   std::vector<std::vector<size_t>> anchors_;  // candidates of one operator inside of a candidate of several
   size_t distinct_ = 0;
   size_t priced_now_ = 0;
+  std::unordered_map<IndexSet, Cost> cheapest_;  // of those measured in this process, by the nodes inside
   uint64_t context_ = 0;
   bool only_known_in_context_ = false;
   std::map<std::pair<std::string, std::string>, double> least_factor_;  // by backend and variant

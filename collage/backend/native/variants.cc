@@ -90,9 +90,10 @@ std::vector<Variant> ListVariants(const OpSequence& sequence, const Device& devi
   std::vector<Variant> variants = {
       {"default", std::vector<Layout>(sequence.parameters.size()), std::vector<Layout>(sequence.results.size())}};
   if (IsPointwiseOverImages(sequence)) {
-    for (const auto& [tag, block] : {std::pair("aBcd16b", 16), std::pair("aBcd8b", 8), std::pair("acdb", 1)}) {
-      if (const auto variant = InLayout(sequence, tag, block)) variants.push_back(*variant);
-    }
+    // Neighbours block channels by the width of this CPU's registers.
+    const bool is_wide = __builtin_cpu_supports("avx512f");
+    if (const auto variant = InLayout(sequence, is_wide ? "aBcd16b" : "aBcd8b", is_wide ? 16 : 8)) variants.push_back(*variant);
+    if (const auto variant = InLayout(sequence, "acdb", 1)) variants.push_back(*variant);
   }
   // Where threads might or might not pay, both are offered; the measured price decides.
   if (device.threads > 1 && InDoubtAboutThreads(sequence)) {
