@@ -79,8 +79,8 @@ class ContextPricing {
 
   Result<Plan> Run() {
     if (COLLAGE_TRY(placement_.IsContextPricingDone())) return SearchKnown();
-    const Clock::time_point start = Clock::now();
     Plan plan = COLLAGE_TRY(placement_.Search());
+    const Clock::time_point start = Clock::now();
     for (size_t round = 1; placement_.RoundsInContext(plan) < kRoundsToTrust; ++round) {
       if (round > 1 && options_.progress.ShouldStop()) return SearchKnown();
       if (round > 1 && SecondsSince(start) > options_.context_seconds) break;
