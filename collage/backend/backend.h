@@ -37,7 +37,13 @@ struct BackendRules {
   /// kPattern: the table, longest patterns first (the order of merge-composite).
   std::vector<PatternRule> patterns;
   /// kPredicate: may this call of an operator be inside a region? kNative: can code be generated for this call?
-  std::function<Verdict(const Expr& call)> supports;
+  std::function<Verdict(const Expr& call)> supports = {};
+  /// The backend's own pass over one of its partitions: a Primitive function to one of the same type that computes the same.
+  /// Empty: none.
+  std::function<Result<Expr>(const Expr& function)> on_partition = {};
+  /// Global rewrites that this backend likes and others may not, applied to a function by choice before anything is placed. The
+  /// result has the same type and computes the same. Empty: none.
+  std::function<Result<Expr>(const Expr& function)> optimize = {};
 };
 
 /// One way to run a function: an algorithm, and the layout of every input and output tensor (flattened as in Kernel).

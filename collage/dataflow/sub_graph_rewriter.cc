@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collage/dataflow/float_lets.h"
 #include "collage/support/check.h"
 
 namespace collage {
@@ -69,7 +70,7 @@ Result<Expr> RewriteFunction(const DataflowGraph& graph, const std::vector<Neste
   SubGraphRewriter rewriter(graph, nullptr, partitions, options);
   const PostDfsIndex root = graph.size() - 1;
   COLLAGE_TRY_STATUS(rewriter.Prepare({root}));
-  return rewriter.Value(root);
+  return FloatLets(COLLAGE_TRY(rewriter.Value(root)));
 }
 
 std::vector<TensorSource> OutputTensors(const DataflowGraph& graph, const SubGraph& sub_graph) {

@@ -34,7 +34,8 @@ using MayJoin = std::function<bool(const CandidatePartition& joined, const Candi
 Cover JoinAdjacent(const DataflowGraph& graph, Cover cover, const MayJoin& may_join);
 
 /// The partitions of these compilers as plain operators again ("native" for Primitive functions without Compiler; empty: all),
-/// composites inside included.
+/// composites inside included; so are composites elsewhere whose label names one of them. Literals, literals bound by let and
+/// functions of the module are found; the last are removed when nothing calls them any more.
 Result<IRModule> InlinePartitions(const IRModule& module, const std::vector<std::string>& compilers);
 
 /// A plan as JSON: per partition its backend, target, inside nodes, nesting and attributes.

@@ -11,7 +11,6 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/verify.h"
 #include "collage/op/table.h"
-#include "collage/partition/classic_flow.h"
 #include "collage/partition/single_backend.h"
 #include "tests/dataflow/evaluate.h"
 #include "tests/ir/programs.h"
@@ -199,50 +198,6 @@ TEST_F(Partition, ALiteralThatTwoPartitionsCallIsCopiedCleanly) {
     cover.push_back({{sub.WithAttributes(graph, {{"Primitive", AttributeValue(1)}, {"Compiler", "compiler"}}), spec}, {}});
   }
   ExpectEquivalent(ApplyCover(module, graph, cover).value(), module.MainExpr(), 1);
-}
-
-TEST_F(Partition, ClassicFlowStages) {
-  std::unordered_map<std::string, Expr> names;
-  const IRModule module = IRModule::FromMain(ParseFunction(kMnist, &names));
-  const DataflowGraph graph(module.MainExpr());
-  const std::vector<NamedRules> backends = {{"library", &library_}, {"compiler", &compiler_}};
-  const std::vector<SupportedRegion> supported = Annotate(graph, backends);
-  EXPECT_EQ(supported.size(), 2u + 2u + 1u + 2u + 11u);  // the library's matches, and all calls but two pads
-  const std::vector<SupportedRegion> assigned = Deconflict(graph, supported);
-  IndexSet covered;
-  for (const SupportedRegion& region : assigned) {
-    EXPECT_FALSE(covered.Intersects(region.nodes));
-    covered |= region.nodes;
-  }
-  const Cover cover = MergeSupported(graph, assigned, backends);
-  EXPECT_TRUE(IsAcyclicCover(graph, cover));
-  EXPECT_EQ(cover.size(), 5u);  // convolution, pool, convolution, pool and reshape, dense
-  ExpectEquivalent(PartitionClassic(module, backends).value(), module.MainExpr(), 1);
-  const std::vector<NamedRules> alone = {{"compiler", &compiler_}};
-  EXPECT_EQ(MergeSupported(graph, Deconflict(graph, Annotate(graph, alone)), alone).size(), 2u);
-}
-
-TEST_F(Partition, MergeCompositeIsGreedyInTableOrder) {
-  const Expr function = ParseFunction(kMnist);
-  const Expr merged = MergeComposite(function, library_.patterns).value();
-  const std::string text = Print(merged);
-  EXPECT_NE(text.find("Composite=\"library.conv2d_bias_relu\""), std::string::npos);
-  EXPECT_NE(text.find("Composite=\"library.dense_bias\""), std::string::npos);
-  EXPECT_EQ(text.find("Composite=\"library.conv2d\""), std::string::npos);
-  ExpectEquivalent(IRModule::FromMain(merged), function, 1);
-  // A composite belongs to the backend that its label names.
-  const DataflowGraph graph(merged);
-  const BackendRules nothing;
-  EXPECT_EQ(Annotate(graph, {{"library", &nothing}}).size(), 3u);
-}
-
-TEST_F(Partition, ClassicFlowKeepsResultsOfRandomPrograms) {
-  for (uint64_t seed = 0; seed < 150; ++seed) {
-    const IRModule module = IRModule::FromMain(RandomFunction(seed, 20));
-    ExpectEquivalent(PartitionClassic(module, {{"library", &library_}, {"compiler", &compiler_}}).value(), module.MainExpr(), seed);
-    ExpectEquivalent(PartitionClassic(module, {{"compiler", &compiler_}, {"library", &library_}}).value(), module.MainExpr(), seed);
-    ExpectEquivalent(IRModule::FromMain(MergeComposite(module.MainExpr(), library_.patterns).value()), module.MainExpr(), seed);
-  }
 }
 
 }  // namespace
