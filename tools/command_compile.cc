@@ -3,6 +3,7 @@
 
 #include "collage/support/file.h"
 #include "tools/command.h"
+#include "tools/inputs.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/program.h"
@@ -15,11 +16,17 @@ struct Options {
   ProgramOptions program;
   std::string output;
   std::string json;
+  std::string budget;
 };
 
 Status Compile(const Options& options) {
   CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options.program));
   compile.output = options.output;
+  if (!options.budget.empty()) {
+    Result<double> seconds = ParseDuration(options.budget);
+    if (!seconds) return Fail(seconds.error().At("--budget"));
+    compile.budget_seconds = *seconds;
+  }
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   const CompiledModel compiled = COLLAGE_TRY(CompileModel(options.program.file, compile));
@@ -44,6 +51,8 @@ void AddCompileCommand(CLI::App& app, int& code) {
   AddProgramOptions(*command, options->program);
   command->add_option("-o,--output", options->output, "The compiled file")->required();
   command->add_option("--json", options->json, "Write the report to this file (-: standard output)");
+  command->add_option("--budget", options->budget,
+                      "Time for measuring, such as 90s or 5m; then the best plan of what was measured is taken");
   command->callback([options, &code] {
     const Status status = Compile(*options);
     code = status ? kDone : ReportError(status.error());

@@ -82,4 +82,14 @@ Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text) 
   return std::pair{text.substr(0, equals), std::move(shape)};
 }
 
+Result<double> ParseDuration(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, value);
+  const std::string unit(next, end);
+  const double seconds = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error != std::errc() || seconds == 0 || !(value > 0)) return Fail("'" + text + "' is no duration; expected 90s, 5m or 1h");
+  return value * seconds;
+}
+
 }  // namespace collage::tools

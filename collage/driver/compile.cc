@@ -47,9 +47,30 @@ MeasureOptions InContext(const Function& function, MeasureOptions measure) {
   return measure;
 }
 
+/// Of a budget, a seventh each is for pricing in context and for the race, the rest for kernels alone.
+constexpr double kShareOfBudget = 1.0 / 7;
+
+CompileOptions WithinBudget(CompileOptions options) {
+  if (!options.budget_seconds) return options;
+  options.context_seconds = std::min(options.context_seconds, *options.budget_seconds * kShareOfBudget);
+  options.race_seconds = std::min(options.race_seconds, *options.budget_seconds * kShareOfBudget);
+  return options;
+}
+
+Progress MeasuringProgress(const CompileOptions& options) {
+  Progress progress = options.progress;
+  if (options.budget_seconds) {
+    const std::chrono::duration<double> share(*options.budget_seconds * (1 - 2 * kShareOfBudget));
+    progress.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(share);
+  }
+  return progress;
+}
+
 }  // namespace
 
-Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& options) {
+Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& given) {
+  const CompileOptions options = WithinBudget(given);
+  const Progress measuring = MeasuringProgress(options);
   const Device device{DeviceKind::kCpu, 0, options.threads};
   COLLAGE_TRY_STATUS(CheckWritable(options.output));
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
@@ -59,7 +80,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   const IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
 
   Pricer pricer(device, cache, InContext(module.Main(), options.measure));
-  Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, options.progress));
+  Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, measuring));
   LowerOptions lower = placement.LoweringOptions();
   lower.artifacts = std::make_shared<ArtifactCache>();
   lower.program.input_names = model.input_names;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct CompileOptions {
   /// Where prices are kept; empty: in memory only.
   std::filesystem::path cache;
   MeasureOptions measure;
+  /// Seconds for measuring kernels, alone and in context, and for the race; then the best plan of what was measured by then is taken.
+  /// What a plan cannot do without is measured nevertheless. Nothing: no limit.
+  std::optional<double> budget_seconds;
   /// Seconds for pricing kernels inside whole plans.
   double context_seconds = 40;
   /// Seconds for the end-to-end race of the final plans.

@@ -88,7 +88,7 @@ class ContextPricing {
       COLLAGE_TRY_STATUS(Measure(plan));
       plan = COLLAGE_TRY(placement_.Search());
     }
-    COLLAGE_TRY_STATUS(placement_.SetContextPricingDone());
+    if (!options_.budget_seconds) COLLAGE_TRY_STATUS(placement_.SetContextPricingDone());
     return SearchKnown();
   }
 

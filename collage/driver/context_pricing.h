@@ -10,7 +10,8 @@ namespace collage {
 /// they had alone, and the search is asked again, which then tries whatever might still be better, until the plan consists of such
 /// prices only, each from several rounds. Each round runs beside the first plan, whose kernels tell by how much the machine drifted
 /// meanwhile. Ends after `options.context_seconds` too, or when asked to stop; then the plan is the cheapest of what was tried in
-/// context. What was ended by success or by time is not begun again with the same cache.
+/// context. What was ended by success or by time (other than a budget) is not begun
+/// again with the same cache.
 Result<Plan> PriceInContext(Placement& placement, const LowerOptions& lower, const CompileOptions& options);
 
 }  // namespace collage

@@ -20,7 +20,8 @@ struct Entry {
   const Plan* plan;
   IRModule partitioned;
   uint64_t hash;
-  std::vector<std::string> same_as;  // single backends whose plan is this very program
+  std::optional<double> difference = {};  // from the reference executor
+  std::vector<std::string> same_as = {};  // single backends whose plan is this very program
 };
 
 /// Two backends may come to the same program; it races once, under the name of the first.
@@ -31,7 +32,7 @@ Result<std::vector<Entry>> Rewrite(const Placement& placement, const std::vector
     const uint64_t hash = StructuralHash(module, ForPricing());
     const auto same = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.hash == hash; });
     if (same == entries.end()) {
-      entries.push_back({&plan, std::move(module), hash, {}});
+      entries.push_back({&plan, std::move(module), hash});
     } else if (plan.is_single_backend) {
       same->same_as.push_back(plan.name);
     }
@@ -65,7 +66,17 @@ class PlanRace {
                                      is_again ? kAgain : entries_[index].plan->name);
   }
 
+  [[nodiscard]] MeasurementKey KeyOfDifference(size_t index) const {
+    MeasurementKey key = KeyOf(index);
+    key.backend = "difference of plan";
+    return key;
+  }
+
   Result<bool> FindEarlier() {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const std::optional<Measurement> difference = COLLAGE_TRY(placement_.pricer().cache().Find(KeyOfDifference(i)));
+      if (difference && !difference->samples.empty()) entries_[i].difference = difference->samples.front();
+    }
     for (size_t i = 0; i <= entries_.size(); ++i) {
       const std::optional<Measurement> found = COLLAGE_TRY(placement_.pricer().cache().Find(KeyOf(i)));
       if (!found) {
@@ -137,6 +148,8 @@ class PlanRace {
     for (size_t output = 0; output < expected_.size(); ++output)
       difference = std::max(difference, RelativeDifference(found[output], expected_[output]));
     spdlog::debug("the plan '{}' differs from the reference by {:.1e} of the largest value", entries_[i].plan->name, difference);
+    entries_[i].difference = difference;
+    COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOfDifference(i), {{difference}, {}}));
     if (difference <= kTolerance) return {};
     results_[i].failure = fmt::format("differs from the reference by {:.1e} of the largest value", difference);
     results_[i].rounds.clear();
@@ -158,7 +171,8 @@ class PlanRace {
     const auto position = static_cast<size_t>(entries_[winner].plan - contestants_);
     RaceOutcome outcome{position, std::move(lowered), {}, noise_, raced_};
     const auto timing = [&](const std::string& name, size_t i) {
-      return PlanTiming{name, Percentile(results_[i].rounds, 0.5) * 1e3, PairedRatio(results_[i], results_[winner])};
+      return PlanTiming{name, Percentile(results_[i].rounds, 0.5) * 1e3, PairedRatio(results_[i], results_[winner]),
+                        entries_[i].difference};
     };
     outcome.timings.push_back(timing("chosen", winner));
     for (size_t i = 0; i < entries_.size(); ++i) {

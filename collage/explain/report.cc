@@ -58,9 +58,11 @@ std::string ToJson(const CompileReport& report) {
   }
   Json timings = Json::object();
   Json ratios = Json::object();
+  Json differences = Json::object();
   for (const PlanTiming& timing : report.end_to_end) {
     timings[timing.name] = timing.median_ms;
     ratios[timing.name] = timing.ratio;
+    differences[timing.name] = timing.difference ? Json(*timing.difference) : Json();
   }
   Json operators = Json::array();
   for (const OperatorPlacement& placement : report.operators) operators.push_back(OperatorJson(placement));
@@ -70,6 +72,7 @@ std::string ToJson(const CompileReport& report) {
                      {"plan", std::move(plan)},
                      {"end_to_end_ms", std::move(timings)},
                      {"end_to_end_ratio", std::move(ratios)},
+                     {"difference_from_reference", std::move(differences)},
                      {"winner", report.winner},
                      {"raced", report.raced},
                      {"noise", report.noise},
@@ -97,7 +100,9 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
       report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us")});
     }
     for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
-      report.end_to_end.push_back({name, median, json.at("end_to_end_ratio").at(name)});
+      const Json& difference = json.at("difference_from_reference").at(name);
+      report.end_to_end.push_back({name, median, json.at("end_to_end_ratio").at(name),
+                                   difference.is_null() ? std::nullopt : std::optional(difference.get<double>())});
     }
     report.winner = json.at("winner");
     report.raced = json.at("raced");

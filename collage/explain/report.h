@@ -23,6 +23,8 @@ struct PlanTiming {
   std::string name;  ///< "chosen" or the backend that it uses alone
   double median_ms = 0;
   double ratio = 1;  ///< median over rounds of its time divided by the chosen plan's
+  /// Largest difference of an output from the reference executor, relative to the largest value.
+  std::optional<double> difference;
 };
 
 struct CandidateCounts {

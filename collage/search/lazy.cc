@@ -5,12 +5,42 @@
 namespace collage {
 namespace {
 
-void UpdateCosts(SearchProblem& problem, const VariantPrices& prices, bool only_priced) {
+enum class Unpriced { kAtTheirBound, kLeftOut, kLastResort };
+
+void UpdateCosts(SearchProblem& problem, const VariantPrices& prices, Unpriced unpriced) {
+  // Dearer than any kernel, so that a cover takes as few of them as it can.
+  const Cost last_resort = Cost::Seconds(1e3);
   for (size_t c = 0; c < problem.candidates.size(); ++c) {
     std::vector<SearchVariant>& variants = problem.candidates[c].variants;
     for (size_t v = 0; v < variants.size(); ++v) {
-      variants[v].cost = only_priced && !prices.IsPriced(c, v) ? Cost::Unknown() : prices.PriceOrBound(c, v);
+      variants[v].cost = prices.PriceOrBound(c, v);
+      if (unpriced == Unpriced::kAtTheirBound || prices.IsPriced(c, v)) continue;
+      variants[v].cost = unpriced == Unpriced::kLeftOut ? Cost::Unknown() : variants[v].cost + last_resort;
     }
+  }
+}
+
+/// Prices what `choices` uses; true when all of it was priced already.
+Result<bool> PriceChoices(const std::vector<SearchChoice>& choices, VariantPrices& prices, const Progress* stop) {
+  bool all_priced = true;
+  for (const SearchChoice& choice : choices) {
+    if (prices.IsPriced(choice.candidate, choice.variant)) continue;
+    all_priced = false;
+    if (stop && stop->ShouldStop()) break;
+    COLLAGE_TRY_STATUS(prices.Price(choice.candidate, choice.variant));
+  }
+  return all_priced;
+}
+
+/// The cheapest cover of what is priced; where that covers not everything, as little as possible is priced in addition.
+Result<SearchResult> SearchPriced(SearchProblem& problem, VariantPrices& prices) {
+  while (true) {
+    UpdateCosts(problem, prices, Unpriced::kLeftOut);
+    Result<SearchResult> found = SearchShortestPath(problem);
+    if (found) return found;
+    UpdateCosts(problem, prices, Unpriced::kLastResort);
+    found = COLLAGE_TRY(SearchShortestPath(problem));
+    COLLAGE_TRY(PriceChoices(found->choices, prices, nullptr));
   }
 }
 
@@ -26,20 +56,12 @@ Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& pri
   LazySearchResult result;
   while (true) {
     ++result.rounds;
-    UpdateCosts(problem, prices, /*only_priced=*/false);
+    UpdateCosts(problem, prices, Unpriced::kAtTheirBound);
     result.result = COLLAGE_TRY(SearchShortestPath(problem));
-    bool all_priced = true;
-    for (const SearchChoice& choice : result.result.choices) {
-      if (prices.IsPriced(choice.candidate, choice.variant)) continue;
-      all_priced = false;
-      if (progress.ShouldStop()) break;
-      COLLAGE_TRY_STATUS(prices.Price(choice.candidate, choice.variant));
-    }
-    if (all_priced) break;
+    if (COLLAGE_TRY(PriceChoices(result.result.choices, prices, &progress))) break;
     if (!progress.ShouldStop()) continue;
     const Cost lower_bound = result.result.cost;
-    UpdateCosts(problem, prices, /*only_priced=*/true);
-    result.result = COLLAGE_TRY(SearchShortestPath(problem));
+    result.result = COLLAGE_TRY(SearchPriced(problem, prices));
     result.result.lower_bound = lower_bound;
     result.is_complete = false;
     break;

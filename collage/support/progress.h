@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -19,11 +20,16 @@ struct ProgressEvent {
 struct Progress {
   std::function<void(const ProgressEvent&)> report;
   const std::atomic<bool>* stop_requested = nullptr;
+  /// When the work should stop by itself.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 
   void Report(ProgressEvent event) const {
     if (report) report(event);
   }
-  [[nodiscard]] bool ShouldStop() const { return stop_requested && stop_requested->load(std::memory_order_relaxed); }
+  [[nodiscard]] bool ShouldStop() const {
+    if (stop_requested && stop_requested->load(std::memory_order_relaxed)) return true;
+    return deadline != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= deadline;
+  }
 };
 
 }  // namespace collage

@@ -73,5 +73,27 @@ TEST(SearchLazilyTest, StoppedEarlyItUsesOnlyWhatIsPriced) {
   EXPECT_LE(result->result.lower_bound, Cost::Microseconds(5));
 }
 
+// Wherever eager pricing finds a cover, so does a search that was stopped before it had priced anything.
+TEST(SearchLazilyTest, StoppedAtOnceItPricesWhatACoverNeeds) {
+  std::mt19937_64 random(6);
+  size_t left_unpriced = 0;
+  for (int round = 0; round < 500; ++round) {
+    const SearchProblem truth = RandomProblem(random, false);
+    const Result<SearchResult> eager = SearchDijkstra(truth);
+    SearchProblem problem = truth;
+    HiddenPrices prices(truth, random);
+    const std::atomic<bool> stop{true};
+    const Result<LazySearchResult> result = SearchLazily(problem, prices, {nullptr, &stop});
+    ASSERT_EQ(result.has_value(), eager.has_value()) << "round " << round;
+    if (!eager) continue;
+    ASSERT_TRUE(result->result.cost.IsKnown()) << "round " << round;
+    EXPECT_GE(result->result.cost, eager->cost);
+    EXPECT_LE(result->result.lower_bound, eager->cost);
+    for (const SearchChoice& choice : result->result.choices) EXPECT_TRUE(prices.IsPriced(choice.candidate, choice.variant));
+    left_unpriced += result->unpriced;
+  }
+  EXPECT_GT(left_unpriced, 1000u);
+}
+
 }  // namespace
 }  // namespace collage

@@ -1,0 +1,88 @@
+"""Compiles a model for all backends with an empty cache and holds every plan against the reference executor, then runs the saved file
+in a fresh process and holds its outputs against ONNX Runtime's."""
+
+import argparse
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+
+TOLERANCE = 1e-4
+
+
+def collage(arguments, *words):
+    done = subprocess.run([arguments.collage, *map(str, words)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"collage {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def random_inputs(model):
+    generator = np.random.default_rng(7)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = {}
+    for value in model.graph.input:
+        if value.name in constants:
+            continue
+        shape = [dimension.dim_value for dimension in value.type.tensor_type.shape.dim]
+        inputs[value.name] = generator.standard_normal(shape).astype(np.float32)
+    return inputs
+
+
+def relative_difference(found, expected):
+    return float(np.max(np.abs(found - expected)) / max(np.max(np.abs(expected)), 1e-30))
+
+
+def present_backends(arguments):
+    """Those that compete: all that are there but the reference and the skeleton."""
+    listed = json.loads(collage(arguments, "backends", "--json", "-"))
+    entries = listed if isinstance(listed, list) else listed["backends"]
+    return {entry["name"] for entry in entries if entry["present"]} - {"reference", "null"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("--collage", required=True)
+    parser.add_argument("--folder", type=pathlib.Path, required=True)
+    parser.add_argument("--budget", default="20s")
+    arguments = parser.parse_args()
+    shutil.rmtree(arguments.folder, ignore_errors=True)
+    arguments.folder.mkdir(parents=True)
+
+    program, report_file = arguments.folder / "model.collage", arguments.folder / "report.json"
+    collage(arguments, "compile", arguments.model, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--json", report_file,
+            "--threads", 2, "--budget", arguments.budget)
+    report = json.loads(report_file.read_text())
+    failures = []
+    for name, difference in report["difference_from_reference"].items():
+        print(f"{name}: {report['end_to_end_ms'][name]:.3f} ms, differs from the reference by {difference}")
+        if difference is None or not difference <= TOLERANCE:
+            failures.append(f"the plan of {name} differs from the reference by {difference}")
+    # OpenBLAS multiplies matrices only, and a model may have none.
+    missing = present_backends(arguments) - {"openblas"} - set(report["end_to_end_ms"])
+    if missing:
+        failures.append(f"no plan of {', '.join(sorted(missing))} alone")
+
+    inputs = random_inputs(onnx.load(arguments.model, load_external_data=False))
+    np.savez(arguments.folder / "inputs.npz", **inputs)
+    session = onnxruntime.InferenceSession(str(arguments.model), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    expected = dict(zip(names, session.run(names, inputs)))
+    collage(arguments, "run", program, "--inputs", arguments.folder / "inputs.npz", "--output", arguments.folder / "outputs")
+    for name, value in expected.items():
+        difference = relative_difference(np.load(arguments.folder / "outputs" / f"{name}.npy"), value)
+        print(f"{name}: differs from ONNX Runtime by {difference:.1e}")
+        if not difference <= TOLERANCE:
+            failures.append(f"output {name} differs from ONNX Runtime by {difference:.1e}")
+    program.unlink()
+    sys.exit("\n".join(failures) or 0)
+
+
+if __name__ == "__main__":
+    main()
