@@ -50,9 +50,10 @@ CaseUsage RunApart(const std::function<std::vector<double>()>& run) {
   return usage;
 }
 
-double FastestOf(size_t repetitions, const std::function<void()>& run) {
+double FastestOf(size_t repetitions, const std::function<void()>& run, const std::function<void()>& clear) {
   double fastest = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < repetitions; ++i) {
+    clear();
     const auto start = std::chrono::steady_clock::now();
     run();
     fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

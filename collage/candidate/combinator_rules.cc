@@ -82,22 +82,22 @@ bool ReleaseConstants(const DataflowGraph& graph, SubGraph& sub_graph) {
   return true;
 }
 
+Rule Wrap(Attributes attributes, Rule sub_rule) {
+  return std::make_shared<Changed>(std::move(sub_rule),
+                                   [shared = SharedAttributes(std::move(attributes))](const DataflowGraph&, SubGraph& sub_graph) {
+                                     sub_graph = sub_graph.Wrapped(shared);
+                                     return true;
+                                   });
+}
+
 }  // namespace
 
-Rule CompositeRule(std::string label, Rule sub_rule) {
-  return std::make_shared<Changed>(std::move(sub_rule), [label = std::move(label)](const DataflowGraph& graph, SubGraph& sub_graph) {
-    sub_graph = sub_graph.WithAttributes(graph, {{"Composite", label}});
-    return true;
-  });
-}
+Rule CompositeRule(std::string label, Rule sub_rule) { return Wrap({{"Composite", std::move(label)}}, std::move(sub_rule)); }
 
 Rule PrimitiveRule(std::string compiler, Rule sub_rule) {
   Attributes attributes = {{"Primitive", AttributeValue(1)}};
   if (!compiler.empty()) attributes.Set("Compiler", std::move(compiler));
-  return std::make_shared<Changed>(std::move(sub_rule), [attributes](const DataflowGraph& graph, SubGraph& sub_graph) {
-    sub_graph = sub_graph.WithAttributes(graph, attributes);
-    return true;
-  });
+  return Wrap(std::move(attributes), std::move(sub_rule));
 }
 
 Rule UnionRule(std::vector<Rule> sub_rules) { return std::make_shared<Union>(std::move(sub_rules)); }

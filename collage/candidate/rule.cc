@@ -1,28 +1,34 @@
 #include "collage/candidate/rule.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace collage {
 
 std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const SpecPointer& spec, std::vector<Refusal>* refusals) {
   std::vector<CandidatePartition> candidates;
-  for (SubGraph& sub_graph : spec->rule->AllSubGraphs(graph, refusals)) candidates.push_back({std::move(sub_graph), spec});
+  std::vector<SubGraph> found = spec->rule->AllSubGraphs(graph, refusals);
+  candidates.reserve(found.size());
+  for (SubGraph& sub_graph : found) candidates.push_back({std::move(sub_graph), spec});
   return candidates;
 }
 
 std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const std::vector<SpecPointer>& specs,
                                               std::vector<Refusal>* refusals) {
   std::vector<CandidatePartition> all;
+  const auto alike = [](const PartitionSpec& a, const PartitionSpec& b) { return a.targets == b.targets && a.is_host == b.is_host; };
   const auto hash = [&](size_t i) { return all[i].sub_graph.Hash(); };
-  const auto equal = [&](size_t i, size_t j) {
-    return all[i].sub_graph == all[j].sub_graph && all[i].spec->is_host == all[j].spec->is_host &&
-           (all[i].spec == all[j].spec || all[i].spec->targets == all[j].spec->targets);
-  };
+  const auto equal = [&](size_t i, size_t j) { return all[i].sub_graph == all[j].sub_graph && alike(*all[i].spec, *all[j].spec); };
   std::unordered_set<size_t, decltype(hash), decltype(equal)> seen(0, hash, equal);
   for (const SpecPointer& spec : specs) {
-    for (CandidatePartition& candidate : AllCandidates(graph, spec, refusals)) {
+    // A rule finds nothing twice, so only specs for the same targets can find the same.
+    const auto has_rival = [&](const SpecPointer& other) { return other != spec && alike(*other, *spec); };
+    const bool look_for_duplicates = std::any_of(specs.begin(), specs.end(), has_rival) || std::count(specs.begin(), specs.end(), spec) > 1;
+    std::vector<CandidatePartition> found = AllCandidates(graph, spec, refusals);
+    all.reserve(all.size() + found.size());
+    for (CandidatePartition& candidate : found) {
       all.push_back(std::move(candidate));
-      if (!seen.insert(all.size() - 1).second) all.pop_back();
+      if (look_for_duplicates && !seen.insert(all.size() - 1).second) all.pop_back();
     }
   }
   return all;

@@ -245,7 +245,9 @@ SubGraph SubGraph::DisjointUnion(const DataflowGraph& graph, const SubGraph& oth
   return {graph, inside() | other.inside(), std::move(all)};
 }
 
-SubGraph SubGraph::WithAttributes(const DataflowGraph&, Attributes attributes) const {
+SubGraph SubGraph::WithAttributes(const DataflowGraph&, Attributes attributes) const { return Wrapped(std::move(attributes)); }
+
+SubGraph SubGraph::Wrapped(SharedAttributes attributes) const {
   SubGraph wrapped;
   wrapped.SetData(data_->shape, {NestedSubGraph{*this, std::move(attributes)}});
   return wrapped;

@@ -5,6 +5,7 @@
 // the few that win.
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,6 +36,33 @@ enum class Violation {
 std::string_view Name(Violation violation);
 
 struct NestedSubGraph;
+
+/// Attributes that many sub-graphs have in common: thousands of candidates become functions with the same few.
+class SharedAttributes {
+ public:
+  SharedAttributes(Attributes attributes)  // NOLINT(google-explicit-constructor)
+      : attributes_(std::make_shared<const Attributes>(std::move(attributes))), hash_(attributes_->Hash()) {}
+  SharedAttributes(std::initializer_list<Attributes::Entry> entries = {}) : SharedAttributes(Attributes(entries)) {}
+
+  operator const Attributes&() const { return *attributes_; }  // NOLINT(google-explicit-constructor)
+  [[nodiscard]] const AttributeValue* Find(std::string_view name) const { return attributes_->Find(name); }
+  [[nodiscard]] bool Has(std::string_view name) const { return attributes_->Has(name); }
+  [[nodiscard]] const std::vector<Attributes::Entry>& entries() const { return attributes_->entries(); }
+  [[nodiscard]] uint64_t Hash() const { return hash_; }
+  /// Of this one alone.
+  void Set(std::string name, AttributeValue value) {
+    Attributes changed = *attributes_;
+    changed.Set(std::move(name), std::move(value));
+    *this = SharedAttributes(std::move(changed));
+  }
+  friend bool operator==(const SharedAttributes& a, const SharedAttributes& b) {
+    return a.attributes_ == b.attributes_ || (a.hash_ == b.hash_ && *a.attributes_ == *b.attributes_);
+  }
+
+ private:
+  std::shared_ptr<const Attributes> attributes_;
+  uint64_t hash_;
+};
 
 class SubGraph {
  public:
@@ -76,6 +104,7 @@ class SubGraph {
   [[nodiscard]] SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& other) const;
   /// The same nodes, to become one function with these attributes.
   [[nodiscard]] SubGraph WithAttributes(const DataflowGraph& graph, Attributes attributes) const;
+  [[nodiscard]] SubGraph Wrapped(SharedAttributes attributes) const;
   /// The same sub-graph over another graph; `image` gives the node of `to` for each inside node of this one.
   [[nodiscard]] SubGraph Substitute(const DataflowGraph& to, const std::unordered_map<PostDfsIndex, PostDfsIndex>& image) const;
 
@@ -93,7 +122,7 @@ class SubGraph {
 /// A sub-graph within another, and the attributes of the function that it becomes ("Composite", "Primitive", "Compiler").
 struct NestedSubGraph {
   SubGraph sub_graph;
-  Attributes attributes;
+  SharedAttributes attributes;
 
   friend bool operator==(const NestedSubGraph& a, const NestedSubGraph& b) = default;
 };

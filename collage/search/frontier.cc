@@ -17,9 +17,9 @@ Frontier::Frontier(const SearchTables& tables, Covered covered, std::vector<size
   for (const size_t tensor : open_) {
     wanted_.push_back(tables.StillWanted(tensor, covered_));
     const bool is_produced = tables.IsProduced(tensor, covered_);
-    for (size_t layout = 0; layout < tables.problem().layout_count; ++layout) {
-      if (!is_produced || (wanted_.back() & LayoutBit(layout))) spread_ += tables.WorstConversion(tensor, layout);
-    }
+    // Before a tensor is made, what was demanded is paid when it is; all that may ever be demanded counts.
+    for (unsigned layouts = is_produced ? wanted_.back() : tables.AllWishes(tensor); layouts != 0; layouts &= layouts - 1)
+      spread_ += tables.WorstConversion(tensor, static_cast<size_t>(__builtin_ctz(layouts)));
   }
   Cost worst_transition;
   for (size_t a = 0; a < tables.problem().backend_count; ++a) {

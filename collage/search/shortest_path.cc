@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "collage/search/acyclic.h"
 #include "collage/search/extension.h"
 #include "collage/search/frontier.h"
+#include "collage/search/segments.h"
 
 namespace collage {
 namespace {
@@ -16,7 +18,7 @@ constexpr uint32_t kNoParent = static_cast<uint32_t>(-1);
 class Sweep {
  public:
   Sweep(const SearchProblem& problem, const std::vector<bool>& forbidden, const ShortestPathOptions& options)
-      : problem_(problem), options_(options), tables_(problem, forbidden), layers_(problem.node_count + 1) {}
+      : problem_(problem), options_(options), tables_(problem, forbidden), segments_(tables_), layers_(problem.node_count + 1) {}
 
   Result<SearchResult> Run() {
     Start();
@@ -51,6 +53,7 @@ class Sweep {
   // Wide graphs with candidates across branches can have more covered sets than time: the least promising ones go.
   void DropDearSets(std::vector<std::unique_ptr<Frontier>>& layer) {
     if (layer.size() <= options_.most_sets) return;
+    recording_.is_whole = false;
     const auto promise = [](const auto& frontier) { return frontier->cheapest() + frontier->least_to_go(); };
     std::stable_sort(layer.begin(), layer.end(), [&](const auto& a, const auto& b) { return promise(a) < promise(b); });
     dropped_ = std::min(dropped_, promise(layer[options_.most_sets]));
@@ -62,12 +65,102 @@ class Sweep {
     const std::vector<State> kept =
         frontier.TakeBest([&](const State& a, const State& b) { return Precedes(a, b); }, options_.most_states, cut);
     dropped_ = std::min(dropped_, cut + frontier.least_to_go());
+    if (!cut.IsInvalid()) recording_.is_whole = false;
     expanded_ += kept.size();
+    const size_t node = frontier.covered().next;
+    if (recording_.end == node) FinishRecording(frontier, kept);
     const auto first_id = static_cast<uint32_t>(path_.size());
     for (const State& state : kept) path_.push_back({state.cost, state.parent, state.candidate, state.variant, state.partitions});
-    for (const size_t c : tables_.StartingAt(frontier.covered().next)) {
-      if (!problem_.candidates[c].inside.Intersects(frontier.covered().tail)) ExtendBy(c, frontier, kept, first_id);
+    const bool is_known = EnterSegment(frontier, kept, first_id);
+    for (const size_t c : tables_.StartingAt(node)) {
+      const IndexSet& inside = problem_.candidates[c].inside;
+      if (is_known && inside.Last() < segments_.EndOf(node)) continue;
+      if (!inside.Intersects(frontier.covered().tail)) ExtendBy(c, frontier, kept, first_id);
     }
+  }
+
+  /// At the beginning of a stretch: true when its outcome is known, and its states wait at its end; else it is recorded.
+  bool EnterSegment(const Frontier& frontier, const std::vector<State>& kept, uint32_t first_id) {
+    const size_t begin = frontier.covered().next;
+    const size_t end = segments_.EndOf(begin);
+    if (!options_.reuse_segments || end == 0 || end == problem_.node_count || !layers_[end].empty() || layers_[begin].size() > 1)
+      return false;
+    const Segments::Fingerprint fingerprint = segments_.FingerprintOf(begin, frontier, kept);
+    const auto known = outcomes_.find(fingerprint);
+    if (known == outcomes_.end()) {
+      recording_ = {fingerprint, begin, end, first_id, static_cast<uint32_t>(path_.size()), kept.front().cost, kept.front().partitions,
+                    true};
+      return false;
+    }
+    Replay(known->second, frontier, kept, first_id);
+    return true;
+  }
+
+  void Replay(const SegmentOutcome& outcome, const Frontier& from, const std::vector<State>& kept, uint32_t first_id) {
+    const size_t begin = from.covered().next;
+    const Covered at_end{segments_.EndOf(begin), {}};
+    const std::vector<size_t> within = segments_.CandidatesWithin(begin);
+    std::vector<size_t> open = from.open();
+    for (size_t node = begin; node < at_end.next; ++node)
+      open.insert(open.end(), tables_.ProducedBy(node).begin(), tables_.ProducedBy(node).end());
+    std::sort(open.begin(), open.end());
+    std::erase_if(open, [&](size_t tensor) { return !tables_.IsOpen(tensor, at_end); });
+    auto to = std::make_unique<Frontier>(tables_, at_end, std::move(open));
+    const auto first_step = static_cast<uint32_t>(path_.size());
+    const auto placed = [&](const SegmentOutcome::Step& step) {
+      return PathNode{
+          kept.front().cost + step.cost,
+          step.parent < 0 ? first_id + static_cast<uint32_t>(-1 - step.parent) : first_step + static_cast<uint32_t>(step.parent),
+          static_cast<uint32_t>(within[step.candidate]), step.variant, static_cast<uint32_t>(kept.front().partitions + step.partitions)};
+    };
+    for (const SegmentOutcome::Step& step : outcome.steps) path_.push_back(placed(step));
+    for (const SegmentOutcome::Last& last : outcome.last) {
+      const PathNode node = placed(last.step);
+      to->Add({node.cost, node.parent, node.candidate, node.variant, node.partitions, last.last_backend, 0}, last.tensors.data());
+    }
+    by_tail_[at_end.next].emplace(IndexSet(), 0);
+    layers_[at_end.next].push_back(std::move(to));
+  }
+
+  /// What is being recorded of a stretch. It cannot be used where a limit dropped states, or where a tie was decided by what came
+  /// before the stretch.
+  struct Recording {
+    Segments::Fingerprint fingerprint{};
+    size_t begin = 0;
+    size_t end = 0;
+    uint32_t first_id = 0;    ///< of the states entered
+    uint32_t first_step = 0;  ///< of the states within
+    Cost cost;
+    uint32_t partitions = 0;
+    bool is_whole = false;
+  };
+
+  void FinishRecording(const Frontier& frontier, const std::vector<State>& kept) {
+    const Recording recording = std::exchange(recording_, Recording());
+    if (!recording.is_whole) return;
+    const std::vector<size_t> within = segments_.CandidatesWithin(recording.begin);
+    std::unordered_map<size_t, uint32_t> position;
+    for (size_t i = 0; i < within.size(); ++i) position.emplace(within[i], static_cast<uint32_t>(i));
+    std::vector<uint32_t> needed;
+    for (const State& state : kept) {
+      for (uint32_t id = state.parent; id >= recording.first_step; id = path_[id].parent) needed.push_back(id);
+    }
+    std::sort(needed.begin(), needed.end());
+    needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+    const auto relative = [&](const auto& node) {
+      const int64_t parent = node.parent < recording.first_step
+                                 ? -1 - static_cast<int64_t>(node.parent - recording.first_id)
+                                 : std::lower_bound(needed.begin(), needed.end(), node.parent) - needed.begin();
+      return SegmentOutcome::Step{node.cost - recording.cost, static_cast<int64_t>(node.partitions) - recording.partitions, parent,
+                                  position.at(node.candidate), node.variant};
+    };
+    SegmentOutcome outcome;
+    for (const uint32_t id : needed) outcome.steps.push_back(relative(path_[id]));
+    for (const State& state : kept) {
+      const Frontier::TensorState* tensors = frontier.TensorsOf(state);
+      outcome.last.push_back({relative(state), state.last_backend, {tensors, tensors + frontier.open().size()}});
+    }
+    outcomes_.emplace(recording.fingerprint, std::move(outcome));
   }
 
   void ExtendBy(size_t c, const Frontier& from, const std::vector<State>& kept, uint32_t first_id) {
@@ -125,6 +218,7 @@ class Sweep {
       (&later == &x ? left : right).push_back({path_[later].candidate, path_[later].variant});
       later = path_[later].parent;
     }
+    if (x == kNoParent || x < recording_.first_id) recording_.is_whole = false;
     std::reverse(left.begin(), left.end());
     std::reverse(right.begin(), right.end());
     return ComparePreference(problem_, left, right) < 0;
@@ -143,10 +237,13 @@ class Sweep {
   const SearchProblem& problem_;
   const ShortestPathOptions& options_;
   const SearchTables tables_;
+  const Segments segments_;
   std::vector<std::vector<std::unique_ptr<Frontier>>> layers_;  // by first uncovered node
   std::unordered_map<size_t, std::unordered_map<IndexSet, size_t>> by_tail_;
   std::vector<PathNode> path_;
   Extension::Scratch scratch_;
+  SegmentOutcomes outcomes_;
+  mutable Recording recording_;  // mutable for the tie that spoils it
   Cost dropped_ = Cost::Invalid();
   size_t expanded_ = 0;
 };

@@ -11,6 +11,8 @@ struct ShortestPathOptions {
   size_t most_states = 4096;
   /// Covered sets with the same first uncovered node.
   size_t most_sets = 4096;
+  /// Whether stretches that are alike are searched once (segments.h); the result is the same.
+  bool reuse_segments = true;
 };
 
 /// The cheapest acyclic exact cover: the shortest path over covered sets, the next candidate always containing the first

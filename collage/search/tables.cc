@@ -60,6 +60,7 @@ void SearchTables::AddCandidates(const std::vector<bool>& forbidden) {
     }
   }
   all_wishes_.assign(problem_.tensors.size(), 0);
+  made_.assign(problem_.tensors.size(), LayoutBit(0));
   for (const std::vector<size_t>& consumers : consumers_) wishes_.emplace_back(consumers.size(), LayoutMask{0});
   for (const std::vector<size_t>& starting : by_first_) {
     for (const size_t c : starting) AddWishes(c);
@@ -68,6 +69,10 @@ void SearchTables::AddCandidates(const std::vector<bool>& forbidden) {
 
 void SearchTables::AddWishes(size_t c) {
   const SearchCandidate& candidate = problem_.candidates[c];
+  for (const SearchVariant& variant : candidate.variants) {
+    if (!variant.cost.IsKnown()) continue;
+    for (size_t i = 0; i < candidate.outputs.size(); ++i) made_[candidate.outputs[i]] |= LayoutBit(variant.output_layouts[i]);
+  }
   for (size_t i = 0; i < candidate.inputs.size(); ++i) {
     LayoutMask wanted = 0;
     for (const SearchVariant& variant : candidate.variants) {
@@ -123,8 +128,7 @@ bool SearchTables::IsOpen(size_t tensor, const Covered& covered) const {
 
 LayoutMask SearchTables::StillWanted(size_t tensor, const Covered& covered) const {
   const std::vector<size_t>& consumers = consumers_[tensor];
-  constexpr size_t kMostLookedAt = 32;
-  if (consumers.size() > kMostLookedAt) return all_wishes_[tensor];
+  if (HasManyConsumers(tensor)) return all_wishes_[tensor];
   LayoutMask wanted = 0;
   for (size_t i = consumers.size(); i-- > 0;) {
     if (!covered.Contains(consumers[i])) wanted |= wishes_[tensor][i];
@@ -144,7 +148,8 @@ Cost SearchTables::Conversion(size_t tensor, size_t from, size_t to) const {
 
 Cost SearchTables::WorstConversion(size_t tensor, size_t to) const {
   Cost worst;
-  for (size_t from = 0; from < problem_.layout_count; ++from) worst = std::max(worst, Conversion(tensor, from, to));
+  for (unsigned made = made_[tensor]; made != 0; made &= made - 1)
+    worst = std::max(worst, Conversion(tensor, static_cast<size_t>(__builtin_ctz(made)), to));
   return worst;
 }
 

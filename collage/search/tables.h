@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,12 +29,24 @@ class SearchTables {
   /// True when somebody outside of the covered set reads what it has, or the other way round.
   [[nodiscard]] bool IsOpen(size_t tensor, const Covered& covered) const;
   [[nodiscard]] bool IsProduced(size_t tensor, const Covered& covered) const;
-  /// Layouts in which nodes that are not covered may want the tensor. May say too many.
+  /// Layouts in which nodes that are not covered may want the tensor. May say too many where it HasManyConsumers.
   [[nodiscard]] LayoutMask StillWanted(size_t tensor, const Covered& covered) const;
 
   /// Zero for equal layouts.
   [[nodiscard]] Cost Conversion(size_t tensor, size_t from, size_t to) const;
-  /// The dearest way into a layout.
+  [[nodiscard]] bool HasManyConsumers(size_t tensor) const { return consumers_[tensor].size() > 32; }
+  /// Calls `visit(consumer, layouts)` for the consumers from `begin` on and before `end`, with the layouts in which they may want it.
+  template <class Visit>
+  void ForEachWish(size_t tensor, size_t begin, size_t end, const Visit& visit) const {
+    const std::vector<size_t>& consumers = consumers_[tensor];
+    for (auto at = std::lower_bound(consumers.begin(), consumers.end(), begin); at != consumers.end() && *at < end; ++at)
+      visit(*at, wishes_[tensor][static_cast<size_t>(at - consumers.begin())]);
+  }
+  /// Layouts in which the tensor may be given; plain is always among them.
+  [[nodiscard]] LayoutMask MadeIn(size_t tensor) const { return made_[tensor]; }
+  [[nodiscard]] LayoutMask AllWishes(size_t tensor) const { return all_wishes_[tensor]; }
+  /// The dearest way into a layout from one in which the tensor may be given. Conversions may have to be measured, so none is asked
+  /// for that no cover can need.
   [[nodiscard]] Cost WorstConversion(size_t tensor, size_t to) const;
   /// What having run `a` last instead of `b` can cost in addition; kNobody for nothing run yet.
   [[nodiscard]] Cost TransitionSlack(size_t a, size_t b) const;
@@ -54,6 +67,7 @@ class SearchTables {
   std::vector<std::vector<size_t>> consumers_;   // by tensor, ascending
   std::vector<std::vector<LayoutMask>> wishes_;  // of each consumer
   std::vector<LayoutMask> all_wishes_;
+  std::vector<LayoutMask> made_;
   std::vector<std::vector<size_t>> produced_by_;
   std::vector<std::vector<size_t>> consumed_by_;
   mutable std::vector<std::vector<Cost>> conversions_;  // by tensor, filled when first asked

@@ -1,5 +1,6 @@
 #include "tests/search/random_problem.h"
 
+#include <algorithm>
 #include <functional>
 #include <tuple>
 
@@ -61,6 +62,83 @@ SearchProblem RandomProblem(std::mt19937_64& random, bool coarse_prices) {
       candidate.variants.push_back(std::move(variant));
     }
     problem.candidates.push_back(std::move(candidate));
+  }
+  return problem;
+}
+
+SearchProblem RepeatedBlocks(std::mt19937_64& random, size_t blocks, bool coarse_prices) {
+  constexpr size_t kBlock = 20;
+  SearchProblem problem;
+  problem.node_count = blocks * kBlock;
+  problem.layout_count = 2;
+  problem.backend_count = 3;
+  const auto price = [&random, coarse_prices] {
+    return coarse_prices ? Cost::Microseconds(static_cast<double>(random() % 3))
+                         : Cost::Microseconds(static_cast<double>(random() % 1000) / 7.0);
+  };
+  const Cost conversion = Cost::Microseconds(coarse_prices ? 1 : 7.5);
+  problem.conversion = [conversion](size_t, size_t from, size_t to) { return from == to ? Cost() : conversion; };
+  problem.transition.assign(3, std::vector<Cost>(3));
+  for (auto& row : problem.transition) {
+    for (Cost& cost : row) cost = Cost::Microseconds(static_cast<double>(random() % 3));
+  }
+  // Tensor n is what node n makes, the last one is the function's input.
+  problem.tensors.resize(problem.node_count + 1);
+  for (size_t n = 0; n < problem.node_count; ++n) problem.tensors[n].producer = n;
+  problem.tensors[problem.node_count - 1].is_result = true;
+  std::vector<std::vector<size_t>> reads(kBlock);  // how many nodes back, within the block or the last node of one before
+  for (size_t n = 0; n < kBlock; ++n) {
+    reads[n].push_back(1);
+    if (n > 1 && random() % 4 == 0) reads[n].push_back(2);
+    if (random() % 16 == 0) reads[n].push_back(n + 1);
+  }
+  if (random() % 2 == 0) reads[kBlock - 1].push_back(2 * kBlock);
+  for (size_t n = 0; n < problem.node_count; ++n) {
+    for (const size_t back : reads[n % kBlock]) {
+      std::vector<size_t>& consumers = problem.tensors[back <= n ? n - back : problem.node_count].consumers;
+      if (consumers.empty() || consumers.back() != n) consumers.push_back(n);
+    }
+  }
+  const auto add = [&](const std::vector<size_t>& inside, size_t backend, const std::vector<SearchVariant>& variants) {
+    SearchCandidate candidate;
+    candidate.inside = IndexSet(inside);
+    candidate.backend = backend;
+    for (size_t t = 0; t < problem.tensors.size(); ++t) {
+      const SearchTensor& tensor = problem.tensors[t];
+      const bool made = tensor.producer != SearchTensor::kOutside && candidate.inside.Contains(tensor.producer);
+      bool read_inside = false;
+      bool read_outside = tensor.is_result;
+      for (size_t consumer : tensor.consumers) (candidate.inside.Contains(consumer) ? read_inside : read_outside) = true;
+      if (made && read_outside) candidate.outputs.push_back(t);
+      if (!made && read_inside) candidate.inputs.push_back(t);
+    }
+    for (SearchVariant variant : variants) {
+      const size_t layout = variant.input_layouts[0];
+      variant.input_layouts.assign(candidate.inputs.size(), layout);
+      variant.output_layouts.assign(candidate.outputs.size(), variant.output_layouts[0]);
+      candidate.variants.push_back(std::move(variant));
+    }
+    problem.candidates.push_back(std::move(candidate));
+  };
+  for (size_t n = 0; n < kBlock; ++n) {
+    for (size_t k = 0; k < 4; ++k) {
+      // Neighbours only: such candidates cannot form a cycle, of which twelve blocks would have twelve times as many.
+      std::vector<size_t> shape;
+      for (size_t m = n; m <= std::min(n + k, kBlock - 1); ++m) shape.push_back(m);
+      std::vector<SearchVariant> variants;
+      for (size_t v = 0; v <= random() % 2; ++v) variants.push_back({price(), {random() % 2}, {random() % 2}});
+      const size_t backend = random() % 3;
+      for (size_t block = 0; block < blocks; ++block) {
+        std::vector<size_t> inside;
+        for (const size_t m : shape) inside.push_back(block * kBlock + m);
+        add(inside, backend, variants);
+      }
+    }
+  }
+  for (size_t block = 1; block + 4 < blocks; block += 5) {
+    std::vector<size_t> inside;
+    for (size_t m = block * kBlock; m < (block + 3) * kBlock; ++m) inside.push_back(m);
+    add(inside, random() % 3, {{Cost::Microseconds(coarse_prices ? 20 : 900), {0}, {0}}});
   }
   return problem;
 }

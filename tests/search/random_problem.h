@@ -12,6 +12,10 @@ namespace collage {
 /// Invalid variants. Coarse prices (0, 1 or 2 us) make ties.
 SearchProblem RandomProblem(std::mt19937_64& random, bool coarse_prices);
 
+/// The same random block of twenty nodes again and again, each reading the last and, now and then, the one before it; some candidates
+/// cover whole blocks.
+SearchProblem RepeatedBlocks(std::mt19937_64& random, size_t blocks, bool coarse_prices);
+
 /// The best cover found by trying all: cheapest, then fewest partitions, then the declared preference. None when no acyclic cover
 /// by candidates of known price exists.
 std::optional<std::vector<SearchChoice>> BruteForce(const SearchProblem& problem);

@@ -150,6 +150,24 @@ TEST_P(SearchersTest, EvolutionIsNeverWorseThanItsStartUnderAnyMeasurement) {
   EXPECT_GT(better, 20u);
 }
 
+/// "identical segments solved once"
+TEST_P(SearchersTest, RepeatedBlocksAreSearchedOnceAndChangeNothing) {
+  std::mt19937_64 random(GetParam() ? 71 : 72);
+  size_t reused = 0;
+  for (int round = 0; round < 30; ++round) {
+    const SearchProblem problem = RepeatedBlocks(random, 12, GetParam());
+    const SearchResult once = SearchShortestPath(problem).value();
+    const SearchResult each = SearchShortestPath(problem, ShortestPathOptions{.reuse_segments = false}).value();
+    ASSERT_EQ(once.cost, each.cost) << "round " << round;
+    EXPECT_EQ(once.choices, each.choices) << "round " << round;
+    EXPECT_EQ(once.partitions, each.partitions) << "round " << round;
+    EXPECT_EQ(once.lower_bound, each.lower_bound) << "round " << round;
+    EXPECT_EQ(PriceOfCover(problem, once.choices), once.cost) << "round " << round;
+    reused += once.states_expanded * 10 < each.states_expanded * 7 ? 1 : 0;
+  }
+  EXPECT_GT(reused, 15u);
+}
+
 INSTANTIATE_TEST_SUITE_P(FineAndTiedPrices, SearchersTest, testing::Bool());
 
 TEST(FindSearcherTest, AnUnknownNameIsAnErrorThatListsTheKnown) {

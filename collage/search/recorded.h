@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collage/search/search.h"
+
+namespace collage {
+
+class VariantPrices;
+
+/// A search problem as a compile left it, with what its parts are called: enough to search again without the model, the backends
+/// or a clock.
+struct RecordedProblem {
+  /// Costs are what was measured; Unknown for what a bound kept off every cheapest path.
+  SearchProblem problem;
+  /// [candidate][variant]: a lower bound of each cost, the cost itself where it is known.
+  std::vector<std::vector<Cost>> bounds;
+  std::vector<std::string> backends;   ///< in the declared order
+  std::vector<std::string> nodes;      ///< "%12"
+  std::vector<std::string> operators;  ///< of each node, "nn.conv2d"
+};
+
+/// Keeps the prices and, of the conversions, those that some variant can ask for. `prices` as in a lazy search.
+RecordedProblem Record(const SearchProblem& problem, const VariantPrices& prices, std::vector<std::string> backends,
+                       std::vector<std::string> nodes, std::vector<std::string> operators);
+
+/// JSON, whole picoseconds. ParseRecorded errors on what is no such text, naming the field.
+std::string ToJson(const RecordedProblem& recorded);
+Result<RecordedProblem> ParseRecorded(const std::string& json);
+
+}  // namespace collage

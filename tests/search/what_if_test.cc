@@ -1,0 +1,128 @@
+#include "collage/search/what_if.h"
+
+#include <gtest/gtest.h>
+
+#include "collage/search/lazy.h"
+#include "collage/search/shortest_path.h"
+#include "tests/search/random_problem.h"
+
+namespace collage {
+namespace {
+
+/// Everything is priced.
+class TruePrices : public VariantPrices {
+ public:
+  explicit TruePrices(const SearchProblem& problem) : problem_(problem) {}
+  [[nodiscard]] Cost PriceOrBound(size_t c, size_t v) const override { return problem_.candidates[c].variants[v].cost; }
+  [[nodiscard]] bool IsPriced(size_t, size_t) const override { return true; }
+  Status Price(size_t, size_t) override { return {}; }
+
+ private:
+  const SearchProblem& problem_;
+};
+
+/// conv -> relu -> conv. "library" takes either convolution for 10 us, with the activation for 11; "native" anything: 14, 3, 14.
+RecordedProblem Three() {
+  SearchProblem problem;
+  problem.node_count = 3;
+  problem.backend_count = 2;
+  problem.tensors = {{0, {1}, false}, {1, {2}, false}, {2, {}, true}, {SearchTensor::kOutside, {0}, false}};
+  problem.transition.assign(2, std::vector<Cost>(2, Cost::Microseconds(1)));
+  const auto add = [&](const std::vector<size_t>& inside, size_t backend, double price) {
+    SearchCandidate candidate;
+    candidate.inside = IndexSet(inside);
+    candidate.backend = backend;
+    candidate.inputs = {inside.front() == 0 ? 3 : inside.front() - 1};
+    candidate.outputs = {inside.back()};
+    candidate.variants = {{Cost::Microseconds(price), {0}, {0}}};
+    problem.candidates.push_back(std::move(candidate));
+  };
+  add({0}, 0, 10);
+  add({2}, 0, 10);
+  add({0, 1}, 0, 11);
+  add({0}, 1, 14);
+  add({1}, 1, 3);
+  add({2}, 1, 14);
+  return Record(problem, TruePrices(problem), {"library", "native"}, {"%0", "%1", "%2"}, {"nn.conv2d", "nn.relu", "nn.conv2d"});
+}
+
+double After(const WhatIf& question) { return Answer(Three(), question).value().after.cost.ToMicroseconds(); }
+std::string ErrorOf(const WhatIf& question) { return Answer(Three(), question).error().message; }
+
+TEST(WhatIfTest, ConditionsChangeTheOptimum) {
+  const WhatIfAnswer nothing = Answer(Three(), {}).value();
+  EXPECT_DOUBLE_EQ(nothing.before.cost.ToMicroseconds(), 22);  // 11 + 1 + 10
+  EXPECT_EQ(nothing.after.choices, nothing.before.choices);
+  EXPECT_EQ(nothing.lower_bound, nothing.after.cost);
+  EXPECT_DOUBLE_EQ(After({.forbid = {"library"}}), 33);          // 14 + 3 + 14 and two transitions
+  EXPECT_DOUBLE_EQ(After({.forbid = {"library:nn.relu"}}), 25);  // 10 + 3 + 10 and two
+  EXPECT_DOUBLE_EQ(After({.pin = {"%1=native"}}), 25);
+  EXPECT_DOUBLE_EQ(After({.pin = {"nn.conv2d=native"}}), 33);
+  EXPECT_DOUBLE_EQ(After({.penalty = {"library:library=50"}}), 25);  // 10 + 3 + 10 and two: none from library to library
+  EXPECT_DOUBLE_EQ(After({.pin = {"%1=native"}, .penalty = {"native:library=0.5", "library:native=0"}}), 23.5);
+}
+
+TEST(WhatIfTest, ErrorsNameTheOperator) {
+  EXPECT_EQ(ErrorOf({.pin = {"%0=library", "nn.conv2d=native"}}), "--pin nn.conv2d=native: %0 (nn.conv2d) is pinned to library already");
+  EXPECT_EQ(ErrorOf({.forbid = {"library"}, .pin = {"%2=library"}}), "%2 (nn.conv2d) is pinned to library, which is forbidden there");
+  EXPECT_EQ(ErrorOf({.pin = {"%1=library", "%0=native"}}),
+            "%1 (nn.relu) is pinned to library, which has no valid candidate there that keeps to the other pins");
+  EXPECT_EQ(ErrorOf({.forbid = {"native", "library:nn.relu"}}), "under these conditions: no valid candidate covers node %1 (nn.relu)");
+  EXPECT_EQ(ErrorOf({.forbid = {"dnnl"}}), "--forbid dnnl: there is no backend 'dnnl', expected one of library, native");
+  EXPECT_EQ(ErrorOf({.forbid = {"native:tanh"}}), "--forbid native:tanh: the function calls no operator 'tanh'");
+  EXPECT_EQ(ErrorOf({.pin = {"%9=native"}}), "--pin %9=native: there is no node and no operator '%9'");
+  EXPECT_EQ(ErrorOf({.pin = {"native"}}), "--pin native: expected node=backend");
+  EXPECT_EQ(ErrorOf({.penalty = {"native=3"}}), "--penalty native=3: expected backend:backend=microseconds");
+  EXPECT_EQ(ErrorOf({.penalty = {"native:library=fast"}}),
+            "--penalty native:library=fast: 'fast' is no number of microseconds, expected one from 0 to 1e12");
+}
+
+TEST(WhatIfTest, UnmeasuredVariantsBoundTheAnswer) {
+  RecordedProblem recorded = Three();
+  recorded.problem.candidates[4].variants[0].cost = Cost::Unknown();
+  recorded.bounds[4][0] = Cost::Microseconds(0.5);
+  const WhatIfAnswer answer = Answer(recorded, {}).value();
+  EXPECT_DOUBLE_EQ(answer.after.cost.ToMicroseconds(), 22);
+  EXPECT_DOUBLE_EQ(answer.lower_bound.ToMicroseconds(), 22);  // 10 + 0.5 + 10 + 2 is more
+  recorded.problem.candidates[2].variants[0].cost = Cost::Microseconds(13);
+  recorded.bounds[2][0] = Cost::Microseconds(13);
+  EXPECT_DOUBLE_EQ(Answer(recorded, {})->after.cost.ToMicroseconds(), 24);
+  EXPECT_DOUBLE_EQ(Answer(recorded, {})->lower_bound.ToMicroseconds(), 22.5);
+}
+
+TEST(RecordedTest, TextBringsBackTheProblemWithEveryOptimum) {
+  std::mt19937_64 random(61);
+  for (int round = 0; round < 500; ++round) {
+    const SearchProblem problem = RandomProblem(random, round % 2 == 0);
+    std::vector<std::string> backends;
+    for (size_t b = 0; b < problem.backend_count; ++b) backends.push_back("backend" + std::to_string(b));
+    const RecordedProblem recorded = Record(problem, TruePrices(problem), backends, std::vector<std::string>(problem.node_count, "%"),
+                                            std::vector<std::string>(problem.node_count, "op"));
+    const std::string text = ToJson(recorded);
+    const Result<RecordedProblem> again = ParseRecorded(text);
+    ASSERT_TRUE(again.has_value()) << again.error().message;
+    EXPECT_EQ(ToJson(*again), text);
+    const Result<SearchResult> expected = SearchShortestPath(problem);
+    const Result<SearchResult> found = SearchShortestPath(again->problem);
+    ASSERT_EQ(found.has_value(), expected.has_value()) << "round " << round;
+    if (!expected) continue;
+    EXPECT_EQ(found->cost, expected->cost) << "round " << round;
+    EXPECT_EQ(found->choices, expected->choices) << "round " << round;
+  }
+}
+
+TEST(RecordedTest, DamagedTextIsAnErrorNeverACrash) {
+  const std::string text = ToJson(Three());
+  EXPECT_FALSE(ParseRecorded("").has_value());
+  EXPECT_FALSE(ParseRecorded("{}").has_value());
+  std::mt19937_64 random(62);
+  for (int round = 0; round < 3000; ++round) {
+    std::string damaged = text;
+    for (size_t change = 0; change <= random() % 3; ++change) damaged[random() % damaged.size()] = "0123456789,[]{}\"xn"[random() % 18];
+    const Result<RecordedProblem> parsed = ParseRecorded(damaged);
+    if (parsed) (void)Answer(*parsed, {});
+  }
+}
+
+}  // namespace
+}  // namespace collage
