@@ -23,10 +23,12 @@ DIRECT = {
     "cost": ["candidate", "runtime"],
     "search": ["cost"],
     "partition": ["search", "transform"],
+    "query": ["partition"],
     "lower": ["partition", "runtime"],
     "explain": ["lower"],
     "driver": ["explain", "onnx", "transform"],
 }
+# query stands between partition and lower and is included by nobody but tools.
 # transform stands behind partition, but what includes partition gets no right to it.
 NOT_INHERITED = {"transform"}
 GRAPH_COMPILERS = {"openvino"}

@@ -16,5 +16,6 @@ void AddRunCommand(CLI::App& app, int& code);
 void AddBenchCommand(CLI::App& app, int& code);
 void AddExplainCommand(CLI::App& app, int& code);
 void AddOptCommand(CLI::App& app, int& code);
+void AddQueryCommand(CLI::App& app, int& code);
 
 }  // namespace collage::tools

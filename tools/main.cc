@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   collage::tools::AddBenchCommand(app, code);
   collage::tools::AddExplainCommand(app, code);
   collage::tools::AddOptCommand(app, code);
+  collage::tools::AddQueryCommand(app, code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

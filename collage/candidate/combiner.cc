@@ -17,7 +17,11 @@ struct SubGraphHash {
 class Closure {
  public:
   Closure(const DataflowGraph& graph, const std::vector<Combiner>& combiners, const CombineLimits& limits)
-      : graph_(graph), combiners_(combiners), limits_(limits), waiting_(graph.size()), by_exit_(graph.size()), by_entry_(graph.size()) {}
+      : graph_(graph), combiners_(combiners), limits_(limits), waiting_(graph.size()), by_exit_(graph.size()), by_entry_(graph.size()) {
+    const bool has_siblings = std::any_of(combiners.begin(), combiners.end(),
+                                          [](const Combiner& combiner) { return combiner.kind == Combiner::Kind::kSiblings; });
+    if (has_siblings) by_input_.resize(graph.size());
+  }
 
   std::vector<SubGraph> Run(const std::vector<SubGraph>& seeds) {
     for (const SubGraph& seed : seeds) waiting_[seed.inside().Last()].push_back({seed.inside(), seed.nested(), seed});
@@ -72,7 +76,7 @@ class Closure {
     if (!offered.seed) {
       if (limits_.max_depth != 0 && made.depth() > limits_.max_depth) return;
       if (limits_.max_exits != 0 && made.exit().size() > limits_.max_exits) return;
-      if (!made.IsInOneBlock(graph_) || !made.IsConvex(graph_)) return;
+      if (!limits_.keep_invalid && (!made.IsInOneBlock(graph_) || !made.IsConvex(graph_))) return;
     }
     if (!seen_.insert(made).second) return;
     count_ += offered.seed ? 0 : 1;
@@ -81,10 +85,15 @@ class Closure {
     for (const PostDfsIndex node : pool_[self].exit()) by_exit_[node].push_back(self);
     for (const PostDfsIndex node : pool_[self].entry()) by_entry_[node].push_back(self);
     for (const Combiner& combiner : combiners_) Apply(combiner, self);
+    if (by_input_.empty()) return;
+    for (const PostDfsIndex node : pool_[self].input()) by_input_[node].push_back(self);
   }
 
   void Apply(const Combiner& combiner, size_t self) {
     switch (combiner.kind) {
+      case Combiner::Kind::kSiblings:
+        JoinSiblings(self);
+        break;
       case Combiner::Kind::kByKind:
       case Combiner::Kind::kAny:
         JoinTouching(combiner, self);
@@ -117,6 +126,19 @@ class Closure {
     }
     for (const PostDfsIndex output : pool_[self].output()) {
       for (const size_t down : by_entry_[output]) try_pair(self, down);
+    }
+  }
+
+  void JoinSiblings(size_t self) {
+    for (const PostDfsIndex input : pool_[self].input()) {
+      if (graph_[input].expr->As<Constant>()) continue;
+      for (size_t i = 0; i < by_input_[input].size(); ++i) {
+        const size_t other = by_input_[input][i];
+        const SubGraph& a = pool_[self];
+        const SubGraph& b = pool_[other];
+        if (a.inside().Intersects(b.inside()) || a.Touches(b)) continue;
+        if (SubGraph(graph_, a.inside() | b.inside()).IsConvex(graph_)) OfferUnion({self, other});
+      }
     }
   }
 
@@ -180,6 +202,7 @@ class Closure {
   std::vector<std::vector<Offered>> waiting_;  // by last node, those that come later
   Index by_exit_;
   Index by_entry_;
+  Index by_input_;  // only where siblings are joined
   // Of the last node at hand:
   PostDfsIndex last_ = 0;
   size_t count_ = 0;

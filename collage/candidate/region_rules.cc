@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <compare>
 #include <map>
+#include <string>
 
 #include "collage/candidate/regions.h"
 #include "collage/candidate/rules.h"
@@ -19,6 +21,41 @@ std::vector<bool> AcceptedCalls(const DataflowGraph& graph, const CallPredicate&
   return accepted;
 }
 
+std::string LabelOf(const SubGraph& sub_graph) {
+  for (const NestedSubGraph& nested : sub_graph.nested()) {
+    const AttributeValue* label = nested.attributes.Find("Composite");
+    if (label && label->AsString()) return *label->AsString();
+  }
+  return {};
+}
+
+/// What greedy partitioning takes first: labelled ones in the order of their table, of one label the last root first, then the
+/// larger; then the rest, larger ones first and of equally large ones the earlier.
+void SortByPreference(std::vector<SubGraph>& sub_graphs) {
+  struct Key {
+    bool plain;
+    size_t rank;
+    size_t root;
+    size_t size;
+    size_t first;
+    size_t position;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::map<std::string, size_t> ranks;
+  std::vector<Key> keys;
+  for (size_t i = 0; i < sub_graphs.size(); ++i) {
+    const std::string label = LabelOf(sub_graphs[i]);
+    const size_t rank = label.empty() ? 0 : ranks.emplace(label, ranks.size()).first->second;
+    // Larger comes first, so these are counted downwards.
+    const size_t root = label.empty() ? 0 : ~sub_graphs[i].inside().Last();
+    keys.push_back({label.empty(), rank, root, ~sub_graphs[i].operator_count(), sub_graphs[i].inside().First(), i});
+  }
+  std::sort(keys.begin(), keys.end());
+  std::vector<SubGraph> sorted;
+  for (const Key& key : keys) sorted.push_back(std::move(sub_graphs[key.position]));
+  sub_graphs = std::move(sorted);
+}
+
 class Maximal final : public PartitionRule {
  public:
   Maximal(bool take_tuples, Rule sub_rule) : take_tuples_(take_tuples), sub_rule_(std::move(sub_rule)) {}
@@ -27,8 +64,10 @@ class Maximal final : public PartitionRule {
     std::map<PostDfsIndex, SubGraph> chosen;  // by first node
     std::vector<Region> parts;
     IndexSet taken;
-    for (SubGraph& sub_graph : sub_rule_->AllSubGraphs(graph, refusals)) {
-      if (taken.Intersects(sub_graph.inside())) continue;
+    std::vector<SubGraph> found = sub_rule_->AllSubGraphs(graph, refusals);
+    SortByPreference(found);
+    for (SubGraph& sub_graph : found) {
+      if (taken.Intersects(sub_graph.inside()) || !sub_graph.IsValid(graph, {.allow_taps = true})) continue;
       taken |= sub_graph.inside();
       parts.push_back({0, sub_graph.inside()});
       chosen.emplace(sub_graph.inside().First(), std::move(sub_graph));

@@ -42,11 +42,11 @@ std::vector<const Expr*> NodeChildren(const Expr& expr) {
   return children;
 }
 
-DataflowGraph::DataflowGraph(Expr function) {
+DataflowGraph::DataflowGraph(Expr function, const std::vector<Place>& places) {
   COLLAGE_CHECK(function->As<Function>() != nullptr);
   IndexExpressions(function);
   ConnectNodes();
-  AssignBlocks();
+  AssignBlocks(places);
   FindDominators();
 }
 
@@ -124,7 +124,11 @@ void DataflowGraph::ConnectNodes() {
   nodes_[IndexOf(function()->As<Function>()->body)].external = true;
 }
 
-void DataflowGraph::AssignBlocks() {
+void DataflowGraph::AssignBlocks(const std::vector<Place>& places) {
+  std::unordered_map<const ExprNode*, std::vector<const Place*>> placed_by;
+  for (const Place& place : places) {
+    if (index_.contains(place.expr)) placed_by[place.owner].push_back(&place);
+  }
   constexpr size_t kUnset = static_cast<size_t>(-1);
   std::vector<size_t> block(nodes_.size(), kUnset);
   const auto use_node = [&](PostDfsIndex child, size_t from) {
@@ -132,6 +136,13 @@ void DataflowGraph::AssignBlocks() {
     if (at != from) at = at == kUnset ? from : blocks_.LowestCommonAncestor(at, from);
   };
   const auto use = [&](const Expr& child, size_t from) { use_node(IndexOf(child), from); };
+  const auto place_in = [&](const Expr& owner, size_t part, size_t from) {
+    const auto at = placed_by.find(owner.get());
+    if (at == placed_by.end()) return;
+    for (const Place* place : at->second) {
+      if (place->part == part) use_node(index_.at(place->expr), from);
+    }
+  };
   for (PostDfsIndex i = nodes_.size(); i-- > 0;) {
     const Expr& expr = nodes_[i].expr;
     const bool outermost = i + 1 == nodes_.size();
@@ -139,14 +150,19 @@ void DataflowGraph::AssignBlocks() {
     nodes_[i].block = block[i];
     if (const If* branch = expr->As<If>()) {
       use(branch->condition, block[i]);
-      use(branch->then_branch, blocks_.Add(block[i]));
-      use(branch->else_branch, blocks_.Add(block[i]));
+      const size_t then_block = blocks_.Add(block[i]);
+      const size_t else_block = blocks_.Add(block[i]);
+      use(branch->then_branch, then_block);
+      use(branch->else_branch, else_block);
+      place_in(expr, 0, then_block);
+      place_in(expr, 1, else_block);
     } else if (const Function* function = expr->As<Function>()) {
       if (!outermost && IsAtomicFunction(expr)) continue;
       const size_t body = outermost ? 0 : blocks_.Add(block[i]);
       body_block_[i] = body;
       for (const Expr& parameter : function->parameters) use(parameter, body);
       use(function->body, body);
+      place_in(expr, 0, body);
     } else if (expr->As<Let>()) {
       for (const Expr* child : NodeChildren(expr)) use(*child, block[i]);
     } else if (!expr->As<Var>()) {

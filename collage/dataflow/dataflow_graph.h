@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collage/dataflow/ancestor_tree.h"
@@ -42,8 +43,18 @@ class DataflowGraph {
     bool external = false;
   };
 
+  /// Where a text binds an expression: in the body of a function (part 0) or a branch of an if (part 0 or 1).
+  struct Place {
+    const ExprNode* expr;
+    const ExprNode* owner;
+    size_t part;
+  };
+
   /// `function` must be a Function expression. Linear in its size (times a logarithm for the dominators), without recursion.
-  explicit DataflowGraph(Expr function);
+  explicit DataflowGraph(Expr function) : DataflowGraph(std::move(function), {}) {}
+  /// An expression with a place is not moved from there into the block of its uses: whoever reads the text takes the braces as they
+  /// stand. Without places blocks follow from uses alone, since sharing has none.
+  DataflowGraph(Expr function, const std::vector<Place>& places);
 
   [[nodiscard]] const Expr& function() const { return nodes_.back().expr; }
   [[nodiscard]] size_t size() const { return nodes_.size(); }
@@ -62,7 +73,7 @@ class DataflowGraph {
  private:
   void IndexExpressions(const Expr& function);
   void ConnectNodes();
-  void AssignBlocks();
+  void AssignBlocks(const std::vector<Place>& places);
   void FindDominators();
 
   std::vector<Node> nodes_;

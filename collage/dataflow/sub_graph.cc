@@ -18,6 +18,7 @@ struct SubGraph::Shape {
   [[nodiscard]] std::span<const PostDfsIndex> List(size_t i) const { return {lists.data() + begin[i], begin[i + 1] - begin[i]}; }
   size_t depth = 0;
   size_t operator_count = 0;
+  size_t highest_entry = 0;  // level of the highest node with any input outside, an inlined one included
   OpKind kind = OpKind::kElementwise;
 };
 
@@ -136,6 +137,12 @@ OpKind KindOf(const DataflowGraph& graph, PostDfsIndex node) {
   return OpKind::kOpaque;
 }
 
+bool IsInlined(const DataflowGraph& graph, PostDfsIndex node) {
+  const Expr& expr = graph[node].expr;
+  if (const Constant* constant = expr->As<Constant>()) return constant->value.shape().empty();
+  return expr->As<Function>() && node + 1 != graph.size();
+}
+
 SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside) : SubGraph(graph, std::move(inside), {}) {}
 
 SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<NestedSubGraph> nested) {
@@ -149,7 +156,9 @@ SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<Nest
     const size_t inputs_before = input.size();
     const size_t outputs_before = output.size();
     for (const PostDfsIndex other : node.inputs) {
-      if (!inside.Contains(other)) input.push_back(other);
+      if (inside.Contains(other)) continue;
+      shape->highest_entry = std::max(shape->highest_entry, node.level);
+      if (!IsInlined(graph, other)) input.push_back(other);
     }
     for (const PostDfsIndex other : node.outputs) {
       if (!inside.Contains(other)) output.push_back(other);
@@ -190,16 +199,20 @@ OpKind SubGraph::kind() const { return data_->shape->kind; }
 size_t SubGraph::operator_count() const { return data_->shape->operator_count; }
 const std::vector<NestedSubGraph>& SubGraph::nested() const { return data_->nested; }
 
-bool SubGraph::IsConvex(const DataflowGraph& graph) const {
-  size_t highest_entry = 0;
-  for (const PostDfsIndex node : entry()) highest_entry = std::max(highest_entry, graph[node].level);
-  return !PathReturns(graph, inside(), output(), highest_entry);
-}
+bool SubGraph::IsConvex(const DataflowGraph& graph) const { return !PathReturns(graph, inside(), output(), data_->shape->highest_entry); }
 
 bool SubGraph::IsInOneBlock(const DataflowGraph& graph) const {
-  const size_t block = graph[inside().First()].block;
+  // The function itself is in none of its blocks. A constant is not computed, so it goes with any; alone, with its own.
+  if (inside().Last() + 1 == graph.size()) return false;
+  size_t block = graph[inside().First()].block;
   bool same = true;
-  inside().ForEach([&](PostDfsIndex node) { same = same && graph[node].block == block; });
+  bool known = false;
+  inside().ForEach([&](PostDfsIndex node) {
+    if (graph[node].expr->As<Constant>()) return;
+    if (!known) block = graph[node].block;
+    known = true;
+    same = same && graph[node].block == block;
+  });
   if (!same) return false;
   // What a block inside this one computes cannot be passed in. The body of a function literal is no input: it is copied.
   return std::all_of(entry().begin(), entry().end(), [&](PostDfsIndex node) {

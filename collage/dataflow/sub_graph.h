@@ -23,14 +23,14 @@ struct SubGraphConfig {
   bool allow_taps = false;
 };
 
-/// The conditions of a valid sub-graph (system.md, section 4).
+/// The conditions of a valid sub-graph, numbered as in their tests.
 enum class Violation {
-  kMaxExits,    ///< more exits than allowed
-  kMaxDepth,    ///< deeper than allowed
-  kBasicBlock,  ///< not all inside nodes are in one basic block, or an input belongs to a block inside it
-  kNested,      ///< nested sub-graphs are not pairwise disjoint subsets, or depend on each other in a cycle
-  kTaps,        ///< an exit also feeds an inside node
-  kConvex,      ///< a path leaves the inside and comes back
+  kMaxExits,    ///< 1. more exits than allowed
+  kMaxDepth,    ///< 2. deeper than allowed
+  kBasicBlock,  ///< 3. not all inside nodes are in one basic block, or an input belongs to a block inside it
+  kNested,      ///< 4. nested sub-graphs are not pairwise disjoint subsets, or depend on each other in a cycle
+  kTaps,        ///< 5. an exit also feeds an inside node
+  kConvex,      ///< 6. a path leaves the inside and comes back
 };
 /// "max_exits", "max_depth", "basic_block", "nested", "taps", "convex".
 std::string_view Name(Violation violation);
@@ -72,11 +72,11 @@ class SubGraph {
   SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<NestedSubGraph> nested);
 
   [[nodiscard]] const IndexSet& inside() const;
-  /// Inside, with an input outside.
+  /// Inside, with an input outside that is not inlined.
   [[nodiscard]] std::span<const PostDfsIndex> entry() const;
   /// Inside, with an output outside or external.
   [[nodiscard]] std::span<const PostDfsIndex> exit() const;
-  /// Outside, with an output inside.
+  /// Outside, with an output inside, and not inlined: what is bound to parameters (constants may be copied in their place).
   [[nodiscard]] std::span<const PostDfsIndex> input() const;
   /// Outside, with an input inside.
   [[nodiscard]] std::span<const PostDfsIndex> output() const;
@@ -126,6 +126,10 @@ struct NestedSubGraph {
 
   friend bool operator==(const NestedSubGraph& a, const NestedSubGraph& b) = default;
 };
+
+/// True for simple scalars (constants without dimensions) and function literals: like operators, they are written where they are
+/// used, not passed as inputs.
+bool IsInlined(const DataflowGraph& graph, PostDfsIndex node);
 
 /// The fusion kind of one node: an operator's own, tuple for tuples and projections, elementwise for constants and
 /// variables, opaque for all else.

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collage/ir/module.h"
@@ -43,10 +44,30 @@ struct ParseOptions {
 /// bound several times the outermost binding wins, then the last.
 using NameTable = std::unordered_map<std::string, Expr>;
 
+/// A name (without "%") and what it was bound to: a parameter, a numbered binding or a variable of let.
+struct Binding {
+  std::string name;
+  Expr expr;
+  size_t block = 0;  ///< index into ParsedModule::blocks: the innermost braces around the binding (not so for parameters)
+};
+/// In the order of the text, those inside function literals and branches included. The same name may stand several times.
+using BindingList = std::vector<Binding>;
+
+/// What stands between braces: the body of a function (part 0), or a branch of an if (part 0 or 1).
+struct TextBlock {
+  const ExprNode* owner = nullptr;
+  size_t part = 0;
+};
+
 struct ParsedModule {
   IRModule module;
   /// By name of the global function.
   std::unordered_map<std::string, NameTable> names;
+  /// By name of the global function: what a reader needs who speaks of every expression by the name that the text gives it.
+  std::unordered_map<std::string, BindingList> bindings;
+  std::vector<TextBlock> blocks;
+  /// The expressions that "meta[relay.Constant][i]" became.
+  std::unordered_map<const ExprNode*, size_t> constants;
 };
 
 struct ParsedExpr {
@@ -57,6 +78,9 @@ struct ParsedExpr {
 /// Operators are looked up in `ops`, which must outlive the result. Calls are checked as they are read: an error of any kind is
 /// "line:column: what is wrong, what was expected". Nothing is verified beyond scoping and types (see verify.h).
 Result<ParsedModule> ParseModule(std::string_view text, const OpTable& ops, const ParseOptions& options = {});
+
+/// Reads a type: "Tensor[(1, 8), float32]", "float32", "(T, U)", "fn (T) -> U".
+Result<Type> ParseTypeText(std::string_view text);
 
 /// Reads one expression; it may begin with bindings ("%0 = ...; ...").
 Result<ParsedExpr> ParseExpr(std::string_view text, const OpTable& ops, const ParseOptions& options = {});

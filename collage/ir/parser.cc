@@ -48,6 +48,12 @@ Result<ParsedExpr> ParseExpr(std::string_view text, const OpTable& ops, const Pa
   return Parser(text, ops, options).Expression();
 }
 
+Result<Type> ParseTypeText(std::string_view text) {
+  const OpTable none;
+  const ParseOptions options;
+  return Parser(text, none, options).WholeType();
+}
+
 Parser::Parser(std::string_view text, const OpTable& ops, const ParseOptions& options) : ops_(ops), options_(options), lexer_(text) {
   token_ = lexer_.Next();
   next_ = lexer_.Next();
@@ -164,6 +170,7 @@ Status Parser::ParseDefinitions(ParsedModule& parsed) {
     Expr& global = globals_[name];
     if (!global) global = MakeGlobalVar(name, function->type());
     parsed.names[name] = scopes_.TakeNames();
+    parsed.bindings[name] = scopes_.TakeBindings();
     parsed.module.Set(name, std::move(function));
   }
   return {};
@@ -183,7 +190,10 @@ Result<ParsedModule> Parser::Module() {
     if (token_.kind != Token::Kind::kEnd)
       return Unexpected("the end of the text (a module of several functions is written with 'def @name')");
     parsed.names["main"] = scopes_.TakeNames();
+    parsed.bindings["main"] = scopes_.TakeBindings();
     parsed.module.Set("main", std::move(function));
+    for (const auto& [index, constant] : constants_) parsed.constants.emplace(constant.get(), index);
+    parsed.blocks = std::move(blocks_);
     return parsed;
   }
   if (token_.kind == Token::Kind::kEnd) return Unexpected("'fn' or 'def'");
@@ -195,7 +205,15 @@ Result<ParsedModule> Parser::Module() {
   token_ = token;
   next_ = next;
   COLLAGE_TRY_STATUS(ParseDefinitions(parsed));
+  for (const auto& [index, constant] : constants_) parsed.constants.emplace(constant.get(), index);
+  parsed.blocks = std::move(blocks_);
   return parsed;
+}
+
+Result<Type> Parser::WholeType() {
+  Type type = COLLAGE_TRY(ParseType());
+  if (token_.kind != Token::Kind::kEnd) return Unexpected("the end of the type");
+  return type;
 }
 
 Result<ParsedExpr> Parser::Expression() {

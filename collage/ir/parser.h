@@ -18,6 +18,7 @@ class Parser {
 
   Result<ParsedModule> Module();
   Result<ParsedExpr> Expression();
+  Result<Type> WholeType();
 
  private:
   struct Signature {
@@ -69,7 +70,9 @@ class Parser {
   Result<Expr> ParseGlobal();
   Result<Expr> ParseScalar();
   Result<Expr> ParseParenthesised();
-  Result<Expr> ParseBlock();
+  /// Gives the number of the block too, whose owner is not made yet.
+  Result<Expr> ParseBlock(size_t& block);
+  void OwnBlock(size_t block, const Expr& owner, size_t part);
   Result<Expr> ParseIf();
   Result<Expr> ParseFunction(const std::string* recursive_name, Expr* variable);
   Result<Expr> ParseFunctionBody(const Token& at, Signature signature);
@@ -91,6 +94,7 @@ class Parser {
   Scopes scopes_;
   std::unordered_map<std::string, Expr> globals_;  // null: defined, but the type is not known yet
   std::unordered_map<size_t, Expr> constants_;
+  std::vector<TextBlock> blocks_;
   size_t depth_ = 0;
   size_t type_depth_ = 0;
 };

@@ -152,9 +152,14 @@ Result<Expr> Parser::ParseParenthesised() {
   return MakeTuple(std::move(fields));
 }
 
-Result<Expr> Parser::ParseBlock() {
+void Parser::OwnBlock(size_t block, const Expr& owner, size_t part) {
+  if (block >= blocks_.size()) blocks_.resize(block + 1);
+  blocks_[block] = {owner.get(), part};
+}
+
+Result<Expr> Parser::ParseBlock(size_t& block) {
   COLLAGE_TRY_STATUS(Expect("{"));
-  scopes_.Push(false);
+  block = scopes_.PushBlock();
   Expr result = COLLAGE_TRY(ParseScope());
   scopes_.Pop();
   COLLAGE_TRY_STATUS(Expect("}"));
@@ -167,10 +172,15 @@ Result<Expr> Parser::ParseIf() {
   COLLAGE_TRY_STATUS(Expect("("));
   Expr condition = COLLAGE_TRY(ParseExpression());
   COLLAGE_TRY_STATUS(Expect(")"));
-  Expr then_branch = COLLAGE_TRY(ParseBlock());
+  size_t then_block = 0;
+  size_t else_block = 0;
+  Expr then_branch = COLLAGE_TRY(ParseBlock(then_block));
   COLLAGE_TRY_STATUS(ExpectWord("else"));
-  Expr else_branch = COLLAGE_TRY(ParseBlock());
-  return Located(at, MakeIf(std::move(condition), std::move(then_branch), std::move(else_branch)));
+  Expr else_branch = COLLAGE_TRY(ParseBlock(else_block));
+  Expr branch = COLLAGE_TRY(Located(at, MakeIf(std::move(condition), std::move(then_branch), std::move(else_branch))));
+  OwnBlock(then_block, branch, 0);
+  OwnBlock(else_block, branch, 1);
+  return branch;
 }
 
 Result<Expr> Parser::ParseFunction(const std::string* recursive_name, Expr* variable) {
@@ -194,11 +204,13 @@ Result<Expr> Parser::ParseFunction(const std::string* recursive_name, Expr* vari
 Result<Expr> Parser::ParseFunctionBody(const Token& at, Signature signature) {
   scopes_.Push(true);
   for (const Expr& parameter : signature.parameters) scopes_.Bind(parameter->As<Var>()->name, parameter);
-  Expr body = COLLAGE_TRY(ParseBlock());
+  size_t block = 0;
+  Expr body = COLLAGE_TRY(ParseBlock(block));
   scopes_.Pop();
   Expr function = COLLAGE_TRY(
       Located(at, MakeFunction(std::move(signature.parameters), std::move(body), std::move(signature.attributes), signature.result)));
   COLLAGE_TRY_STATUS(CheckType(at, function->type()));
+  OwnBlock(block, function, 0);
   return function;
 }
 

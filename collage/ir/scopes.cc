@@ -1,10 +1,17 @@
 #include "collage/ir/scopes.h"
 
+#include <utility>
+
 namespace collage {
 
 void Scopes::Push(bool function) {
-  frames_.push_back({{}, function});
+  frames_.push_back({{}, function, frames_.empty() ? 0 : frames_.back().block});
   if (function) ++function_depth_;
+}
+
+size_t Scopes::PushBlock() {
+  frames_.push_back({{}, false, ++blocks_});
+  return blocks_;
 }
 
 void Scopes::Pop() {
@@ -14,6 +21,7 @@ void Scopes::Pop() {
 
 void Scopes::Bind(const std::string& name, const Expr& expr) {
   frames_.back().locals[name] = expr;
+  bindings_.push_back({name, expr, frames_.back().block});
   const auto [at, inserted] = names_.try_emplace(name, Named{expr, function_depth_});
   if (!inserted && function_depth_ <= at->second.depth) at->second = {expr, function_depth_};
 }
@@ -32,5 +40,7 @@ NameTable Scopes::TakeNames() {
   names_.clear();
   return table;
 }
+
+BindingList Scopes::TakeBindings() { return std::exchange(bindings_, {}); }
 
 }  // namespace collage

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collage/pattern/attribute_defaults.h"
 #include "collage/pattern/pattern_node.h"
 
 namespace collage {
@@ -15,16 +16,9 @@ bool IsScalarOf(const Expr& expr, double value) {
 }
 
 bool AttributesInclude(const Expr& expr, const Attributes& wanted) {
-  const Call* call = expr->As<Call>();
-  const Function* function = expr->As<Function>();
-  if (!call && !function) return false;
-  const Attributes& attributes = call ? call->attributes : function->attributes;
-  return std::all_of(wanted.entries().begin(), wanted.entries().end(), [&](const Attributes::Entry& entry) {
-    const AttributeValue* value = attributes.Find(entry.first);
-    if (value) return *value == entry.second;
-    const OpDef* op = CalledOp(expr);
-    return entry.first == "kind" && op && entry.second.AsString() && *entry.second.AsString() == Name(op->kind);
-  });
+  if (!expr->As<Call>() && !expr->As<Function>()) return false;
+  return std::all_of(wanted.entries().begin(), wanted.entries().end(),
+                     [&](const Attributes::Entry& entry) { return SameValue(AttributeOrDefault(expr, entry.first), entry.second); });
 }
 
 /// Most expressions are calls of another operator: told apart before anything is looked up or kept.
@@ -108,6 +102,8 @@ PatternMatcher::Partials PatternMatcher::Compute(const PatternNode& node, const 
     case Kind::kDType:
     case Kind::kShape:
       return ConstraintHolds(node, expr) ? Match(node.children[0], expr) : Partials{};
+    case Kind::kDominator:
+      return MatchDominator(node, expr);
     default:
       return MatchBranches(node, expr);
   }
@@ -148,6 +144,59 @@ PatternMatcher::Partials PatternMatcher::MatchCall(const PatternNode& node, cons
     }
   }
   return WithSelf(std::move(partials), expr);
+}
+
+PatternMatcher::Partials PatternMatcher::MatchDominator(const PatternNode& node, const Expr& child) {
+  const PostDfsIndex self = graph_.Find(child);
+  if (self == DataflowGraph::kNone || Match(node.children[2], child).empty()) return {};
+  Partials all;
+  // Up from the child as long as the path matches; each expression met may be a parent.
+  std::vector<PostDfsIndex> stack = graph_[self].inputs;
+  IndexSet seen(stack);
+  while (!stack.empty()) {
+    const PostDfsIndex at = stack.back();
+    stack.pop_back();
+    const Expr& expr = graph_[at].expr;
+    if (!Match(node.children[0], expr).empty()) {
+      Partials pairs = MatchInOrder({{&node.children[0], &expr}, {&node.children[2], &child}});
+      for (Partial& partial : MatchBetween(node.children[1], at, self, std::move(pairs))) {
+        if (std::find(all.begin(), all.end(), partial) == all.end()) all.push_back(std::move(partial));
+      }
+    }
+    if (Match(node.children[1], expr).empty()) continue;
+    for (const PostDfsIndex input : graph_[at].inputs) {
+      if (seen.Contains(input)) continue;
+      seen.Add(input);
+      stack.push_back(input);
+    }
+  }
+  return all;
+}
+
+PatternMatcher::Partials PatternMatcher::MatchBetween(const Pattern& path, PostDfsIndex parent, PostDfsIndex child, Partials partials) {
+  // What the parent feeds, as far as the child: a path that ends elsewhere is one that the child does not dominate.
+  std::vector<PostDfsIndex> stack = {parent};
+  IndexSet seen({parent});
+  while (!stack.empty() && !partials.empty()) {
+    const PostDfsIndex at = stack.back();
+    stack.pop_back();
+    if (graph_[at].outputs.empty() || graph_[at].external) return {};
+    if (at != parent) {
+      // Names inside of the path stand for many expressions, so they are captured by none.
+      Partials extended;
+      for (const Partial& between : Match(path, graph_[at].expr)) {
+        for (const Partial& partial : partials) extended.push_back({partial.inside | between.inside, partial.captures});
+      }
+      partials = std::move(extended);
+    }
+    for (const PostDfsIndex output : graph_[at].outputs) {
+      if (output > child) return {};
+      if (output == child || seen.Contains(output)) continue;
+      seen.Add(output);
+      stack.push_back(output);
+    }
+  }
+  return partials;
 }
 
 PatternMatcher::Partials PatternMatcher::MatchBranches(const PatternNode& node, const Expr& expr) {

@@ -41,6 +41,10 @@ class PatternMatcher {
   Partials MatchCall(const PatternNode& node, const Expr& expr);
   Partials MatchInOrder(const std::vector<std::pair<const Pattern*, const Expr*>>& pairs);
   Partials MatchBranches(const PatternNode& node, const Expr& expr);
+  Partials MatchDominator(const PatternNode& node, const Expr& child);
+  /// Adds to each of `partials` what `path` matches between `parent` and `child`, where the child dominates the parent and all that
+  /// lies between matches; otherwise nothing is left.
+  Partials MatchBetween(const Pattern& path, PostDfsIndex parent, PostDfsIndex child, Partials partials);
   /// Adds the node itself to each.
   Partials WithSelf(Partials partials, const Expr& expr) const;
 

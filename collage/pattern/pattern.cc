@@ -79,5 +79,9 @@ Pattern IsFunction(std::vector<Pattern> parameters, Pattern body) {
 
 Pattern IsFunction(Pattern body) { return Make({.kind = Kind::kFunction, .children = {std::move(body)}, .any = true}); }
 
+Pattern Dominator(Pattern parent, Pattern path, Pattern child) {
+  return Make({.kind = Kind::kDominator, .children = {std::move(parent), std::move(path), std::move(child)}});
+}
+
 }  // namespace pattern
 }  // namespace collage

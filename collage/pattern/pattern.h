@@ -63,6 +63,9 @@ Pattern IsLet(Pattern variable, Pattern value, Pattern body);
 Pattern IsFunction(std::vector<Pattern> parameters, Pattern body);
 /// A function literal with any parameters.
 Pattern IsFunction(Pattern body);
+/// Matches a `child` that dominates a `parent`: every path from the parent to the result of the program leads through the child,
+/// and every expression between the two matches `path`. All three parts are inside. There may be nothing between them.
+Pattern Dominator(Pattern parent, Pattern path, Pattern child);
 
 }  // namespace pattern
 }  // namespace collage

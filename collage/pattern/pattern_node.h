@@ -26,12 +26,13 @@ struct PatternNode {
     kShape,
     kIf,
     kLet,
-    kFunction
+    kFunction,
+    kDominator
   };
   Kind kind = Kind::kWildcard;
   std::string capture;  ///< empty: not captured
   /// A call's callee, then its arguments; a function's body, then its parameters; alternatives, fields, the pattern that a
-  /// constraint is about.
+  /// constraint is about; a dominator's parent, path and child.
   std::vector<Pattern> children;
   bool any = false;  ///< arguments, fields or parameters may be anything
   std::string name;  ///< of an operator or a variable

@@ -110,6 +110,47 @@ TEST(CombineClosure, ByKindIsCompleteOnRandomGraphs) {
   }
 }
 
+/// Left to a rule further out, what is not convex is found as well: every connected set.
+TEST(CombineClosure, KeepsInvalidWhenAsked) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const DataflowGraph graph(RandomFunction(seed, 3 + seed % 6));
+    const std::vector<PostDfsIndex> calls = Calls(graph);
+    if (calls.empty() || calls.size() > 10) continue;
+    std::set<std::vector<size_t>> expected;
+    for (size_t bits = 1; bits < (size_t{1} << calls.size()); ++bits) {
+      IndexSet inside;
+      for (size_t k = 0; k < calls.size(); ++k) {
+        if (bits >> k & 1) inside.Add(calls[k]);
+      }
+      if (IsConnected(graph, inside)) expected.insert(inside.ToVector());
+    }
+    EXPECT_EQ(Insides(CombineClosure(graph, Singles(graph), {Combiner::Any()}, {.keep_invalid = true})), expected) << "seed " << seed;
+  }
+}
+
+/// Independent siblings that share an input: such as the projections of an attention block.
+TEST(CombineClosure, SiblingsAreJoinedInAllWays) {
+  std::unordered_map<std::string, Expr> names;
+  const Expr function = ParseFunction(R"(fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
+    %0 = exp(%x); %1 = tanh(%x); %2 = sqrt(%x); %3 = add(%0, %x); %4 = add(%1, %2); add(%3, %4)
+  })",
+                                      &names);
+  const DataflowGraph graph(function);
+  const auto index = [&](const char* name) { return graph.IndexOf(names.at(name)); };
+  std::vector<SubGraph> seeds;
+  for (const char* name : {"0", "1", "2", "3"}) seeds.emplace_back(graph, IndexSet({index(name)}));
+  const auto set = [&](const std::vector<const char*>& members) {
+    IndexSet inside;
+    for (const char* name : members) inside.Add(index(name));
+    return inside.ToVector();
+  };
+  // %3 reads %0, so those two are no siblings.
+  const std::set<std::vector<size_t>> expected = {set({"0"}),      set({"1"}),           set({"2"}),          set({"3"}),
+                                                  set({"0", "1"}), set({"0", "2"}),      set({"1", "2"}),     set({"1", "3"}),
+                                                  set({"2", "3"}), set({"0", "1", "2"}), set({"1", "2", "3"})};
+  EXPECT_EQ(Insides(CombineClosure(graph, seeds, {Combiner::Siblings()}, {})), expected);
+}
+
 TEST(CombineClosure, TwoOldProducersOfOneConsumerCombineWithIt) {
   std::unordered_map<std::string, Expr> names;
   const DataflowGraph graph(ParseFunction(R"(fn (%x: Tensor[(2), float32], %y: Tensor[(2), float32]) -> Tensor[(2), float32] {

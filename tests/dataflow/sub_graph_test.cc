@@ -38,14 +38,16 @@ NamedGraph Diamond() {
   })");
 }
 
-TEST(SubGraph, ViolatesMaxExits) {
+/// 1. "at most `max_exits` exits"
+TEST(SubGraph, Condition1MaxExits) {
   const NamedGraph g = Diamond();
   const SubGraph sub = g.Sub({"1", "2"});
   EXPECT_THAT(sub.Violations(g.graph(), {.max_exits = 1}), ElementsAre(Violation::kMaxExits));
   EXPECT_THAT(sub.Violations(g.graph(), {.max_exits = 2}), IsEmpty());
 }
 
-TEST(SubGraph, ViolatesMaxDepth) {
+/// 2. "depth at most `max_depth`, depth being the node count of the longest entry-to-exit path"
+TEST(SubGraph, Condition2MaxDepth) {
   const NamedGraph g = Diamond();
   const SubGraph sub = g.Sub({"0", "1", "2", "3"});
   EXPECT_EQ(sub.depth(), 3u);
@@ -53,20 +55,23 @@ TEST(SubGraph, ViolatesMaxDepth) {
   EXPECT_THAT(sub.Violations(g.graph(), {.max_depth = 3}), IsEmpty());
 }
 
-TEST(SubGraph, ViolatesTaps) {
+/// 5. "without `allow_taps` no exit feeds an inside node"
+TEST(SubGraph, Condition5Taps) {
   const NamedGraph g = Diamond();
   const SubGraph sub = g.Sub({"0", "1"});
   EXPECT_THAT(sub.Violations(g.graph(), {}), ElementsAre(Violation::kTaps));
   EXPECT_THAT(sub.Violations(g.graph(), {.allow_taps = true}), IsEmpty());
 }
 
-TEST(SubGraph, ViolatesConvex) {
+/// 6. "convex: no path leaves the inside and comes back"
+TEST(SubGraph, Condition6Convex) {
   const NamedGraph g = Diamond();
   EXPECT_THAT(g.Sub({"0", "3"}).Violations(g.graph(), {.allow_taps = true}), ElementsAre(Violation::kConvex));
   EXPECT_THAT(g.Sub({"0", "1", "3"}).Violations(g.graph(), {.allow_taps = true}), ElementsAre(Violation::kConvex));
 }
 
-TEST(SubGraph, ViolatesBasicBlock) {
+/// 3. "all inside nodes in one basic block (Function, If branch, Match arm)"
+TEST(SubGraph, Condition3BasicBlock) {
   const NamedGraph g(R"(fn (%c: bool, %x: Tensor[(2), float32]) -> Tensor[(2), float32] {
     %0 = nn.relu(%x);
     %1 = if (%c) { %2 = tanh(%0); exp(%2) } else { %3 = exp(%0); sqrt(%3) };
@@ -76,7 +81,8 @@ TEST(SubGraph, ViolatesBasicBlock) {
   EXPECT_THAT(g.Sub({"2"}).Violations(g.graph(), {}), IsEmpty());
 }
 
-TEST(SubGraph, ViolatesNested) {
+/// 4. "nested sub-graphs pairwise disjoint subsets"
+TEST(SubGraph, Condition4Nested) {
   const NamedGraph g = Diamond();
   const NestedSubGraph one{g.Sub({"1"}), {{"Composite", "a"}}};
   EXPECT_THAT(SubGraph(g.graph(), g.Set({"1", "2"}), {one, one}).Violations(g.graph(), {}), ElementsAre(Violation::kNested));
@@ -91,6 +97,34 @@ TEST(SubGraph, NestedInACycleViolateNested) {
   // {0, 3} feeds {2} of the other, and {1} of the other feeds {3}.
   const std::vector<NestedSubGraph> nested = {{g.Sub({"0", "3"}), {{"Composite", "a"}}}, {g.Sub({"1", "2"}), {{"Composite", "b"}}}};
   EXPECT_THAT(SubGraph(g.graph(), g.Set({"0", "1", "2", "3"}), nested).Violations(g.graph(), {}), ElementsAre(Violation::kNested));
+}
+
+/// "Operators, simple scalars and function literals are inlined, not passed as inputs"
+TEST(SubGraph, InlinedExpressionsAreNoInputsAndMakeNoEntries) {
+  const NamedGraph g(R"(fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
+    %0 = nn.relu(%x);
+    %1 = multiply(%0, 2f);
+    %2 = fn (%y: Tensor[(2), float32]) -> Tensor[(2), float32] { exp(%y) };
+    %2(%1)
+  })");
+  const SubGraph sub = g.Sub({"0", "1"});
+  EXPECT_THAT(sub.entry(), ElementsAre(g.Set({"0"}).First()));
+  EXPECT_THAT(sub.input(), ElementsAre(g.Set({"x"}).First()));
+  IndexSet call = g.Set({"1"});
+  call.Add(g.graph().size() - 2);
+  EXPECT_THAT(SubGraph(g.graph(), call).input(), ElementsAre(g.Set({"0"}).First()));
+}
+
+/// A function literal is written where it is called, but what it reads still leads through it.
+TEST(SubGraph, APathThroughAFunctionLiteralComesBack) {
+  const NamedGraph g(R"(fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
+    %0 = nn.relu(%x);
+    %1 = fn (%y: Tensor[(2), float32]) -> Tensor[(2), float32] { %2 = add(%y, %0); exp(%2) };
+    %3 = %1(%x);
+    %4 = add(%3, %0);
+    tanh(%4)
+  })");
+  EXPECT_THAT(g.Sub({"0", "3"}).Violations(g.graph(), {}), ElementsAre(Violation::kConvex));
 }
 
 TEST(SubGraph, KindIsTheLargestInside) {

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "collage/ir/print.h"
+#include "collage/ir/structural.h"
+#include "collage/ir/verify.h"
+#include "tests/ir/parsed.h"
 #include "tests/ir/programs.h"
 #include "tests/ir/small_table.h"
 
@@ -134,6 +139,61 @@ TEST(Parse, AttributesKeepKindAndOrder) {
   EXPECT_EQ(ReprintedExpr(text), text);
   EXPECT_EQ(ReprintedExpr("annotate(%x, list=(1, (2,), ()), float=1e-3, int=7i64, text=float32)"),
             "annotate(%x, list=[1, [2], []], float=0.001f, int=7, text=\"float32\")\n");
+}
+
+/// Whatever a text may hold besides operators, read, verified, printed and read again.
+TEST(Parse, EveryFormOfExpressionRoundTrips) {
+  const std::string type = "Tensor[(4,), float32]";
+  const std::vector<std::string> texts = {
+      "fn (%x: T) { %0 = (%x,); %1 = %0.0; exp(%1) }",
+      "fn (%x: T) { %0 = (); %1 = (%0, %x); %1.1 }",
+      "fn (%x: T) -> () { () }",
+      "fn (%x: (T,)) { %x.0 }",
+      "fn (%x: T) { %0 = (let %v = exp(%x); add(%v, %v)); exp(%0) }",
+      "fn (%x: T) { add((let %v = exp(%x); %v), %x) }",
+      "fn (%x: T) { fn (%y: T) { exp(%y) }(%x) }",
+      "fn (%x: T) { %0 = fn (%y: T) -> T { %1 = add(%y, %x); exp(%1) }; %2 = %0(%x); %0(%2) }",
+      "fn (%x: T) { let %f = fn (%y: T) { exp(%y) }; %f(%x) }",
+      "fn (%c: bool, %x: T) { let %f = fn (%y: T) -> T { if (%c) { %0 = exp(%y); %f(%0) } else { %y } }; %f(%x) }",
+      "def @f(%c: bool, %y: T) -> T { if (%c) { %0 = exp(%y); @f(%c, %0) } else { %y } } def @main(%c: bool, %x: T) -> T { @f(%c, %x) }",
+      "def @main(%c: bool, %x: T) -> T { if (%c) { @main(%c, %x) } else { @g(%x) } } def @g(%x: T) -> T { exp(%x) }",
+  };
+  for (std::string text : texts) {
+    text = std::regex_replace(text, std::regex("\\bT\\b"), type);
+    const IRModule module = Parsed(text).module;
+    const Status verified = Verify(module);
+    EXPECT_TRUE(verified) << text << "\n" << (verified ? "" : verified.error().message);
+    const std::string printed = Print(module);
+    const IRModule again = Parsed(printed).module;
+    EXPECT_TRUE(StructuralEqual(module, again)) << printed;
+    EXPECT_EQ(Print(again), printed);
+  }
+}
+
+/// Every binding is told with its name, in the order of the text, hidden ones too.
+TEST(Parse, BindingsKeepTheNamesOfTheText) {
+  const ParsedModule parsed = Parsed(R"(def @f(%a: float32) -> float32 { %7 = exp(%a); %7 }
+    def @main(%x: float32) -> float32 { %0 = exp(%x); %5 = fn (%y: float32) { %0 = exp(%y); %0 }; let %v = %5(%0); %v })");
+  const auto names = [&](const char* function) {
+    std::vector<std::string> names;
+    for (const Binding& binding : parsed.bindings.at(function)) names.push_back(binding.name);
+    return names;
+  };
+  EXPECT_EQ(names("f"), (std::vector<std::string>{"a", "7"}));
+  EXPECT_EQ(names("main"), (std::vector<std::string>{"x", "0", "y", "0", "5", "v"}));
+  EXPECT_NE(parsed.bindings.at("main")[1].expr, parsed.bindings.at("main")[3].expr);
+  EXPECT_EQ(parsed.names.at("main").at("0"), parsed.bindings.at("main")[1].expr);
+  // The braces in which a binding stands, by their owner.
+  const auto owner = [&](size_t i) { return parsed.blocks.at(parsed.bindings.at("main")[i].block).owner; };
+  EXPECT_EQ(owner(1), parsed.module.MainExpr().get());
+  EXPECT_EQ(owner(3), parsed.bindings.at("main")[4].expr.get());
+  EXPECT_EQ(owner(4), parsed.module.MainExpr().get());
+}
+
+TEST(Parse, TypesAlone) {
+  EXPECT_EQ(ToString(*ParseTypeText("(Tensor[(1, 8), float32], int64)")), "(Tensor[(1, 8), float32], int64)");
+  EXPECT_EQ(ParseTypeText("Tensor[(1, 8), float33]").has_value(), false);
+  EXPECT_EQ(ParseTypeText("float32 float32").has_value(), false);
 }
 
 TEST(Parse, ConstantsComeFromTheTable) {

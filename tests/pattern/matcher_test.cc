@@ -94,7 +94,7 @@ TEST(PatternMatcher, CapturesAndSame) {
 
 TEST(PatternMatcher, AttributesTypesShapes) {
   const Program p = ConvProgram();
-  EXPECT_EQ(p.Insides(HasAttributes(CallOf("nn.conv2d"), {{"strides", AttributeValue(std::vector<int64_t>{1, 1})}})), (Sets{{"3"}}));
+  EXPECT_EQ(p.Insides(HasAttributes(CallOf("nn.conv2d"), {{"strides", AttributeValue(std::vector<int64_t>{1, 1})}})), (Sets{{"0"}, {"3"}}));
   EXPECT_EQ(p.Insides(HasAttributes(CallOf(Wildcard()), {{"kind", "broadcast"}})), (Sets{{"1"}, {"4"}}));
   EXPECT_EQ(p.Insides(HasShape(CallOf("nn.relu"), {1, 4, 8, 8})).size(), 2u);
   EXPECT_EQ(p.Insides(HasShape(CallOf("nn.relu"), {1})).size(), 0u);
@@ -122,6 +122,49 @@ TEST(PatternMatcher, TuplesProjectionsAndFunctions) {
   EXPECT_EQ(p.Insides(IsIf(Wildcard(), Wildcard(), CallOf("concatenate"))), (Sets{{"3", "7"}}));
   EXPECT_EQ(p.Insides(IsLet(Wildcard(), CallOf("exp"), Wildcard())).size(), 1u);
   EXPECT_EQ(p.Insides(IsScalar(0)), (Sets{}));
+}
+
+/// Against the definition, on every pair of nodes of small random programs: every path from the parent leads through the child, and
+/// all that lies on a path from the one to the other matches.
+TEST(PatternMatcher, DominatorsAgreeWithTheirDefinition) {
+  const Pattern any_call = CallOf(Wildcard());
+  size_t found = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const DataflowGraph graph(RandomFunction(seed, 4 + seed % 8));
+    std::vector<std::vector<bool>> reaches(graph.size(), std::vector<bool>(graph.size()));
+    for (PostDfsIndex j = 0; j < graph.size(); ++j) {
+      for (const PostDfsIndex input : graph[j].inputs) {
+        reaches[input][j] = true;
+        for (PostDfsIndex i = 0; i < graph.size(); ++i) reaches[i][j] = reaches[i][j] || reaches[i][input];
+      }
+    }
+    std::set<std::vector<size_t>> expected;
+    for (PostDfsIndex child = 0; child < graph.size(); ++child) {
+      for (PostDfsIndex parent = 0; parent < child; ++parent) {
+        if (!CalledOp(graph[child].expr) || !CalledOp(graph[parent].expr) || !reaches[parent][child]) continue;
+        // A path that avoids the child and ends in the result.
+        std::vector<bool> seen(graph.size());
+        seen[parent] = true;
+        bool dominates = true;
+        bool matches = true;
+        IndexSet inside({parent, child});
+        for (PostDfsIndex i = parent; i < graph.size(); ++i) {
+          if (!seen[i] || i == child) continue;
+          dominates = dominates && !graph[i].external;
+          for (const PostDfsIndex output : graph[i].outputs) seen[output] = true;
+          if (i == parent || !reaches[i][child]) continue;
+          inside.Add(i);
+          matches = matches && CalledOp(graph[i].expr);
+        }
+        if (dominates && matches) expected.insert(inside.ToVector());
+      }
+    }
+    std::set<std::vector<size_t>> actual;
+    for (const PatternMatch& match : AllMatches(graph, Dominator(any_call, any_call, any_call))) actual.insert(match.inside.ToVector());
+    EXPECT_EQ(actual, expected) << "seed " << seed;
+    found += actual.size();
+  }
+  EXPECT_GT(found, 100u);
 }
 
 /// A chain pattern of length k matches at every position of a chain: n - k + 1 times, and each partial result once.

@@ -151,6 +151,23 @@ class CommandLineTest(unittest.TestCase):
 
     # What the user can mend.
 
+    def test_query_answers_cases(self):
+        case = {"name": "n", "program": "fn (%x: float32) { %0 = exp(%x); %0 }", "query": {"subgraph": {"inside": ["%0"]}}}
+        (self.folder / "q.json").write_text(json.dumps([case, {"name": "broken"}]))
+        done = self.collage("query", self.folder / "q.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answers = json.loads(done.stdout)
+        self.assertTrue(answers[0]["answer"]["valid"])
+        self.assertEqual(answers[1]["name"], "broken")
+        self.assertIn("query", answers[1]["error"])
+        done = self.collage("query", self.folder / "q.json", "--json", self.folder / "a.json")
+        self.assertEqual(json.loads((self.folder / "a.json").read_text()), answers)
+
+    def test_a_malformed_query_file(self):
+        (self.folder / "q.json").write_text("{")
+        self.assert_user_error(self.collage("query", self.folder / "q.json"), "q.json", "not JSON")
+        self.assert_user_error(self.collage("query", self.folder / "none.json"), "none.json")
+
     def test_files_that_are_no_models(self):
         whole = self.model.read_bytes()
         for name, content in {"empty": b"", "text": b"hello, world\n" * 10, "truncated": whole[: len(whole) // 2], "zeros": bytes(1000)}.items():

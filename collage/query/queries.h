@@ -1,0 +1,16 @@
+#pragma once
+
+// One function a kind of query: what the program of a case is asked, answered in the form that docs/query.md describes. `query` is
+// the field "query" of the case.
+
+#include "collage/query/program.h"
+
+namespace collage {
+
+Result<Json> AnswerSubGraph(const QueryProgram& program, const JsonReader& query);
+Result<Json> AnswerPattern(const QueryProgram& program, const JsonReader& query);
+Result<Json> AnswerRule(const QueryProgram& program, const JsonReader& query);
+Result<Json> AnswerSearch(const QueryProgram& program, const JsonReader& query);
+Result<Json> AnswerPrice(const QueryProgram& program, const JsonReader& query);
+
+}  // namespace collage

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "collage/dataflow/extraction.h"
+#include "collage/dataflow/sub_graph.h"
+#include "collage/query/program.h"
+
+namespace collage {
+
+/// {"inside": [names], "nested": [{"inside", "attributes", ..}], "attributes": {..}}; with attributes the whole becomes one function.
+Result<SubGraph> SubGraphFrom(const NamedFunction& function, const JsonReader& reader);
+
+/// What "nested" says of a sub-graph: a list of {"inside", "attributes"} and, where there is more inside, "nested".
+Json NestedToJson(const NamedFunction& function, const std::vector<NestedSubGraph>& nested);
+
+/// The backend whose function a sub-graph becomes: its "Compiler", else "native".
+std::string BackendOf(const SubGraph& sub_graph);
+
+/// A partition or region: backend, members, operators, inputs, outputs, composites.
+Json PartitionToJson(const NamedFunction& function, const SubGraph& sub_graph);
+/// The same as a function: parameters and results (how many tensors), parameter_values, result_values, bound_constants beside it.
+Json FunctionToJson(const NamedFunction& function, const SubGraph& sub_graph, const ExtractedFunction& extracted);
+
+/// Names of operators called inside, as often as they are called, in alphabetic order.
+Json OperatorsToJson(const NamedFunction& function, const IndexSet& inside);
+/// "composites" of a partition: label, members, operators, inputs and output of each labelled sub-graph.
+Json CompositesToJson(const NamedFunction& function, const std::vector<NestedSubGraph>& nested);
+
+}  // namespace collage
