@@ -41,7 +41,7 @@ Result<ExtractedFunction> ExtractLayer(const DataflowGraph& graph, const SubGrap
   for (const TensorSource& output : extracted.outputs) roots.push_back(output.node);
   COLLAGE_TRY_STATUS(rewriter.Prepare(roots));
   Expr body = rewriter.CallThatGives(extracted.outputs);
-  if (!body && graph[roots[0]].expr->type().AsTuple()) {
+  if (!body && !roots.empty() && graph[roots[0]].expr->type().AsTuple()) {
     bool whole = extracted.outputs.size() == graph[roots[0]].expr->type().AsTuple()->fields.size();
     for (size_t i = 0; i < extracted.outputs.size(); ++i) whole = whole && extracted.outputs[i] == TensorSource{roots[0], i};
     if (whole) body = COLLAGE_TRY(rewriter.Value(roots[0]));
@@ -288,6 +288,10 @@ Result<Expr> SubGraphRewriter::BuildNode(PostDfsIndex node) {
   if (IsProjectionOfPartition(node)) {
     size_t field = 0;
     return Assemble(expr->type(), node, field);
+  }
+  if (const Let* let = expr->As<Let>(); let && scope_ && !InScope(graph_.IndexOf(let->variable))) {
+    // The variable is bound outside and comes in by its value, so that only the body is left of the let.
+    return Value(graph_.IndexOf(let->body));
   }
   std::vector<Expr> children = Children(expr);
   for (Expr& child : children) {
