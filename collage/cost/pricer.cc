@@ -44,19 +44,22 @@ Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
   return found;
 }
 
-Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Function& function, const Backend& backend, const Variant& variant,
+Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
                                     const Cost& rival) {
   ++counts_.measured;
   MeasureOptions options = options_;
   if (rival.IsKnown()) options.rival_seconds = rival.ToSeconds();
-  Result<std::unique_ptr<Kernel>> kernel = backend.Compile(function, device_, variant);
-  Measurement measurement = kernel ? MeasureKernel(**kernel, device_, options) : Measurement{{}, kernel.error().message};
+  const Measurement measurement = COLLAGE_TRY(timer_->Measure({function, &backend, variant, device_, options}));
   if (!measurement.invalid_reason.empty()) ++counts_.rejected;
   spdlog::debug(
       "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
       measurement.invalid_reason.empty() ? std::to_string(ToCost(measurement).ToMicroseconds()) + " us" : measurement.invalid_reason);
   COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
   return measurement;
+}
+
+Result<double> Pricer::Difference(const Expr& function, const Backend& backend, const Variant& variant) {
+  return timer_->Difference({function, &backend, variant, device_, options_});
 }
 
 Result<Cost> Pricer::PriceConversion(const TensorType& type, const Layout& from, const Layout& to) {

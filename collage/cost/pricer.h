@@ -7,6 +7,7 @@
 
 #include "collage/backend/backend.h"
 #include "collage/cost/cache.h"
+#include "collage/cost/kernel_timer.h"
 #include "collage/cost/measurement.h"
 
 namespace collage {
@@ -21,7 +22,11 @@ struct PricerCounts {
 /// priced. Not for use by several threads: what runs beside a measurement spoils it.
 class Pricer {
  public:
-  Pricer(Device device, MeasurementCache& cache, MeasureOptions options) : device_(device), cache_(cache), options_(options) {}
+  /// Kernels are timed by `timer`, which must outlive it, or in this process where that is null.
+  Pricer(Device device, MeasurementCache& cache, MeasureOptions options, KernelTimer* timer = nullptr)
+      : device_(device), cache_(cache), options_(options), timer_(timer ? timer : &in_process_) {}
+  Pricer(const Pricer&) = delete;
+  Pricer& operator=(const Pricer&) = delete;
 
   [[nodiscard]] MeasurementKey KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
                                      const std::string& variant) const;
@@ -29,8 +34,10 @@ class Pricer {
   Result<std::optional<Measurement>> Find(const MeasurementKey& key);
   /// Compiles and times; the outcome, Invalid included, goes into the cache. `rival` is the price of another way to do the same, or
   /// Unknown: what is far slower is timed less well. Errors only when the cache fails.
-  Result<Measurement> Measure(const MeasurementKey& key, const Function& function, const Backend& backend, const Variant& variant,
+  Result<Measurement> Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
                               const Cost& rival = Cost::Unknown());
+  /// How far a kernel is from the reference executor; an error is why it could not be compared.
+  Result<double> Difference(const Expr& function, const Backend& backend, const Variant& variant);
   /// What the kernel took inside a whole program, `context` being the hash of that.
   Result<std::optional<Measurement>> FindInContext(const MeasurementKey& key, uint64_t context);
   Status StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement);
@@ -49,6 +56,8 @@ class Pricer {
   Device device_;
   MeasurementCache& cache_;
   MeasureOptions options_;
+  InProcessTimer in_process_;
+  KernelTimer* timer_;
   PricerCounts counts_;
   std::string fingerprint_ = Fingerprint(device_);
   std::unordered_map<std::string, Cost> conversions_;

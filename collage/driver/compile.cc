@@ -8,12 +8,14 @@
 #include <cstring>
 
 #include "collage/cost/cache.h"
+#include "collage/cost/worker.h"
 #include "collage/driver/context_pricing.h"
 #include "collage/driver/placement.h"
 #include "collage/driver/race.h"
 #include "collage/ir/visit.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
+#include "collage/support/log.h"
 #include "collage/transform/pass.h"
 
 namespace collage {
@@ -66,6 +68,13 @@ Progress MeasuringProgress(const CompileOptions& options) {
   return progress;
 }
 
+std::unique_ptr<KernelTimer> MakeTimer(const CompileOptions& options) {
+  const std::filesystem::path worker = DefaultWorkerProgram();
+  if (options.isolated && std::filesystem::exists(worker)) return std::make_unique<WorkerTimer>(WorkerOptions{worker});
+  if (options.isolated) spdlog::warn("{} is not there: kernels are timed in this process", worker.string());
+  return std::make_unique<InProcessTimer>();
+}
+
 }  // namespace
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& given) {
@@ -79,7 +88,8 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   OnnxModel model = COLLAGE_TRY(ReadModel(path, options));
   const IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
 
-  Pricer pricer(device, cache, InContext(module.Main(), options.measure));
+  const std::unique_ptr<KernelTimer> timer = MakeTimer(options);
+  Pricer pricer(device, cache, InContext(module.Main(), options.measure), timer.get());
   Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, measuring));
   LowerOptions lower = placement.LoweringOptions();
   lower.artifacts = std::make_shared<ArtifactCache>();

@@ -34,6 +34,8 @@ struct CompileOptions {
   double race_seconds = 8;
   /// Where the program is saved; empty: nowhere.
   std::filesystem::path output;
+  /// Kernels are compiled and timed in a worker process, so that one which crashes or hangs is Invalid and nothing worse.
+  bool isolated = true;
   Progress progress;
 };
 

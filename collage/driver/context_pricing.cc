@@ -124,8 +124,8 @@ class ContextPricing {
   }
 
   Status Learn(const Plan& plan, KernelSamples samples, double drift) {
-    for (auto& [symbol, seconds] : samples) {
-      for (double& second : seconds) second *= drift;
+    for (auto& samples_of_kernel : samples) {
+      for (double& seconds : samples_of_kernel.second) seconds *= drift;
     }
     return placement_.LearnInContext(plan, samples);
   }

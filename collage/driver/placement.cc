@@ -55,7 +55,7 @@ Result<Placement> Placement::Create(const Expr& function, const std::vector<Plac
 Result<Plan> Placement::Search() {
   std::vector<bool> all(state_->candidates.size(), true);
   for (size_t c = 0; c < all.size(); ++c) all[c] = !state_->IsFallback(c) || state_->CoversOnlyOrphans(c);
-  Result<Plan> plan = state_->SearchVerified("searched", std::move(all));
+  Result<Plan> plan = state_->SearchVerified("searched", all);
   if (plan) return plan;
   // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
   spdlog::info("searching again with the fallback everywhere: {}", plan.error().message);
@@ -134,7 +134,7 @@ Status Placement::SetContextPricingDone() { return state_->pricer.cache().Store(
 
 void Placement::AllowOnlyKnownInContext(bool only) { state_->prices->AllowOnlyKnownInContext(only); }
 
-Result<Plan> Placement::State::SearchVerified(const std::string& name, std::vector<bool> allowed) {
+Result<Plan> Placement::State::SearchVerified(const std::string& name, const std::vector<bool>& allowed) {
   while (true) {
     RestrictedPrices restricted(*prices, allowed);
     progress.Report({"searching", 0, 0, name});
@@ -159,9 +159,7 @@ Result<bool> Placement::State::VerifyChoices(const std::vector<SearchChoice>& ch
     if (COLLAGE_TRY(pricer.cache().IsVerified(key))) continue;
     progress.Report({"comparing kernels with the reference", done, choices.size(), key.backend + " " + key.variant});
     const Variant& variant = candidate.variants[choice.variant].variant;
-    const Result<std::unique_ptr<Kernel>> kernel =
-        backends[candidate.backend].backend->Compile(*candidate.extracted.function->As<Function>(), pricer.device(), variant);
-    const Result<double> difference = kernel ? DifferenceFromReference(**kernel, candidate.extracted.function, 1) : Fail(kernel.error());
+    const Result<double> difference = pricer.Difference(candidate.extracted.function, *backends[candidate.backend].backend, variant);
     if (difference && *difference <= kTolerance) {
       COLLAGE_TRY_STATUS(pricer.cache().StoreVerified(key));
       continue;

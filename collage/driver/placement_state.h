@@ -14,7 +14,7 @@ struct Placement::State {
   State(const Expr& function, std::vector<PlacementTarget> placement_targets, Pricer& prices_of, const Progress& report)
       : graph(function), targets(std::move(placement_targets)), pricer(prices_of), progress(report) {}
 
-  Result<Plan> SearchVerified(const std::string& name, std::vector<bool> allowed);
+  Result<Plan> SearchVerified(const std::string& name, const std::vector<bool>& allowed);
   /// Compares what has not been compared yet with the reference; false when something was wrong and is Invalid now.
   Result<bool> VerifyChoices(const std::vector<SearchChoice>& choices);
   [[nodiscard]] std::string NameNode(const std::string& message) const;

@@ -82,6 +82,8 @@ void MoveChildren(ExprNode::Value& value, std::vector<Expr>& out) {
 
 }  // namespace
 
+// Out of memory here ends the process, as it does elsewhere.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 ExprNode::~ExprNode() {
   // The first destructor of a thread drains the queue; those that it triggers only hand over their children.
   thread_local std::vector<Expr>* queue = nullptr;

@@ -77,6 +77,7 @@ class ExprNode {
   ExprNode(const ExprNode&) = delete;
   ExprNode& operator=(const ExprNode&) = delete;
   /// Releases long chains without recursion.
+  // NOLINTNEXTLINE(bugprone-exception-escape): see the definition
   ~ExprNode();
 
   [[nodiscard]] const Value& value() const { return value_; }

@@ -82,7 +82,7 @@ Result<Expr> ConstantFolder::Fold(const OpDef& op, const std::vector<Expr>& args
   return MakeTuple(std::move(fields));
 }
 
-Result<Expr> ConstantFolder::Call(const OpDef* op, std::vector<Expr> args, Attributes attributes) {
+Result<Expr> ConstantFolder::Call(const OpDef* op, const std::vector<Expr>& args, const Attributes& attributes) {
   Expr call = COLLAGE_TRY(MakeCall(op, args, attributes));
   for (const TensorType& tensor : FlattenTensors(call->type())) COLLAGE_TRY_STATUS(CheckExtents(tensor.shape));
   std::vector<Tensor> constants;

@@ -9,7 +9,7 @@ namespace collage::onnx_io {
 /// over the memory limit is an error, a call over the work limit stays a call.
 class ConstantFolder {
  public:
-  Result<Expr> Call(const OpDef* op, std::vector<Expr> args, Attributes attributes);
+  Result<Expr> Call(const OpDef* op, const std::vector<Expr>& args, const Attributes& attributes);
 
   /// Raises the limit by a multiple of what the model itself holds: a small file may make 1 GB of constants, a large one more.
   void Allow(double bytes) { limit_ += 4 * bytes; }

@@ -268,17 +268,18 @@ std::string NodeWriter::Ints(const std::vector<int64_t>& values) {
 
 std::string NodeWriter::Scalar(double value, DType dtype) { return Initializer(Tensor::Scalar(value, dtype)); }
 
-void NodeWriter::Emit(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes, size_t output) {
+void NodeWriter::Emit(const std::string& op_type, const std::vector<std::string>& inputs, const OnnxAttributes& attributes, size_t output) {
   graph_->AddNode(op_type, inputs, {graph_->NameOf(step().outputs[output])}, attributes);
 }
 
-void NodeWriter::EmitAll(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes) {
+void NodeWriter::EmitAll(const std::string& op_type, const std::vector<std::string>& inputs, const OnnxAttributes& attributes) {
   std::vector<std::string> outputs;
   for (size_t output : step().outputs) outputs.push_back(graph_->NameOf(output));
   graph_->AddNode(op_type, inputs, outputs, attributes);
 }
 
-std::string NodeWriter::EmitIntermediate(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes) {
+std::string NodeWriter::EmitIntermediate(const std::string& op_type, const std::vector<std::string>& inputs,
+                                         const OnnxAttributes& attributes) {
   std::string name = graph_->names_.Fresh("tensor");
   graph_->AddNode(op_type, inputs, {name}, attributes);
   return name;

@@ -33,11 +33,11 @@ class NodeWriter {
   std::string Scalar(double value, DType dtype);
 
   /// A node that gives output `index` of the step.
-  void Emit(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes = {}, size_t output = 0);
+  void Emit(const std::string& op_type, const std::vector<std::string>& inputs, const OnnxAttributes& attributes = {}, size_t output = 0);
   /// A node that gives all outputs of the step.
-  void EmitAll(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes = {});
+  void EmitAll(const std::string& op_type, const std::vector<std::string>& inputs, const OnnxAttributes& attributes = {});
   /// A node that gives an intermediate tensor; its name.
-  std::string EmitIntermediate(const std::string& op_type, std::vector<std::string> inputs, OnnxAttributes attributes = {});
+  std::string EmitIntermediate(const std::string& op_type, const std::vector<std::string>& inputs, const OnnxAttributes& attributes = {});
 
   /// True when output `index` is used by a later step or is a result.
   [[nodiscard]] bool OutputIsUsed(size_t index) const;

@@ -190,8 +190,8 @@ Status CandidatePrices::MeasureSlot(Slot& slot) {
   const PricedCandidate& candidate = (*candidates_)[slot.candidate];
   progress_->Report({"measuring", ++priced_now_, 0, slot.key.backend + " " + slot.key.variant});
   Cost& rival = cheapest_.try_emplace(candidate.candidate.sub_graph.inside(), Cost::Unknown()).first->second;
-  SetPrice(slot, COLLAGE_TRY(pricer_->Measure(slot.key, *candidate.extracted.function->As<Function>(),
-                                              *(*backends_)[candidate.backend].backend, slot.variant, rival)));
+  SetPrice(slot, COLLAGE_TRY(pricer_->Measure(slot.key, candidate.extracted.function, *(*backends_)[candidate.backend].backend,
+                                              slot.variant, rival)));
   if (slot.cost.IsKnown() && (!rival.IsKnown() || slot.cost < rival)) rival = slot.cost;
   return {};
 }

@@ -23,7 +23,7 @@ struct Progress {
   /// When the work should stop by itself.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 
-  void Report(ProgressEvent event) const {
+  void Report(const ProgressEvent& event) const {
     if (report) report(event);
   }
   [[nodiscard]] bool ShouldStop() const {

@@ -25,6 +25,11 @@ class FakeBackend : public Backend {
   mutable int compiled = 0;
 };
 
+Expr Nothing() {
+  const Expr x = MakeVar("x", TensorType{{1}, DType::kFloat32});
+  return MakeFunction({x}, x).value();
+}
+
 TEST(PricerTest, WhatOneProcessMeasuredAnotherFinds) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   const FakeBackend backend;
@@ -32,9 +37,9 @@ TEST(PricerTest, WhatOneProcessMeasuredAnotherFinds) {
   const MeasurementKey good = first.KeyOf(1, "fake", "1", "good");
   const MeasurementKey bad = first.KeyOf(1, "fake", "1", "bad");
   EXPECT_FALSE(first.Find(good).value().has_value());
-  const Measurement measured = first.Measure(good, Function{}, backend, {"good", {}, {}}).value();
+  const Measurement measured = first.Measure(good, Nothing(), backend, {"good", {}, {}}).value();
   EXPECT_TRUE(first.ToCost(measured).IsKnown());
-  EXPECT_EQ(first.Measure(bad, Function{}, backend, {"bad", {}, {}}).value().invalid_reason, "unsupported tile");
+  EXPECT_EQ(first.Measure(bad, Nothing(), backend, {"bad", {}, {}}).value().invalid_reason, "unsupported tile");
   EXPECT_EQ(first.counts().measured, 2u);
   EXPECT_EQ(first.counts().rejected, 1u);
 
@@ -50,7 +55,7 @@ TEST(PricerTest, AWrongKernelStaysInvalid) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   Pricer pricer({}, cache, {});
   const MeasurementKey key = pricer.KeyOf(1, "fake", "1", "good");
-  ASSERT_TRUE(pricer.Measure(key, Function{}, FakeBackend(), {"good", {}, {}}));
+  ASSERT_TRUE(pricer.Measure(key, Nothing(), FakeBackend(), {"good", {}, {}}));
   ASSERT_TRUE(pricer.MarkInvalid(key, "differs from the reference"));
   EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->invalid_reason, "differs from the reference");
 }

@@ -24,7 +24,7 @@ memory::desc FourDimensional(const memory::dims& dims, const std::string& tag) {
 }
 
 std::string AskForBlockedTag() {
-  const auto any = [](memory::dims dims) { return memory::desc(std::move(dims), memory::data_type::f32, memory::format_tag::any); };
+  const auto any = [](const memory::dims& dims) { return memory::desc(dims, memory::data_type::f32, memory::format_tag::any); };
   const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any({1, 64, 28, 28}),
                                              any({64, 64, 3, 3}), any({1, 64, 28, 28}), {1, 1}, {1, 1}, {1, 1});
   dnnl::convolution_forward::primitive_desc implementation(desc, Engine());

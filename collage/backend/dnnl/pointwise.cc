@@ -108,7 +108,8 @@ const std::array<KnownFunction, 5>& KnownFunctions() {
 
 Tensor SamplePoints() {
   Tensor points(TensorType{{kPoints}, DType::kFloat32});
-  for (int i = 0; i < kPoints; ++i) points.MutableData<float>()[i] = static_cast<float>(i - kPoints / 2) / 16;
+  constexpr int kMiddle = kPoints / 2;
+  for (int i = 0; i < kPoints; ++i) points.MutableData<float>()[i] = static_cast<float>(i - kMiddle) / 16;
   return points;
 }
 

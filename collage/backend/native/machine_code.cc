@@ -135,7 +135,7 @@ class Linker {
         addresses_[i] = resolve_(names_[i]);
         if (!addresses_[i]) return Malformed("unknown symbol " + names_[i]);
       } else if (symbol.st_shndx == SHN_ABS) {
-        addresses_[i] = reinterpret_cast<void*>(symbol.st_value);
+        addresses_[i] = reinterpret_cast<void*>(symbol.st_value);  // NOLINT(performance-no-int-to-ptr): an absolute address
       } else if (symbol.st_shndx < sections_.size() && Placed(symbol.st_shndx)) {
         if (symbol.st_value > sections_[symbol.st_shndx].sh_size) return Malformed("a symbol lies outside of its section");
         addresses_[i] = AddressOf(symbol.st_shndx) + symbol.st_value;

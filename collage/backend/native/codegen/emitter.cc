@@ -321,7 +321,7 @@ bool Emitter::BuildPieces(size_t number, const Shape& domain, const Body& body) 
     if (Parallel() && cost > kWorthThreads) {
       if (extents.size() > 1) {
         update.parallel(domain_loops[static_cast<int>(extents.size() - 1)]);
-      } else if (extents.back() >= lanes * options_.threads) {
+      } else if (extents.back() >= int64_t{lanes} * options_.threads) {
         const int chunk = static_cast<int>((extents.back() / lanes + options_.threads - 1) / options_.threads);
         update.parallel(outside, chunk);
       }

@@ -20,7 +20,7 @@ WindowedInput::WindowedInput(Emitter& emitter, size_t value, std::array<int64_t,
   const int right = static_cast<int>(input[1] - 1);
   const Expr element = emitter.Evaluate(
       [&] { return Load(plane_, Halide::clamp(Halide::likely(y), 0, bottom), Halide::clamp(Halide::likely(x), 0, right)); });
-  copy_(x_, y_, plane_) = Halide::select(y < 0 || y > bottom || x < 0 || x > right, fill, Halide::likely(element));
+  copy_(x_, y_, plane_) = Halide::select(y < 0 || y > bottom || x < 0 || x > right, std::move(fill), Halide::likely(element));
 }
 
 Expr WindowedInput::Load(const Expr& plane, const Expr& y, const Expr& x) const {
@@ -59,7 +59,8 @@ void DefinePlanes(Emitter& emitter, size_t output, const std::shared_ptr<Windowe
       [&](const Index& index) { return body(ToExpr(index[0]), ToExpr(index[1]), ToExpr(index[2])); }, anchor.cuts);
   anchor.fits = [plane](const Stage& host) { return host.LoopsOf(plane).has_value(); };
   const int lanes = emitter.VectorLanes(anchor.result.func.types()[0]);
-  const double vectors = static_cast<double>(planes * extents[0]) * static_cast<double>((extents[1] + lanes - 1) / lanes);
+  const int64_t rows_of_lanes = (extents[1] + lanes - 1) / lanes;
+  const double vectors = static_cast<double>(planes * extents[0]) * static_cast<double>(rows_of_lanes);
   const double cost = vectors * (1 + 0.6 * taps);
   anchor.schedule = [&emitter, input, plane, cost, lanes](Stage& host) {
     const size_t inside = *host.LoopsOf(plane);

@@ -126,7 +126,7 @@ void ScheduleProduct(Emitter& emitter, Stage& host, const ProductSpec& spec, Acc
     const int64_t extent = is_row ? (spec.rows + tile.rows - 1) / tile.rows : (spec.columns + tile.columns - 1) / tile.columns;
     if (i > 0 || tiles.size() == 1) candidates.emplace_back(tiles[i], extent);
   }
-  if (tiles.size() > 1 && candidates.back().second < 2 * emitter.options().threads && candidates.size() == 1) {
+  if (tiles.size() > 1 && candidates.back().second < int64_t{2} * emitter.options().threads && candidates.size() == 1) {
     func.parallel(tiles.front());
     return;
   }

@@ -5,7 +5,6 @@
 namespace collage::native {
 
 using Halide::Expr;
-using Halide::Func;
 using Halide::Var;
 
 namespace {
@@ -42,7 +41,7 @@ std::optional<Var> Emitter::ParallelOuter(Stage& stage, size_t inner, double cos
   size_t first = 0;
   while (first + 1 < inner && stage.loops[first]->extent == 1) ++first;
   if (!Parallel() || cost < kWorthThreads) return stage.vars[inner - 1];
-  const int64_t enough = 4 * options_.threads;
+  const int64_t enough = int64_t{4} * options_.threads;
   Var fused = stage.vars[first];
   int64_t extent = stage.loops[first]->extent;
   while (first + 1 < inner && extent < enough) {
@@ -54,11 +53,11 @@ std::optional<Var> Emitter::ParallelOuter(Stage& stage, size_t inner, double cos
   }
   if (extent == 1) return first + 1 == inner ? fused : stage.vars[inner - 1];
   const bool innermost = first + 1 == inner;
-  const int64_t many = 64 * options_.threads;
+  const int64_t many = int64_t{64} * options_.threads;
   if (extent > many) {
     // Few long tasks: a task is a call through a pointer, which matters when one row takes nanoseconds.
     Var task("task");
-    stage.func.split(fused, task, fused, static_cast<int>(extent / (16 * options_.threads)), Halide::TailStrategy::GuardWithIf)
+    stage.func.split(fused, task, fused, static_cast<int>(extent / (int64_t{16} * options_.threads)), Halide::TailStrategy::GuardWithIf)
         .parallel(task);
   } else {
     stage.func.parallel(fused);

@@ -1,0 +1,148 @@
+#include "collage/cost/worker_messages.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "collage/ir/parse.h"
+#include "collage/ir/print.h"
+#include "collage/op/table.h"
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kSmallConstant = 16384;  // elements
+
+Json ConstantMessage(const Tensor& constant) {
+  if (constant.dtype() == DType::kFloat32 && constant.ElementCount() > kSmallConstant) {
+    const auto [low, high] = std::minmax_element(constant.Data<float>(), constant.Data<float>() + constant.ElementCount());
+    return {{"low", *low}, {"high", *high}};
+  }
+  const auto* bytes = reinterpret_cast<const uint8_t*>(constant.Bytes());
+  return {{"bytes", Json::binary(std::vector<uint8_t>(bytes, bytes + constant.ByteCount()))}};
+}
+
+Result<Tensor> ConstantFromMessage(const Json& message, size_t index, const TensorType& type) {
+  if (index >= message.size()) return Fail("constant " + std::to_string(index) + " was not sent");
+  Tensor tensor(type);
+  const Json& constant = message[index];
+  if (!constant.contains("bytes")) {
+    FillRandom(tensor, index + 1, constant.at("low"), constant.at("high"));
+    return tensor;
+  }
+  const auto& bytes = constant.at("bytes").get_binary();
+  if (bytes.size() != tensor.ByteCount()) return Fail("constant " + std::to_string(index) + " has another size than its type");
+  std::memcpy(tensor.MutableBytes(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+Json OptionsMessage(const MeasureOptions& options) {
+  return {{"warm_up", options.warm_up},
+          {"least_samples", options.least_samples},
+          {"most_samples", options.most_samples},
+          {"budget_seconds", options.budget_seconds},
+          {"most_seconds", options.most_seconds},
+          {"relative_width", options.relative_width},
+          {"percentile", options.percentile},
+          {"rival_seconds", options.rival_seconds.value_or(0)},
+          {"hopeless_ratio", options.hopeless_ratio},
+          {"eviction_bytes", options.eviction_bytes}};
+}
+
+MeasureOptions OptionsFromMessage(const Json& message) {
+  MeasureOptions options;
+  message.at("warm_up").get_to(options.warm_up);
+  message.at("least_samples").get_to(options.least_samples);
+  message.at("most_samples").get_to(options.most_samples);
+  message.at("budget_seconds").get_to(options.budget_seconds);
+  message.at("most_seconds").get_to(options.most_seconds);
+  message.at("relative_width").get_to(options.relative_width);
+  message.at("percentile").get_to(options.percentile);
+  if (const double rival = message.at("rival_seconds"); rival > 0) options.rival_seconds = rival;
+  message.at("hopeless_ratio").get_to(options.hopeless_ratio);
+  message.at("eviction_bytes").get_to(options.eviction_bytes);
+  return options;
+}
+
+bool SendBytes(int socket, const void* data, size_t size) {
+  const auto* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t sent = ::send(socket, at, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    at += sent;
+    size -= static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+bool ReceiveBytes(int socket, void* data, size_t size) {
+  auto* at = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t received = ::recv(socket, at, size, 0);
+    if (received < 0 && errno == EINTR) continue;
+    if (received <= 0) return false;
+    at += received;
+    size -= static_cast<size_t>(received);
+  }
+  return true;
+}
+
+}  // namespace
+
+Json ToMessage(const KernelJob& job) {
+  const PrintedText printed = PrintExpr(job.function);
+  Json constants = Json::array();
+  for (const Tensor& constant : printed.constants) constants.push_back(ConstantMessage(constant));
+  return {{"text", printed.text},
+          {"constants", std::move(constants)},
+          {"backend", job.backend->Name()},
+          {"variant", job.variant.name},
+          {"device_kind", static_cast<int>(job.device.kind)},
+          {"device_id", job.device.id},
+          {"threads", job.device.threads},
+          {"options", OptionsMessage(job.options)}};
+}
+
+Result<ReceivedJob> JobFromMessage(const Json& message) {
+  try {
+    ReceivedJob job;
+    ParseOptions parse;
+    parse.missing_constant = [&](size_t index, const TensorType& type) {
+      return ConstantFromMessage(message.at("constants"), index, type);
+    };
+    job.function = COLLAGE_TRY(ParseExpr(message.at("text").get<std::string>(), Operators(), parse)).expr;
+    if (!job.function->As<Function>()) return Fail("the text is no function");
+    message.at("backend").get_to(job.backend);
+    message.at("variant").get_to(job.variant);
+    job.device = {static_cast<DeviceKind>(message.at("device_kind").get<int>()), message.at("device_id"), message.at("threads")};
+    job.options = OptionsFromMessage(message.at("options"));
+    return job;
+  } catch (const Json::exception& error) {
+    return Fail(std::string("malformed message: ") + error.what());
+  }
+}
+
+bool SendMessage(int socket, const Json& message) {
+  const std::vector<uint8_t> bytes = Json::to_msgpack(message);
+  const uint64_t size = bytes.size();
+  return SendBytes(socket, &size, sizeof(size)) && SendBytes(socket, bytes.data(), bytes.size());
+}
+
+std::optional<Json> ReceiveMessage(int socket) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 32;
+  uint64_t size = 0;
+  if (!ReceiveBytes(socket, &size, sizeof(size)) || size > kMostBytes) return std::nullopt;
+  std::vector<uint8_t> bytes(size);
+  if (!ReceiveBytes(socket, bytes.data(), bytes.size())) return std::nullopt;
+  Json message = Json::from_msgpack(bytes, /*strict=*/true, /*allow_exceptions=*/false);
+  if (message.is_discarded()) return std::nullopt;
+  return message;
+}
+
+}  // namespace collage

@@ -1,0 +1,32 @@
+#pragma once
+
+// What a compile and its worker process say to each other, over one stream socket: frames of a length (8 bytes, native order) and
+// as many bytes of MessagePack.
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "collage/cost/kernel_timer.h"
+
+namespace collage {
+
+/// A job as the worker needs it. Constants of integers, and small ones, go as they are; of large ones only type and range go, and
+/// the worker makes others of that range: neither time nor correctness of a kernel depends on their values.
+nlohmann::json ToMessage(const KernelJob& job);
+
+struct ReceivedJob {
+  Expr function;
+  std::string backend;
+  std::string variant;
+  Device device;
+  MeasureOptions options;
+};
+/// Errors on a message that ToMessage does not write.
+Result<ReceivedJob> JobFromMessage(const nlohmann::json& message);
+
+/// False when the other side is gone. Never raises SIGPIPE.
+bool SendMessage(int socket, const nlohmann::json& message);
+/// Nothing when the other side is gone, or sent something else than a frame.
+std::optional<nlohmann::json> ReceiveMessage(int socket);
+
+}  // namespace collage

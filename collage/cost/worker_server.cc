@@ -1,0 +1,72 @@
+#include "collage/cost/worker_server.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "collage/cost/verification.h"
+#include "collage/cost/worker_messages.h"
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::json;
+using FindBackendFunction = std::function<Result<const Backend*>(const std::string& name, const Device& device)>;
+
+constexpr uint64_t kInputSeed = 1;
+
+class Server {
+ public:
+  Server(int socket, const FindBackendFunction& find_backend) : socket_(socket), find_backend_(find_backend) {}
+
+  Json Do(const Json& request) {
+    const Result<Json> answer = Answer(request);
+    return answer ? *answer : Json{{"invalid", answer.error().message}};
+  }
+
+ private:
+  void Say(const char* stage) { SendMessage(socket_, {{"stage", stage}}); }
+
+  Result<Json> Answer(const Json& request) {
+    const ReceivedJob job = COLLAGE_TRY(JobFromMessage(request.at("job")));
+    const Backend* backend = COLLAGE_TRY(find_backend_(job.backend, job.device));
+    const Function& function = *job.function->As<Function>();
+    Say("compiling");
+    const std::vector<Variant> variants = backend->Variants(function, job.device);
+    const auto variant = std::find_if(variants.begin(), variants.end(), [&](const Variant& one) { return one.name == job.variant; });
+    if (variant == variants.end()) return Fail("variant " + job.variant + " is not one of this function");
+    const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(backend->Compile(function, job.device, *variant));
+    Say("running");
+    if (request.at("action") == "difference") {
+      const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kInputSeed));
+      return Json{{"difference", difference}};
+    }
+    Measurement measurement = MeasureKernel(*kernel, job.device, job.options);
+    if (!measurement.invalid_reason.empty()) return Fail(measurement.invalid_reason);
+    return Json{{"samples", std::move(measurement.samples)}};
+  }
+
+  int socket_;
+  const FindBackendFunction& find_backend_;
+};
+
+/// Whatever a library throws past its backend is that kernel's failure, not the worker's end.
+Json DoSafely(Server& server, const Json& request) {
+  try {
+    return server.Do(request);
+  } catch (const std::exception& error) {
+    return {{"invalid", std::string("threw an exception: ") + error.what()}};
+  } catch (...) {
+    return {{"invalid", "threw an exception"}};
+  }
+}
+
+}  // namespace
+
+void ServeKernelJobs(int socket, const FindBackendFunction& find_backend) {
+  Server server(socket, find_backend);
+  while (const std::optional<Json> request = ReceiveMessage(socket)) {
+    if (!SendMessage(socket, DoSafely(server, *request))) return;
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "collage/backend/backend.h"
+
+namespace collage {
+
+/// Copies its input, or fails in the way that the variant names: "crash compiling", "crash running", "hang compiling", "hang running",
+/// "leak", "throw compiling", "throw running", "exit", "wrong", "slow compiling" (0.3 s, then right), "right".
+class FaultBackend : public Backend {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "fault"; }
+  [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
+  [[nodiscard]] BackendRules Rules() const override;
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override;
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override;
+};
+
+}  // namespace collage

@@ -1,0 +1,88 @@
+#include "collage/cost/worker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "collage/ir/parse.h"
+#include "collage/op/table.h"
+#include "tests/cost/fault_backend.h"
+
+namespace collage {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class WorkerTest : public testing::Test {
+ protected:
+  KernelJob Job(const std::string& variant) const {
+    const Expr function = ParseExpr("fn (%x: Tensor[(1, 64), float32]) { copy(%x) }", Operators()).value().expr;
+    return {function, &backend_, {variant, {Layout()}, {Layout()}}, Device{}, {}};
+  }
+  static WorkerOptions Options() { return {COLLAGE_FAULT_WORKER, /*most_seconds=*/1.5, /*most_bytes=*/size_t{700} << 20}; }
+  std::string Reason(const std::string& variant) { return timer_.Measure(Job(variant)).value().invalid_reason; }
+
+  FaultBackend backend_;
+  WorkerTimer timer_{Options()};
+};
+
+TEST_F(WorkerTest, RightKernelsAreTimedAndCompared) {
+  const Measurement measurement = timer_.Measure(Job("right")).value();
+  EXPECT_EQ(measurement.invalid_reason, "");
+  EXPECT_GE(measurement.samples.size(), 7u);
+  EXPECT_EQ(timer_.Difference(Job("right")).value(), 0);
+  EXPECT_GT(timer_.Difference(Job("wrong")).value(), 0.1);
+  EXPECT_FALSE(timer_.Measure(Job("slow compiling")).value().samples.empty());
+  EXPECT_EQ(timer_.starts(), 1u);
+}
+
+TEST_F(WorkerTest, ACrashSaysWhereAndTheNextJobRuns) {
+  EXPECT_THAT(Reason("crash compiling"), StartsWith("crashed while compiling (signal 11"));
+  EXPECT_THAT(Reason("crash running"), StartsWith("crashed while running (signal 11"));
+  EXPECT_THAT(Reason("exit"), StartsWith("crashed while compiling (exit code 3"));
+  EXPECT_EQ(Reason("right"), "");
+  EXPECT_EQ(timer_.starts(), 4u);
+}
+
+TEST_F(WorkerTest, AHangEndsAtTheLimit) {
+  EXPECT_EQ(Reason("hang compiling"), "was still compiling after 1 s");
+  EXPECT_EQ(Reason("hang running"), "was still running after 1 s");
+  EXPECT_EQ(Reason("right"), "");
+}
+
+TEST_F(WorkerTest, TooMuchMemoryEndsAtTheLimit) {
+  EXPECT_THAT(Reason("leak"), HasSubstr("of memory while running, more than 700 MiB"));
+  EXPECT_EQ(Reason("right"), "");
+}
+
+TEST_F(WorkerTest, AnExceptionCostsNoWorker) {
+  EXPECT_EQ(Reason("throw compiling"), "threw an exception: out of luck");
+  EXPECT_EQ(Reason("throw running"), "threw an exception: out of luck");
+  EXPECT_EQ(timer_.starts(), 1u);
+}
+
+TEST_F(WorkerTest, AWorkerThatIsNotThereIsAnErrorNotAnInvalidKernel) {
+  WorkerTimer none({"/nonexistent/worker"});
+  const Result<Measurement> measurement = none.Measure(Job("right"));
+  ASSERT_FALSE(measurement.has_value());
+  EXPECT_THAT(measurement.error().message, StartsWith("/nonexistent/worker: "));
+}
+
+// Large constants are made again in the worker, in the range of the real ones; small ones travel as they are.
+TEST_F(WorkerTest, ConstantsReachTheWorker) {
+  for (const int64_t elements : {3, 40000}) {
+    ParseOptions parse;
+    parse.constants = {Tensor(TensorType{{1, elements}, DType::kFloat32})};
+    FillRandom(parse.constants[0], 1, 2, 3);
+    const std::string type = "Tensor[(1, " + std::to_string(elements) + "), float32]";
+    KernelJob job = Job("right");
+    job.function = ParseExpr("fn (%x: " + type + ") { maximum(%x, meta[relay.Constant][0]) }", Operators(), parse).value().expr;
+    // The input is below the constant's range everywhere, so what only copies is wrong everywhere.
+    EXPECT_NEAR(timer_.Difference(job).value(), 1, 0.5) << elements;
+  }
+}
+
+}  // namespace
+}  // namespace collage
