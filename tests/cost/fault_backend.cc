@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstring>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace collage {
 namespace {
@@ -25,7 +27,7 @@ class FaultKernel : public Kernel {
     if (fault_ == "crash running") std::raise(SIGSEGV);
     if (fault_ == "hang running") Hang();
     if (fault_ == "throw running") throw std::runtime_error("out of luck");
-    if (fault_ == "leak") std::memset(new char[kLeakedBytes], 1, kLeakedBytes);
+    if (fault_ == "leak") leaked_.emplace_back(kLeakedBytes, 'x');
     std::memcpy(outputs[0], inputs[0], bytes_);
     if (fault_ == "wrong") static_cast<float*>(outputs[0])[0] += 1;
     return {};
@@ -34,6 +36,7 @@ class FaultKernel : public Kernel {
  private:
   size_t bytes_;
   std::string fault_;
+  std::vector<std::string> leaked_;  // given back too late
 };
 
 }  // namespace
