@@ -17,5 +17,6 @@ void AddBenchCommand(CLI::App& app, int& code);
 void AddExplainCommand(CLI::App& app, int& code);
 void AddOptCommand(CLI::App& app, int& code);
 void AddQueryCommand(CLI::App& app, int& code);
+void AddCacheCommand(CLI::App& app, int& code);
 
 }  // namespace collage::tools

@@ -17,6 +17,7 @@ struct Options {
   std::string output;
   std::string json;
   std::string budget;
+  bool cache_only = false;
 };
 
 Status Compile(const Options& options) {
@@ -27,6 +28,7 @@ Status Compile(const Options& options) {
     if (!seconds) return Fail(seconds.error().At("--budget"));
     compile.budget_seconds = *seconds;
   }
+  compile.cache_only = options.cache_only;
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   const CompiledModel compiled = COLLAGE_TRY(CompileModel(options.program.file, compile));
@@ -51,8 +53,12 @@ void AddCompileCommand(CLI::App& app, int& code) {
   AddProgramOptions(*command, options->program);
   command->add_option("-o,--output", options->output, "The compiled file")->required();
   command->add_option("--json", options->json, "Write the report to this file (-: standard output)");
-  command->add_option("--budget", options->budget,
-                      "Time for measuring, such as 90s or 5m; then the best plan of what was measured is taken");
+  CLI::Option* budget = command->add_option("--budget", options->budget,
+                                            "Time for measuring, such as 90s or 5m; then the best plan of what was measured is taken");
+  command
+      ->add_flag("--cache-only", options->cache_only,
+                 "Measure nothing: all prices and the race come from the cache, and what is not there is an error that names it")
+      ->excludes(budget);
   command->callback([options, &code] {
     const Status status = Compile(*options);
     code = status ? kDone : ReportError(status.error());

@@ -87,8 +87,8 @@ Result<double> ParseDuration(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto [next, error] = std::from_chars(text.data(), end, value);
   const std::string unit(next, end);
-  const double seconds = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (error != std::errc() || seconds == 0 || !(value > 0)) return Fail("'" + text + "' is no duration; expected 90s, 5m or 1h");
+  const double seconds = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 0;
+  if (error != std::errc() || seconds == 0 || !(value > 0)) return Fail("'" + text + "' is no duration; expected 90s, 5m, 1h or 30d");
   return value * seconds;
 }
 

@@ -27,7 +27,7 @@ Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std:
 /// "data=1x3x224x224" to a name and its extents. Errors quote the text.
 Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text);
 
-/// "90s", "5m", "1.5h" or seconds without a unit; seconds. Errors quote the text.
+/// "90s", "5m", "1.5h", "30d" or seconds without a unit; seconds. Errors quote the text.
 Result<double> ParseDuration(const std::string& text);
 
 }  // namespace collage::tools

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   collage::tools::AddExplainCommand(app, code);
   collage::tools::AddOptCommand(app, code);
   collage::tools::AddQueryCommand(app, code);
+  collage::tools::AddCacheCommand(app, code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

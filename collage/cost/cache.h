@@ -11,6 +11,8 @@
 
 namespace collage {
 
+class CacheDatabase;
+
 /// What a price depends on. Prices are shared between models, so nothing of the model is in it.
 struct MeasurementKey {
   uint64_t function_hash = 0;  ///< structural hash of the extracted function, constants by type only
@@ -27,9 +29,11 @@ struct MeasurementKey {
 /// the measurement in progress. Several processes may use one file.
 class MeasurementCache {
  public:
-  /// Creates the file where it is missing; an empty path is a cache in memory. A file that is no database, is damaged or has
-  /// another schema is an error that says so, and is left as it is.
-  static Result<MeasurementCache> Open(const std::filesystem::path& path);
+  enum class Missing { kCreate, kFail };
+  /// Creates the file where it is missing, or fails; an empty path is a cache in memory. A file with an older schema is migrated. A
+  /// file that is no database, is damaged, is that of another program or of a newer version is an error that says so, and is left as
+  /// it is.
+  static Result<MeasurementCache> Open(const std::filesystem::path& path, Missing missing = Missing::kCreate);
   MeasurementCache(MeasurementCache&&) noexcept;
   MeasurementCache& operator=(MeasurementCache&&) noexcept;
   ~MeasurementCache();
@@ -40,10 +44,12 @@ class MeasurementCache {
   [[nodiscard]] Result<bool> IsVerified(const MeasurementKey& key) const;
   Status StoreVerified(const MeasurementKey& key);
 
+  /// For the maintenance of the file (cache_maintenance.h).
+  [[nodiscard]] CacheDatabase& database() const { return *database_; }
+
  private:
-  class Database;
-  explicit MeasurementCache(std::unique_ptr<Database> database);
-  std::unique_ptr<Database> database_;
+  explicit MeasurementCache(std::unique_ptr<CacheDatabase> database);
+  std::unique_ptr<CacheDatabase> database_;
 };
 
 }  // namespace collage

@@ -1,5 +1,6 @@
 #include "collage/cost/pricer.h"
 
+#include "collage/ir/visit.h"
 #include "collage/runtime/layout_conversion.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
@@ -28,7 +29,29 @@ MeasurementKey InContext(MeasurementKey key, uint64_t context) {
   return key;
 }
 
+/// "nn.conv2d + nn.relu", in the order in which they run; of long ones the beginning.
+std::string OperatorsOf(const Function& function) {
+  constexpr size_t kMostShown = 8;
+  std::string names;
+  size_t count = 0;
+  PostOrder(function.body, [&](const Expr& expr) {
+    const OpDef* op = CalledOp(expr);
+    if (op && count++ < kMostShown) names += (names.empty() ? "" : " + ") + op->name;
+  });
+  if (count > kMostShown) names += " + ... (" + std::to_string(count) + " operators)";
+  return names.empty() ? "a function without operators" : names;
+}
+
 }  // namespace
+
+Error NotInCache(const std::string& what) {
+  return Error{what + " is not in the cache, and only prices from the cache are allowed; compile once without --cache-only"};
+}
+
+tl::unexpected<Error> Pricer::Missed(const std::string& what) {
+  has_missed_ = true;
+  return Fail(NotInCache(what));
+}
 
 MeasurementKey Pricer::KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
                              const std::string& variant) const {
@@ -46,6 +69,8 @@ Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
 
 Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
                                     const Cost& rival) {
+  if (only_cached_)
+    return Missed("the price of " + OperatorsOf(*function->As<Function>()) + " by " + key.backend + ", variant '" + key.variant + "',");
   ++counts_.measured;
   MeasureOptions options = options_;
   if (rival.IsKnown()) options.rival_seconds = rival.ToSeconds();
@@ -69,6 +94,7 @@ Result<Cost> Pricer::PriceConversion(const TensorType& type, const Layout& from,
   if (const auto at = conversions_.find(id); at != conversions_.end()) return at->second;
   const MeasurementKey key = KeyOf(HashBytes(ToString(type)), "layout conversion", "1", name);
   std::optional<Measurement> measurement = COLLAGE_TRY(cache_.Find(key));
+  if (!measurement && only_cached_) return Missed("the price of converting " + ToString(type) + " " + name);
   if (!measurement) {
     ConversionKernel kernel(type, from, to, device_.threads);
     MeasureOptions quick = options_;

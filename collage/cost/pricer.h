@@ -18,6 +18,9 @@ struct PricerCounts {
   size_t rejected = 0;  ///< variants that could not be compiled or run, or were found wrong
 };
 
+/// The error of what would have to be measured where that is not allowed.
+Error NotInCache(const std::string& what);
+
 /// Prices one variant of a function at a time by compiling and timing it, once: the cache answers for what any process has
 /// priced. Not for use by several threads: what runs beside a measurement spoils it.
 class Pricer {
@@ -30,10 +33,15 @@ class Pricer {
 
   [[nodiscard]] MeasurementKey KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
                                      const std::string& variant) const;
+  /// From now on nothing is measured: a price that is not in the cache is an error which says of what.
+  void AllowOnlyCached() { only_cached_ = true; }
+  [[nodiscard]] bool allows_only_cached() const { return only_cached_; }
+  /// Whether that error has occurred.
+  [[nodiscard]] bool has_missed() const { return has_missed_; }
   /// The price if it is in the cache.
   Result<std::optional<Measurement>> Find(const MeasurementKey& key);
   /// Compiles and times; the outcome, Invalid included, goes into the cache. `rival` is the price of another way to do the same, or
-  /// Unknown: what is far slower is timed less well. Errors only when the cache fails.
+  /// Unknown: what is far slower is timed less well. Errors only when the cache fails, or when only cached prices are allowed.
   Result<Measurement> Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
                               const Cost& rival = Cost::Unknown());
   /// How far a kernel is from the reference executor; an error is why it could not be compared.
@@ -53,11 +61,15 @@ class Pricer {
   [[nodiscard]] const Device& device() const { return device_; }
 
  private:
+  tl::unexpected<Error> Missed(const std::string& what);
+
   Device device_;
   MeasurementCache& cache_;
   MeasureOptions options_;
   InProcessTimer in_process_;
   KernelTimer* timer_;
+  bool only_cached_ = false;
+  bool has_missed_ = false;
   PricerCounts counts_;
   std::string fingerprint_ = Fingerprint(device_);
   std::unordered_map<std::string, Cost> conversions_;

@@ -82,14 +82,17 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   const Progress measuring = MeasuringProgress(options);
   const Device device{DeviceKind::kCpu, 0, options.threads};
   COLLAGE_TRY_STATUS(CheckWritable(options.output));
+  if (options.cache_only && options.budget_seconds) return Fail("a budget for measuring is given, and nothing may be measured");
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
-  MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache));
+  using Missing = MeasurementCache::Missing;
+  MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
 
   OnnxModel model = COLLAGE_TRY(ReadModel(path, options));
   const IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
 
   const std::unique_ptr<KernelTimer> timer = MakeTimer(options);
   Pricer pricer(device, cache, InContext(module.Main(), options.measure), timer.get());
+  if (options.cache_only) pricer.AllowOnlyCached();
   Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, measuring));
   LowerOptions lower = placement.LoweringOptions();
   lower.artifacts = std::make_shared<ArtifactCache>();

@@ -28,6 +28,9 @@ struct CompileOptions {
   /// Seconds for measuring kernels, alone and in context, and for the race; then the best plan of what was measured by then is taken.
   /// What a plan cannot do without is measured nevertheless. Nothing: no limit.
   std::optional<double> budget_seconds;
+  /// Nothing is measured: whatever is not in the cache is an error that says what it is. Excludes a budget, because what a budget left
+  /// out is not there.
+  bool cache_only = false;
   /// Seconds for pricing kernels inside whole plans.
   double context_seconds = 40;
   /// Seconds for the end-to-end race of the final plans.

@@ -80,6 +80,7 @@ class ContextPricing {
   Result<Plan> Run() {
     if (COLLAGE_TRY(placement_.IsContextPricingDone())) return SearchKnown();
     Plan plan = COLLAGE_TRY(placement_.Search());
+    if (placement_.pricer().allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole plans"));
     const Clock::time_point start = Clock::now();
     for (size_t round = 1; placement_.RoundsInContext(plan) < kRoundsToTrust; ++round) {
       if (round > 1 && options_.progress.ShouldStop()) return SearchKnown();

@@ -56,7 +56,7 @@ Result<Plan> Placement::Search() {
   std::vector<bool> all(state_->candidates.size(), true);
   for (size_t c = 0; c < all.size(); ++c) all[c] = !state_->IsFallback(c) || state_->CoversOnlyOrphans(c);
   Result<Plan> plan = state_->SearchVerified("searched", all);
-  if (plan) return plan;
+  if (plan || state_->pricer.has_missed()) return plan;
   // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
   spdlog::info("searching again with the fallback everywhere: {}", plan.error().message);
   return state_->SearchVerified("searched", std::vector<bool>(state_->candidates.size(), true));
@@ -68,6 +68,7 @@ Result<std::vector<Plan>> Placement::SingleBackendPlans() {
     if (state_->targets[backend].is_fallback || state_->coverable[backend].Empty()) continue;
     const std::string name(state_->targets[backend].priced.backend->Name());
     Result<Plan> plan = state_->SearchVerified(name, state_->AllowedFor(backend));
+    if (!plan && state_->pricer.has_missed()) return Fail(plan.error());
     if (!plan) {
       spdlog::info("no plan of {} alone: {}", name, plan.error().message);
       continue;

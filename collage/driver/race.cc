@@ -50,7 +50,9 @@ class PlanRace {
   }
 
   Result<RaceOutcome> Run() {
-    if (!COLLAGE_TRY(FindEarlier())) COLLAGE_TRY_STATUS(RaceNow());
+    const bool is_known = COLLAGE_TRY(FindEarlier());
+    if (!is_known && placement_.pricer().allows_only_cached()) return Fail(NotInCache("the race of the plans for this model"));
+    if (!is_known) COLLAGE_TRY_STATUS(RaceNow());
     const bool has_pair = !results_.front().rounds.empty() && !results_.back().rounds.empty();
     noise_ = has_pair ? PairedNoise(results_.front(), results_.back()) : 0;
     const std::vector<size_t> ranking = Ranking();

@@ -67,12 +67,15 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (file_ < 0) return;
   ::close(file_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 tl::unexpected<Error> AtomicFile::Failed() const { return Fail(path_.string() + ": cannot be written: " + Reason()); }
 
 Result<AtomicFile> AtomicFile::Create(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (const int nameless = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600); nameless >= 0)
+    return AtomicFile(path, {}, nameless);
   std::string temporary = path.string() + ".XXXXXX";
   const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (file < 0) return Fail(path.string() + ": cannot be written: " + Reason());
@@ -84,10 +87,25 @@ Status AtomicFile::Append(std::string_view content) {
   return {};
 }
 
+/// Gives the synced file its name.
+bool AtomicFile::Publish() {
+  if (temporary_.empty()) {
+    const std::string link = "/proc/self/fd/" + std::to_string(file_);
+    if (::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+    if (errno != EEXIST) return false;
+    // A link cannot replace a file; a rename can.
+    const std::string whole = path_.string() + "." + std::to_string(::getpid()) + ".whole";
+    ::unlink(whole.c_str());
+    if (::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, whole.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
+    temporary_ = whole;
+  }
+  return ::rename(temporary_.c_str(), path_.c_str()) == 0;
+}
+
 Status AtomicFile::Commit() {
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  if (::fchmod(file_, 0666 & ~mask) != 0 || ::fsync(file_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) return Failed();
+  if (::fchmod(file_, 0666 & ~mask) != 0 || ::fsync(file_) != 0 || !Publish()) return Failed();
   ::close(std::exchange(file_, -1));
   return {};
 }

@@ -12,7 +12,8 @@ namespace collage {
 Result<std::string> ReadFile(const std::filesystem::path& path);
 
 /// A file that is written whole or not at all: into a temporary file of the same folder, synced and renamed over `path` by
-/// Commit. Without Commit nothing is left behind.
+/// Commit. Without Commit nothing is left behind; where the file system can, not by a killed process either, because the file has no
+/// name until it is whole.
 class AtomicFile {
  public:
   static Result<AtomicFile> Create(const std::filesystem::path& path);
@@ -26,9 +27,10 @@ class AtomicFile {
  private:
   AtomicFile(std::filesystem::path path, std::string temporary, int file);
   [[nodiscard]] tl::unexpected<Error> Failed() const;
+  [[nodiscard]] bool Publish();
 
   std::filesystem::path path_;
-  std::string temporary_;
+  std::string temporary_;  ///< empty while the file has no name
   int file_ = -1;
 };
 

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,53 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual(second["candidates"]["measured"], 0)
         self.assertFalse(second["raced"])
         self.assertEqual(first["plan"], second["plan"])
+
+    def test_cache_only_takes_everything_from_the_cache(self):
+        again = self.folder / "again.json"
+        done = self.compile(self.model, "--cache-only", "--json", again)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(self.report.read_text())["plan"], json.loads(again.read_text())["plan"])
+
+    def test_cache_only_names_what_is_missing(self):
+        exported = self.folder / "all.jsonl"
+        self.assertEqual(self.collage("cache", "export", exported, "--cache", self.cache).returncode, 0)
+        entries = [json.loads(line) for line in exported.read_text().splitlines()]
+        cases = {"kernels": ("dnnl", ["nn.", "dnnl", "variant"]), "race": ("plan", ["race"]), "context": ("pricing in context", ["plans"])}
+        for name, (backend, parts) in cases.items():
+            with self.subTest(name):
+                kept = "".join(json.dumps(entry) + "\n" for entry in entries if entry["backend"] != backend)
+                (self.folder / f"{name}.jsonl").write_text(kept)
+                cache = self.folder / f"{name}.sqlite"
+                self.assertEqual(self.collage("cache", "import", self.folder / f"{name}.jsonl", "--cache", cache).returncode, 0)
+                words = ["compile", self.model, "-o", self.folder / "out.collage", "--cache", cache, "--cache-only"]
+                self.assert_user_error(self.collage(*words), "not in the cache", *parts)
+                count = json.loads(self.collage("cache", "stats", "--cache", cache, "--json", "-").stdout)["entries"]
+                self.assertEqual(count, len(kept.splitlines()), "something was measured")
+        self.assert_user_error(
+            self.collage("compile", self.model, "-o", self.folder / "out.collage", "--cache", self.folder / "none.sqlite", "--cache-only"),
+            "none.sqlite")
+
+    def test_cache_commands(self):
+        exported = self.collage("cache", "export", "--cache", self.cache)
+        self.assertEqual(exported.returncode, 0, exported.stderr)
+        copy = self.folder / "copy.sqlite"
+        (self.folder / "e.jsonl").write_text(exported.stdout)
+        self.assertEqual(self.collage("cache", "import", self.folder / "e.jsonl", "--cache", copy).returncode, 0)
+        self.assertEqual(self.collage("cache", "export", "--cache", copy).stdout, exported.stdout)
+        self.assertEqual(self.collage("cache", "verify", "--cache", copy).returncode, 0)
+        (self.folder / "bad.jsonl").write_text(exported.stdout + "{}\n")
+        line = f"line {len(exported.stdout.splitlines()) + 1}"
+        self.assert_user_error(self.collage("cache", "import", self.folder / "bad.jsonl", "--cache", copy), line, "function_hash")
+        self.assert_user_error(self.collage("cache", "prune", "--cache", copy), "--older-than")
+        self.assertEqual(self.collage("cache", "prune", "--older-than", "1h", "--cache", copy).stdout, "0 removed\n")
+        self.assertIn("removed", self.collage("cache", "prune", "--backend", "dnnl", "--cache", copy).stdout)
+        connection = sqlite3.connect(copy)
+        connection.execute("UPDATE measurement SET samples=x'00' WHERE backend='native'")
+        connection.commit()
+        connection.close()
+        self.assertEqual(self.collage("cache", "verify", "--cache", copy).returncode, 1)
+        for command in ("stats", "export", "verify"):
+            self.assert_user_error(self.collage("cache", command, "--cache", self.folder / "none.sqlite"), "none.sqlite")
 
     def test_bench_writes_latency(self):
         done = self.collage("bench", self.program, "--iterations", 20, "--json", self.folder / "b.json")
