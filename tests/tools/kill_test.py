@@ -100,16 +100,19 @@ def main():
         test.finish()
         whole = time.monotonic() - start
         killed = gained = 0
-        for moment in range(options.moments):
-            if moment % 10 == 0:  # from nothing again: the table's creation and the first measurements are moments too
-                for path in test.folder.iterdir():
-                    path.unlink()
-            was_running, more = test.one_moment(generator.uniform(0, whole))
-            killed, gained = killed + was_running, gained + more
-            if moment % 10 == 9:
+        while killed < options.moments:
+            # From nothing again: the table's creation and the first measurements are moments too.
+            for path in test.folder.iterdir():
+                path.unlink()
+            was_running = True
+            for _ in range(5):
+                was_running, more = test.one_moment(generator.uniform(0, whole))
+                killed, gained = killed + was_running, gained + more
+                if not was_running:  # it went on to its end
+                    break
+            if was_running:
                 test.finish()
-        print(f"{options.moments} moments within {whole:.1f} s, {killed} killed while running, {gained} entries survived kills")
-        assert killed >= options.moments // 3, "too few compiles were still running to say anything"
+        print(f"{killed} compiles of {whole:.1f} s killed while running, {gained} entries survived kills")
         assert gained > 0, "no killed compile left anything to go on from"
 
 
