@@ -20,6 +20,12 @@ Result<std::vector<int64_t>> KernelShape(const NodeReader& node, const TensorTyp
   return extents;
 }
 
+Result<int64_t> Groups(const NodeReader& node, const TensorType& weight) {
+  const int64_t groups = COLLAGE_TRY(node.Int("group", 1));
+  if (groups >= 1 && groups <= weight.shape[0]) return groups;
+  return Fail("attribute 'group' is " + std::to_string(groups) + "; 1 to " + std::to_string(weight.shape[0]) + " is right");
+}
+
 Result<Expr> AddBias(NodeReader& node, Expr result) {
   if (!node.HasInput(2)) return result;
   const Expr bias = COLLAGE_TRY(node.Input(2));
@@ -33,8 +39,7 @@ Result<std::vector<Expr>> ReadConv(NodeReader& node) {
   const TensorType weight_type = COLLAGE_TRY(TensorTypeOf(weight));
   std::vector<int64_t> kernel = COLLAGE_TRY(KernelShape(node, data_type, weight_type));
   Window window = COLLAGE_TRY(ReadWindow(node, data_type.shape, kernel));
-  const int64_t groups = COLLAGE_TRY(node.Int("group", 1));
-  if (groups < 1 || groups > weight_type.shape[0]) return Fail("attribute 'group' is " + std::to_string(groups));
+  const int64_t groups = COLLAGE_TRY(Groups(node, weight_type));
   const bool one_dimensional = kernel.size() == 1;
   if (one_dimensional) {
     COLLAGE_TRY_STATUS(window.InsertHeight());
@@ -55,14 +60,20 @@ Result<std::vector<Expr>> ReadConv(NodeReader& node) {
 }
 
 /// Padding of a transposed convolution whose output extents are given or follow from auto_pad: what is left over of the full
-/// output, split evenly, the odd one at the end for SAME_UPPER and at the beginning otherwise.
-Status PadToOutputShape(const Shape& data, const std::vector<int64_t>& output_shape, const std::vector<int64_t>& output_padding,
-                        bool same_upper, Window& window) {
+/// output, split evenly, the odd one at the end for SAME_UPPER and at the beginning otherwise. Where the full output is smaller,
+/// auto_pad leaves it as it is, and an extent that is given is reached by output padding (as in ONNX Runtime).
+Status PadToOutputShape(const NodeReader& node, const Shape& data, const std::vector<int64_t>& output_shape, bool same_upper,
+                        std::vector<int64_t>& output_padding, Window& window) {
   const size_t count = window.kernel.size();
   for (size_t i = 0; i < count; ++i) {
     const int64_t full = window.strides[i] * (data[i + 2] - 1) + output_padding[i] + (window.kernel[i] - 1) * window.dilations[i] + 1;
-    const int64_t total = full - output_shape[i];
-    if (total < 0) return Fail("attribute 'output_shape' asks for more than the " + std::to_string(full) + " elements there are");
+    const int64_t total = std::max<int64_t>(full - output_shape[i], 0);
+    if (output_shape[i] > full && node.HasAttribute("output_shape")) {
+      output_padding[i] += output_shape[i] - full;
+      if (output_padding[i] >= std::max(window.strides[i], window.dilations[i])) {
+        return Fail("attribute 'output_shape' asks for more than the " + std::to_string(full) + " elements there are");
+      }
+    }
     const int64_t less = total / 2;
     window.padding[i] = same_upper ? less : total - less;
     window.padding[i + count] = total - window.padding[i];
@@ -71,7 +82,7 @@ Status PadToOutputShape(const Shape& data, const std::vector<int64_t>& output_sh
 }
 
 Result<Window> TransposedWindow(const NodeReader& node, const Shape& data, const std::vector<int64_t>& kernel,
-                                const std::vector<int64_t>& output_padding) {
+                                std::vector<int64_t>& output_padding) {
   Window window = COLLAGE_TRY(ReadWindow(node, data, kernel));
   const std::string auto_pad = COLLAGE_TRY(node.String("auto_pad", "NOTSET"));
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
@@ -83,30 +94,38 @@ Result<Window> TransposedWindow(const NodeReader& node, const Shape& data, const
   }
   if (output_shape.size() != kernel.size()) return Fail("attribute 'output_shape' must have one value a spatial dimension");
   COLLAGE_TRY_STATUS(CheckExtents(output_shape));
-  COLLAGE_TRY_STATUS(PadToOutputShape(data, output_shape, output_padding, auto_pad == "SAME_UPPER", window));
+  COLLAGE_TRY_STATUS(PadToOutputShape(node, data, output_shape, auto_pad == "SAME_UPPER", output_padding, window));
   return window;
 }
 
 Result<std::vector<Expr>> ReadConvTranspose(NodeReader& node) {
-  const Expr data = COLLAGE_TRY(node.Input(0));
-  const Expr weight = COLLAGE_TRY(node.Input(1));
+  Expr data = COLLAGE_TRY(node.Input(0));
+  Expr weight = COLLAGE_TRY(node.Input(1));
   const TensorType data_type = COLLAGE_TRY(TensorTypeOf(data));
   const TensorType weight_type = COLLAGE_TRY(TensorTypeOf(weight));
   const std::vector<int64_t> kernel = COLLAGE_TRY(KernelShape(node, data_type, weight_type));
-  const std::vector<int64_t> output_padding = COLLAGE_TRY(node.Extents("output_padding", kernel.size(), 0, 0));
-  const Window window = COLLAGE_TRY(TransposedWindow(node, data_type.shape, kernel, output_padding));
+  std::vector<int64_t> output_padding = COLLAGE_TRY(node.Extents("output_padding", kernel.size(), 0, 0));
+  Window window = COLLAGE_TRY(TransposedWindow(node, data_type.shape, kernel, output_padding));
+  const int64_t groups = COLLAGE_TRY(Groups(node, weight_type));
+  const bool one_dimensional = kernel.size() == 1;
+  if (one_dimensional) {
+    COLLAGE_TRY_STATUS(window.InsertHeight());
+    output_padding.insert(output_padding.begin(), 0);
+    data = COLLAGE_TRY(node.Call("expand_dims", {data}, {{"axis", 2}}));
+    weight = COLLAGE_TRY(node.Call("expand_dims", {weight}, {{"axis", 2}}));
+  }
   COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
-  const int64_t groups = COLLAGE_TRY(node.Int("group", 1));
-  if (groups < 1 || groups > weight_type.shape[0]) return Fail("attribute 'group' is " + std::to_string(groups));
-  const Expr result = COLLAGE_TRY(node.Call("nn.conv2d_transpose", {data, weight},
-                                            {{"strides", window.strides},
-                                             {"padding", window.padding},
-                                             {"output_padding", output_padding},
-                                             {"dilation", window.dilations},
-                                             {"groups", groups},
-                                             {"channels", weight_type.shape[1] * groups},
-                                             {"kernel_size", kernel}}));
-  return std::vector<Expr>{COLLAGE_TRY(AddBias(node, result))};
+  Expr result = COLLAGE_TRY(node.Call("nn.conv2d_transpose", {data, weight},
+                                      {{"strides", window.strides},
+                                       {"padding", window.padding},
+                                       {"output_padding", output_padding},
+                                       {"dilation", window.dilations},
+                                       {"groups", groups},
+                                       {"channels", weight_type.shape[1] * groups},
+                                       {"kernel_size", window.kernel}}));
+  result = COLLAGE_TRY(AddBias(node, result));
+  if (one_dimensional) result = COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", std::vector<int64_t>{2}}}));
+  return std::vector<Expr>{result};
 }
 
 Result<OnnxAttributes> ConvolutionAttributes(const NodeWriter& writer) {

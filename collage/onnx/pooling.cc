@@ -16,9 +16,9 @@ void PadToCeiling(const Shape& data, Window& window) {
   for (size_t i = 0; i < count; ++i) {
     const int64_t padded = data[i + 2] + window.padding[i] + window.padding[i + count];
     const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
-    if (padded < reach) continue;
     const int64_t stride = window.strides[i];
-    const int64_t outputs = (padded - reach + stride - 1) / stride + 1;
+    if (padded + stride <= reach) continue;
+    const int64_t outputs = padded < reach ? 1 : (padded - reach + stride - 1) / stride + 1;
     if ((outputs - 1) * stride >= data[i + 2] + window.padding[i]) continue;
     window.padding[i + count] += std::max<int64_t>((outputs - 1) * stride + reach - padded, 0);
   }

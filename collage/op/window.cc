@@ -96,10 +96,12 @@ Status CheckChannels(const Convolution& convolution, const Attributes& attribute
               " as weight gives");
 }
 
-Status CheckSpan(const Window& window, const std::array<int64_t, 2>& input) {
+// With ceil_mode the only window may reach beyond the padded data by less than a stride.
+Status CheckSpan(const Window& window, const std::array<int64_t, 2>& input, bool ceil_mode) {
   for (size_t d = 0; d < 2; ++d) {
     const int64_t padded = input[d] + window.pad_begin[d] + window.pad_end[d];
-    if (window.Span(d) > padded) {
+    const int64_t beyond = ceil_mode && input[d] > 0 ? window.stride[d] - 1 : 0;
+    if (window.Span(d) > padded + beyond) {
       return Fail("the window spans " + std::to_string(window.Span(d)) + (d == 0 ? " rows" : " columns") + ", expected at most the " +
                   std::to_string(padded) + " of the padded data");
     }
@@ -112,7 +114,7 @@ Status CheckSpan(const Window& window, const std::array<int64_t, 2>& input) {
 int64_t OutputExtent(const Window& window, size_t d, int64_t input, bool ceil_mode) {
   const int64_t room = input + window.pad_begin[d] + window.pad_end[d] - window.Span(d);
   if (!ceil_mode) return room / window.stride[d] + 1;
-  const int64_t extent = (room + window.stride[d] - 1) / window.stride[d] + 1;
+  const int64_t extent = room < 0 ? 1 : (room + window.stride[d] - 1) / window.stride[d] + 1;
   return (extent - 1) * window.stride[d] >= input + window.pad_begin[d] ? extent - 1 : extent;
 }
 
@@ -131,7 +133,7 @@ Result<Convolution> ReadConvolution(const TensorType& data, const TensorType& we
   }
   convolution.output_channels = weight.shape[0];
   COLLAGE_TRY_STATUS(CheckChannels(convolution, attributes));
-  COLLAGE_TRY_STATUS(CheckSpan(convolution.window, convolution.input));
+  COLLAGE_TRY_STATUS(CheckSpan(convolution.window, convolution.input, false));
   for (size_t d = 0; d < 2; ++d) convolution.output[d] = OutputExtent(convolution.window, d, convolution.input[d], false);
   return convolution;
 }
@@ -180,7 +182,7 @@ Result<Pooling> ReadPooling(const TensorType& data, const Attributes& attributes
                   std::to_string(window.Span(d)) + (d == 0 ? " rows" : " columns") + " that the window spans");
     }
   }
-  COLLAGE_TRY_STATUS(CheckSpan(window, pooling.input));
+  COLLAGE_TRY_STATUS(CheckSpan(window, pooling.input, pooling.ceil_mode));
   for (size_t d = 0; d < 2; ++d) pooling.output[d] = OutputExtent(window, d, pooling.input[d], pooling.ceil_mode);
   return pooling;
 }

@@ -58,6 +58,11 @@ def transposed_convolutions(cases):
     single(cases, "ConvTranspose", (11,), {"x": x}, {"w": data(4, 3, 4, 3)}, "ConvTranspose_same", strides=[2, 2], auto_pad="SAME_UPPER")
     single(cases, "ConvTranspose", (11,), {"x": x}, {"w": data(4, 3, 4, 3)}, "ConvTranspose_same_lower", strides=[2, 2], auto_pad="SAME_LOWER")
     single(cases, "ConvTranspose", (11,), {"x": x}, {"w": data(4, 2, 3, 3)}, "ConvTranspose_grouped", group=2, dilations=[2, 1])
+    small = {"w": data(4, 3, 2, 3)}
+    single(cases, "ConvTranspose", (11,), {"x": x}, small, "ConvTranspose_gaps", strides=[4, 4], auto_pad="SAME_LOWER")
+    single(cases, "ConvTranspose", (11,), {"x": x}, small, "ConvTranspose_larger", strides=[4, 2], output_shape=[19, 12])
+    line = {"w": data(4, 3, 4), "b": data(3)}
+    single(cases, "ConvTranspose", (11,), {"x": data(2, 4, 6)}, line, "ConvTranspose_1d", strides=[3], pads=[1, 2], output_padding=[1])
 
 
 def pools(cases):
@@ -66,11 +71,14 @@ def pools(cases):
         single(cases, op, opsets, {"x": x}, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1])
         single(cases, op, (19,), {"x": x}, name=op + "_ceil", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
         single(cases, op, (19,), {"x": x}, name=op + "_ceil_pads", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], ceil_mode=1)
+        single(cases, op, (12,), {"x": data(1, 2, 2, 7)}, name=op + "_ceil_alone", kernel_shape=[3, 3], strides=[3, 2], ceil_mode=1)
         single(cases, op, (11,), {"x": data(2, 3, 11)}, name=op + "_1d", kernel_shape=[4], strides=[3], pads=[1, 2])
         for pad in ("SAME_UPPER", "SAME_LOWER", "VALID"):
             single(cases, op, (11,), {"x": x}, name=f"{op}_{pad}", kernel_shape=[3, 3], strides=[2, 2], auto_pad=pad)
     single(cases, "MaxPool", (12,), {"x": x}, name="MaxPool_dilated", kernel_shape=[3, 3], dilations=[2, 2])
     single(cases, "AveragePool", (11,), {"x": x}, name="AveragePool_counted", kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
+    window = {"kernel_shape": [3, 3], "strides": [3, 2]}
+    single(cases, "AveragePool", (12,), {"x": data(1, 2, 2, 7)}, name="AveragePool_counted_ceil", ceil_mode=1, count_include_pad=1, **window)
     for op in ("GlobalAveragePool", "GlobalMaxPool"):
         single(cases, op, (7,), {"x": x})
         single(cases, op, (7,), {"x": data(2, 3, 7)}, name=op + "_1d")

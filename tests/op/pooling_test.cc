@@ -28,6 +28,13 @@ TEST(PoolingTest, CeilModeDropsAWindowThatStartsBehindTheData) {
             "Tensor[(1, 1, 2, 3), float32]");
 }
 
+TEST(PoolingTest, CeilModeKeepsASingleWindowLargerThanTheData) {
+  EXPECT_EQ(Infer("nn.max_pool2d", {T({1, 1, 2, 5})}, {{"pool_size", 3}, {"strides", 2}, {"ceil_mode", true}}),
+            "Tensor[(1, 1, 1, 2), float32]");
+  EXPECT_THAT(Infer("nn.max_pool2d", {T({1, 1, 2, 5})}, {{"pool_size", 4}, {"strides", 2}, {"ceil_mode", true}}),
+              HasSubstr("the window spans 4 rows, expected at most the 2"));
+}
+
 TEST(PoolingTest, RefusesWhatBreaksAConstraint) {
   const auto refusal = [](const Attributes& attributes, const TensorType& data = kData) {
     return Infer("nn.max_pool2d", {data}, attributes);
