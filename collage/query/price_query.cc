@@ -78,7 +78,8 @@ Result<Json> AnswerPrice(const QueryProgram& program, const JsonReader& query) {
     return Json{{"count", list.size()}, {"prices", std::move(list)}, {"estimator_calls", estimator.calls()}};
   }
   const JsonReader below = COLLAGE_TRY(query.At("price"));
-  const JsonReader fields = below.IsObject() || below.IsList() ? below : query;
+  const Json own_fields = WithWhatStandsBeside(below, query);
+  const JsonReader fields = below.IsObject() || below.IsList() ? JsonReader(own_fields, below.place()) : query;
   const Priced priced = COLLAGE_TRY(PriceOne(program, query, fields, estimator, known_price));
   Json answer = {{"price", ToJson(priced.price)}, {"estimator_calls", estimator.calls()}};
   if (!priced.function.is_null()) answer["priced_function"] = priced.function;

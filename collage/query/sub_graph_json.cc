@@ -34,6 +34,13 @@ Json BoundConstants(const NamedFunction& function, const Expr& extracted) {
 
 }  // namespace
 
+Json WithWhatStandsBeside(const JsonReader& below, const JsonReader& query) {
+  if (!below.IsList() || (!query.Has("nested") && !query.Has("attributes"))) return below.value();
+  Json fields = query.value();
+  fields["inside"] = below.value();
+  return fields;
+}
+
 Result<SubGraph> SubGraphFrom(const NamedFunction& function, const JsonReader& reader) {
   const JsonReader names = reader.IsList() ? reader : COLLAGE_TRY(reader.At("inside"));
   IndexSet inside = COLLAGE_TRY(function.Nodes(names));

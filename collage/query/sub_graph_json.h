@@ -6,6 +6,10 @@
 
 namespace collage {
 
+/// What stands under a query's field, where a list of names may have "nested" and "attributes" of the sub-graph beside it: then both
+/// as one object.
+Json WithWhatStandsBeside(const JsonReader& below, const JsonReader& query);
+
 /// {"inside": [names], "nested": [{"inside", "attributes", ..}], "attributes": {..}}; with attributes the whole becomes one function.
 Result<SubGraph> SubGraphFrom(const NamedFunction& function, const JsonReader& reader);
 

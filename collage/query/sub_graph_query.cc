@@ -7,7 +7,8 @@ namespace collage {
 Result<Json> AnswerSubGraph(const QueryProgram& program, const JsonReader& query) {
   // The fields stand below "subgraph", or beside it.
   const JsonReader below = COLLAGE_TRY(query.At("subgraph"));
-  const JsonReader fields = below.IsObject() || below.IsList() ? below : query;
+  const Json own_fields = WithWhatStandsBeside(below, query);
+  const JsonReader fields = below.IsObject() || below.IsList() ? JsonReader(own_fields, below.place()) : query;
   const JsonReader names = fields.IsList() ? fields : COLLAGE_TRY(fields.At("inside"));
   const NamedFunction& function = *COLLAGE_TRY(program.FunctionOf(query, names));
   const SubGraph sub_graph = COLLAGE_TRY(SubGraphFrom(function, fields));

@@ -90,7 +90,8 @@ def run_seed(arguments, seed, folder):
         program = folder / f"model{run}.collage"
         cache = arguments.folder / "prices.sqlite"
         try:
-            collage(arguments, "compile", file, "-o", program, "--cache", cache, "--threads", 2, "--budget", arguments.budget, *shapes, *targets)
+            collage(arguments, "compile", file, "-o", program, "--cache", cache, "--threads", 2, "--budget", arguments.budget, *shapes,
+                    *targets)
             collage(arguments, "run", program, *words, "--threads", 2, "--output", folder / f"outputs{run}")
             compare(folder / f"outputs{run}", expected)
         except Failure as failure:
