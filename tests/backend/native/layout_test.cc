@@ -19,12 +19,15 @@ std::set<std::string> VariantNames(const std::vector<Expr>& parameters, const Ex
   return names;
 }
 
+// Channels are blocked by the width of this CPU's registers.
+std::string BlockedTag() { return __builtin_cpu_supports("avx512f") ? "aBcd16b" : "aBcd8b"; }
+
 TEST(NativeLayout, PointwiseChainsOverImages) {
   const Expr x = Parameter("x", {2, 32, 7, 9});
   const Expr y = Parameter("y", {2, 32, 7, 9});
   const Expr scaled = CallNamed("multiply", {x, RandomConstant({32, 1, 1}, 1)});
   const Expr value = CallNamed("nn.relu", {CallNamed("add", {CallNamed("nn.bias_add", {scaled, RandomConstant({32}, 2)}), y})});
-  EXPECT_EQ(VariantNames({x, y}, value), (std::set<std::string>{"default", "default/aBcd16b", "default/aBcd8b", "default/acdb"}));
+  EXPECT_EQ(VariantNames({x, y}, value), (std::set<std::string>{"default", "default/" + BlockedTag(), "default/acdb"}));
   ExpectMatchesReference({x, y}, value);
   ExpectMatchesReference({x, y}, MakeTuple({value, CallNamed("sigmoid", {value})}));
   ExpectMatchesReference({x}, CallNamed("nn.lrn", {x}));
@@ -37,15 +40,15 @@ TEST(NativeLayout, ConcatenationOfChannels) {
   const Expr a = Parameter("a", {1, 16, 9, 9});
   const Expr b = Parameter("b", {1, 48, 9, 9});
   const Expr joined = CallNamed("concatenate", {MakeTuple({a, b, a})}, {{"axis", 1}});
-  EXPECT_TRUE(VariantNames({a, b}, joined).contains("default/aBcd16b"));
+  EXPECT_TRUE(VariantNames({a, b}, joined).contains("default/" + BlockedTag()));
   ExpectMatchesReference({a, b}, joined);
   ExpectMatchesReference({a, b}, CallNamed("nn.relu", {CallNamed("nn.bias_add", {joined, RandomConstant({80}, 2)})}));
 }
 
 TEST(NativeLayout, OnlyWhereTheLoopsDoNotCare) {
   const Expr x = Parameter("x", {1, 24, 6, 6});
-  EXPECT_FALSE(VariantNames({x}, CallNamed("nn.relu", {x})).contains("default/aBcd16b"));
-  EXPECT_TRUE(VariantNames({x}, CallNamed("nn.relu", {x})).contains("default/aBcd8b"));
+  EXPECT_EQ(VariantNames({x}, CallNamed("nn.relu", {x})).contains("default/" + BlockedTag()), BlockedTag() == "aBcd8b");
+  EXPECT_TRUE(VariantNames({x}, CallNamed("nn.relu", {x})).contains("default/acdb"));
   EXPECT_EQ(VariantNames({x}, CallNamed("reshape", {x}, {{"newshape", Values{24, 36}}})).size(), 1u);
   EXPECT_EQ(VariantNames({x}, CallNamed("concatenate", {MakeTuple({x, x})}, {{"axis", 2}})).size(), 1u);
   EXPECT_EQ(VariantNames({x}, CallNamed("add", {x, RandomConstant({6, 6}, 1)})).count("default/acdb"), 1u);
