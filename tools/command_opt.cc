@@ -1,15 +1,17 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <sstream>
 
-#include "collage/ir/parse.h"
-#include "collage/ir/print.h"
 #include "collage/ir/verify.h"
-#include "collage/op/table.h"
 #include "collage/support/file.h"
-#include "collage/transform/pass.h"
 #include "tools/command.h"
+#include "tools/interrupt.h"
+#include "tools/opt_constants.h"
+#include "tools/opt_passes.h"
 #include "tools/output.h"
+#include "tools/program.h"
+#include "tools/terminal_progress.h"
 
 namespace collage::tools {
 namespace {
@@ -17,44 +19,60 @@ namespace {
 struct Options {
   std::string file;
   std::vector<std::string> passes;
+  std::vector<std::string> targets;
+  std::string constants;
   std::string output;
+  std::string output_constants;
+  std::string cache;
+  int threads = AvailableThreads();
 };
 
-Result<std::vector<Pass>> SelectPasses(const std::vector<std::string>& names) {
-  std::vector<Pass> known = SafeGlobalPasses();
-  known.push_back({"verify", [](const IRModule& module) -> Result<IRModule> { return module; }, "", ""});
-  std::vector<Pass> selected;
-  for (const std::string& list : names) {
+Result<std::vector<std::string>> SelectPasses(const std::vector<std::string>& lists, const std::vector<std::string>& known) {
+  std::vector<std::string> selected;
+  for (const std::string& list : lists) {
     std::istringstream words(list);
     for (std::string name; std::getline(words, name, ',');) {
-      std::string all;
-      const Pass* found = nullptr;
-      for (const Pass& pass : known) {
-        all += (all.empty() ? "" : ", ") + pass.name;
-        if (pass.name == name) found = &pass;
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        std::string all;
+        for (const std::string& pass : known) all += (all.empty() ? "" : ", ") + pass;
+        return Fail("--pass " + name + ": unknown; there are " + all);
       }
-      if (!found) return Fail("--pass " + name + ": unknown; there are " + all);
-      selected.push_back(*found);
+      selected.push_back(name);
     }
   }
   return selected;
 }
 
-Status Optimize(const Options& options) {
-  const std::vector<Pass> passes = COLLAGE_TRY(SelectPasses(options.passes));
-  const std::string text = COLLAGE_TRY(ReadFile(options.file));
-  ParseOptions parse;
-  // Text alone has no weights: constants whose type stands behind them are filled with random values, which no pass prints.
-  parse.missing_constant = RandomConstants(1);
-  Result<ParsedModule> parsed = ParseModule(text, Operators(), parse);
-  if (!parsed) return Fail(parsed.error().At(options.file));
-  Status verified = Verify(parsed->module);
-  if (!verified) return Fail(verified.error().At(options.file));
-  const IRModule result = COLLAGE_TRY(RunPasses(std::move(parsed->module), passes));
-  const std::string printed = Print(result);
-  if (!options.output.empty()) return WriteFileAtomically(options.output, printed);
-  std::fputs(printed.c_str(), stdout);
+Status Write(const std::string& text, const std::string& path) {
+  if (!path.empty()) return WriteFileAtomically(path, text);
+  std::fputs(text.c_str(), stdout);
   return {};
+}
+
+Status Optimize(const Options& options) {
+  TravellingConstants constants = COLLAGE_TRY(TravellingConstants::Read(options.constants));
+  const std::string text = COLLAGE_TRY(ReadFile(options.file));
+  Result<IRModule> module = constants.Parse(text);
+  if (!module) return Fail(module.error().At(options.file));
+  if (Status verified = Verify(*module); !verified) return Fail(verified.error().At(options.file));
+
+  CompileOptions compile;
+  compile.threads = options.threads;
+  compile.cache = options.cache.empty() ? DefaultCache() : options.cache;
+  TerminalProgress terminal;
+  compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
+  OptRun run = COLLAGE_TRY(OptRun::Create(*std::move(module), options.targets, std::move(compile)));
+  for (const std::string& pass : COLLAGE_TRY(SelectPasses(options.passes, run.PassNames()))) COLLAGE_TRY_STATUS(run.Run(pass));
+  terminal.Clear();
+
+  const std::string printed = constants.Print(run.module());
+  if (!options.output_constants.empty()) {
+    if (constants.MadeUpCount() > 0) {
+      std::fprintf(stderr, "collage: %zu constants had no value and were made up at random\n", constants.MadeUpCount());
+    }
+    COLLAGE_TRY_STATUS(constants.Write(options.output_constants));
+  }
+  return Write(run.GivesData() ? run.Data(printed).dump(2) + "\n" : printed, options.output);
 }
 
 }  // namespace
@@ -63,8 +81,19 @@ void AddOptCommand(CLI::App& app, int& code) {
   CLI::App* command = app.add_subcommand("opt", "Run single passes over a program in text form and print the result");
   auto options = std::make_shared<Options>();
   command->add_option("file", options->file, "A program in Relay's text form")->required();
-  command->add_option("--pass", options->passes, "Passes in order, by name (repeat, or separate by commas)")->required();
+  command
+      ->add_option("--pass", options->passes,
+                   "Passes in order, by name (repeat, or separate by commas). The stages annotate, deconflict and merge give data beside "
+                   "the program: after one of them the output is JSON, {\"program\", \"functions\"}")
+      ->required();
+  command->add_option("--target", options->targets,
+                      "A target such as \"cpu -compiler=dnnl\"; several in order of priority (repeat; default: all that is present)");
+  command->add_option("--constants", options->constants,
+                      "An .npz archive with the values of meta[relay.Constant][i] under the names i; others are made up at random");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
+  command->add_option("--output-constants", options->output_constants, "Write the constants of the result to this .npz archive");
+  command->add_option("--cache", options->cache, "SQLite file that keeps prices (pass collage)")->default_str(DefaultCache());
+  command->add_option("--threads", options->threads, "Threads (pass collage)")->check(CLI::Range(1, 1024))->capture_default_str();
   command->callback([options, &code] {
     const Status status = Optimize(*options);
     code = status ? kDone : ReportError(status.error());

@@ -86,7 +86,8 @@ Result<IRModule> PartitionRegions(const IRModule& module, const std::vector<Func
 /// partition; a partition must keep its type.
 Result<IRModule> RunPartitionPasses(const IRModule& module, const std::vector<NamedRules>& backends);
 
-/// All stages for these backends, in order of priority, over every function of the module that is no kernel itself: partition_for_x.
+/// All stages for these backends, in order of priority, over every function of the module that is no kernel itself: merge-composite
+/// with their tables, then the regions. For one backend this is partition_for_<backend>.
 Result<IRModule> PartitionClassic(const IRModule& module, const std::vector<NamedRules>& backends, const PartitionOptions& options = {});
 
 /// The names of the functions that the flow works on: all but those that are kernels ("Primitive") themselves.

@@ -34,17 +34,28 @@ std::vector<std::string> OrdinaryFunctions(const IRModule& module) {
 }
 
 Result<IRModule> PartitionClassic(const IRModule& module, const std::vector<NamedRules>& backends, const PartitionOptions& options) {
+  // Composites first, in the order of the tables: a backend is then asked for those that its labels name.
+  std::vector<PatternRule> table;
+  std::vector<BackendRules> without_patterns;
+  std::vector<NamedRules> asked;
+  std::vector<std::string> names;
+  without_patterns.reserve(backends.size());
+  for (const NamedRules& backend : backends) {
+    table.insert(table.end(), backend.rules->patterns.begin(), backend.rules->patterns.end());
+    BackendRules& rules = without_patterns.emplace_back(*backend.rules);
+    rules.patterns.clear();
+    asked.push_back({backend.name, &rules});
+    names.push_back(backend.name);
+  }
   const std::vector<std::string> functions = OrdinaryFunctions(module);
   std::vector<DataflowGraph> graphs;
   graphs.reserve(functions.size());
   std::vector<FunctionRegions> regions;
   for (const std::string& name : functions) {
     const DataflowGraph& graph = graphs.emplace_back(module.Find(name));
-    const std::vector<SupportedRegion> assigned = Deconflict(graph, Annotate(graph, backends), backends.size());
-    regions.push_back({name, &graph, MergeAssigned(graph, assigned, backends.size())});
+    const std::vector<SupportedRegion> supported = Annotate(graph, asked, FindComposites(graph, table));
+    regions.push_back({name, &graph, MergeAssigned(graph, Deconflict(graph, supported, backends.size()), backends.size())});
   }
-  std::vector<std::string> names;
-  for (const NamedRules& backend : backends) names.push_back(backend.name);
   return RunPartitionPasses(COLLAGE_TRY(PartitionRegions(module, regions, names, options)), backends);
 }
 
