@@ -12,5 +12,6 @@ Result<Json> AnswerPattern(const QueryProgram& program, const JsonReader& query)
 Result<Json> AnswerRule(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerSearch(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerPrice(const QueryProgram& program, const JsonReader& query);
+Result<Json> AnswerPasses(const QueryProgram& program, const JsonReader& query);
 
 }  // namespace collage

@@ -16,13 +16,17 @@ struct Kind {
 };
 
 // A query is of the first kind whose field it has: some share fields with those before them.
-constexpr std::array<Kind, 7> kKinds = {{{"subgraph", AnswerSubGraph},
-                                         {"targets", AnswerSearch},
-                                         {"rules", AnswerSearch},
-                                         {"price", AnswerPrice},
-                                         {"price_in_turn", AnswerPrice},
-                                         {"rule", AnswerRule},
-                                         {"pattern", AnswerPattern}}};
+constexpr std::array<Kind, 11> kKinds = {{{"passes", AnswerPasses},
+                                          {"pass", AnswerPasses},
+                                          {"assignment", AnswerPasses},
+                                          {"regions", AnswerPasses},
+                                          {"subgraph", AnswerSubGraph},
+                                          {"targets", AnswerSearch},
+                                          {"rules", AnswerSearch},
+                                          {"price", AnswerPrice},
+                                          {"price_in_turn", AnswerPrice},
+                                          {"rule", AnswerRule},
+                                          {"pattern", AnswerPattern}}};
 
 // The library prints by recursion.
 constexpr size_t kDeepestJson = 1000;

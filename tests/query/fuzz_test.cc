@@ -85,6 +85,10 @@ TEST(QueryFuzz, BrokenCasesAreErrorsOfTheirOwn) {
       R"({"rule": {"rule": "Primitive", "of": {"rule": "Combine", "combiners": [{"any": true}, {"by_kind": ["injective", "opaque"]}], "max_depth": 2,
           "of": {"rule": "OpPredicate", "supports": [{"operator": "tanh", "argument_dtype": "float32"}]}}}, "spec": {"name": "a", "target": "cpu -compiler=a"}, "then": "rewrite"})",
       R"({"targets": ["a", "native"], "rules": {"a": {"rule": "OpCallByKind"}}, "prices": {"per_operator": {"a": 1, "native": 2}, "factor": 0.5}, "transition_penalty": 0.5, "maximal_regions": true})",
+      R"({"passes": ["merge-composite", {"annotate": {"supports": {"b": [{"operator": "exp"}]}}}, "deconflict", "merge", {"pass": "partition", "bind_constants": false}, "fuse", "inline"],
+          "patterns": [{"label": "a.tanh", "pattern": {"call": "tanh", "args": ["*"]}, "check": {"path": [0], "batch_is": 2}}], "priority": ["b", "native"], "level": 1, "max_operators": 3})",
+      R"({"assignment": {"a": ["%0", "%6"], "b": ["%2", "%3"], "native": ["%4"]}, "passes": ["merge", "partition"]})",
+      R"({"regions": [{"backend": "a", "members": ["%2", "%3"], "composites": [{"label": "a.x", "members": ["%3"]}]}], "bind_constants": true})",
       R"({"price_in_turn": [{"inside": ["%0"]}], "prices": {"per_operator": {"native": 2}}, "known_price": 2})"};
   const std::vector<Json> values = {nullptr, 3, -1, 1e300, "x", "", Json::array(), Json::object(), true, Json::array({Json::array({1})})};
   std::mt19937_64 random(3);
