@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <set>
 #include <unordered_map>
 
 #include "collage/candidate/regions.h"
@@ -66,15 +67,11 @@ class Merger {
     for (size_t i = 0; i < bundles_.size(); ++i) {
       if (!MayJoin(bundles_[i])) continue;
       for (const PostDfsIndex node : bundles_[i].neighbours) bundles_of_[node].push_back(i);
+      for (const PostDfsIndex node : bundles_[i].members) bundle_of_member_[node] = i;
     }
-    do {
-      failed_ = joined_ = false;
-      std::fill(grown_.begin(), grown_.end(), false);
-      for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
-        if (owner_[node] != kNobody && !grown_[node]) Grow(node);
-      }
-      // A region that was joined later may hold what lay between two others.
-    } while (failed_ && joined_);
+    for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
+      if (owner_[node] != kNobody && !grown_[node]) Grow(node);
+    }
   }
 
   std::vector<Region> Regions() const {
@@ -114,62 +111,91 @@ class Merger {
            std::all_of(bundle.members.begin(), bundle.members.end(), [&](PostDfsIndex member) { return owner_[member] == kNobody; });
   }
 
-  /// What can be joined only after something between is waits until that was; so downstream the nearest comes first, and
-  /// upstream too.
+  /// Downstream the nearest comes first, and upstream too. What cannot be joined now never can: a region only gets larger, and
+  /// what lies between and may not be joined stays there.
   void Grow(PostDfsIndex seed) {
+    refused_.clear();
     Reach(contracted_.Members(contracted_.GroupOf(seed)));
-    bool progress = true;
-    while (progress) {
-      progress = false;
-      std::vector<Step> waiting;
-      while (!down_.empty() || !up_.empty()) {
-        const Step step = down_.empty() ? up_.top() : down_.top();
-        down_.empty() ? up_.pop() : down_.pop();
-        switch (Take(seed, step)) {
-          case Outcome::kJoined:
-            progress = true;
-            break;
-          case Outcome::kBlocked:
-            waiting.push_back(step);
-            break;
-          case Outcome::kNothing:
-            break;
-        }
-      }
-      joined_ = joined_ || progress;
-      if (!progress) failed_ = failed_ || !waiting.empty();
-      if (progress) {
-        for (const Step& step : waiting) (step.at > seed ? down_.push(step) : up_.push(step));
-      }
+    while (!down_.empty() || !up_.empty()) {
+      const Step step = down_.empty() ? up_.top() : down_.top();
+      down_.empty() ? up_.pop() : down_.pop();
+      if (!IsDone(seed, step) && !Join(seed, step)) refused_.insert(Key(step));
     }
   }
 
-  enum class Outcome { kJoined, kBlocked, kNothing };
+  /// Of what a step would join.
+  [[nodiscard]] std::pair<size_t, size_t> Key(const Step& step) const {
+    return step.bundle == kNobody ? std::pair(kNobody, contracted_.GroupOf(step.at)) : std::pair(step.bundle, kNobody);
+  }
 
-  Outcome Take(PostDfsIndex seed, const Step& step) {
-    std::vector<PostDfsIndex> nodes = {step.at};
-    if (step.bundle != kNobody) {
-      const Bundle& bundle = bundles_[step.bundle];
-      if (owner_[bundle.members[0]] != kNobody) return Outcome::kNothing;
-      nodes = bundle.neighbours;
-      nodes.insert(nodes.end(), bundle.members.begin(), bundle.members.end());
-    } else if (contracted_.GroupOf(step.at) == contracted_.GroupOf(seed)) {
-      return Outcome::kNothing;
+  [[nodiscard]] bool IsDone(PostDfsIndex seed, const Step& step) const {
+    if (refused_.contains(Key(step))) return true;
+    if (step.bundle != kNobody) return owner_[bundles_[step.bundle].members[0]] != kNobody;
+    return contracted_.GroupOf(step.at) == contracted_.GroupOf(seed);
+  }
+
+  /// What a step joins.
+  struct Together {
+    std::vector<PostDfsIndex> nodes;
+    std::vector<size_t> bundles;
+  };
+
+  void Add(size_t bundle, Together& together) const {
+    const Bundle& added = bundles_[bundle];
+    together.nodes.insert(together.nodes.end(), added.neighbours.begin(), added.neighbours.end());
+    together.nodes.insert(together.nodes.end(), added.members.begin(), added.members.end());
+    together.bundles.push_back(bundle);
+  }
+
+  /// Adds the parts and bundles that lie between, without which the nodes cannot be one region. False when something there may not be
+  /// in it. (Two bundles that lie between each other's neighbours can only be joined at once.)
+  bool AddBetween(PostDfsIndex seed, Together& together) {
+    const std::vector<size_t> between = contracted_.Between(together.nodes);
+    for (const size_t group : between) {
+      const PostDfsIndex member = contracted_.Members(group)[0];
+      if (owner_[member] != kNobody) {
+        if (!Fits(member, seed)) return false;
+        together.nodes.push_back(member);
+        continue;
+      }
+      const auto bundle = bundle_of_member_.find(member);
+      if (bundle == bundle_of_member_.end() || !Fits(bundles_[bundle->second].neighbours[0], seed)) return false;
+      Add(bundle->second, together);
     }
-    nodes.push_back(seed);
-    std::vector<PostDfsIndex> added;
-    for (const PostDfsIndex node : nodes) {
-      const size_t group = contracted_.GroupOf(node);
-      if (group == contracted_.GroupOf(seed)) continue;
-      const std::vector<PostDfsIndex>& members = contracted_.Members(group);
-      added.insert(added.end(), members.begin(), members.end());
+    return !between.empty();
+  }
+
+  /// Joins a step, and whatever lies between it and the region, unless that closes a cycle.
+  bool Join(PostDfsIndex seed, const Step& step) {
+    Together together{{seed}, {}};
+    if (step.bundle == kNobody) {
+      together.nodes.push_back(step.at);
+    } else {
+      Add(step.bundle, together);
     }
-    if (!contracted_.TryMerge(nodes)) return Outcome::kBlocked;
-    if (step.bundle != kNobody) {
-      for (const PostDfsIndex member : bundles_[step.bundle].members) owner_[member] = owner_[seed];
+    std::vector<PostDfsIndex> added = MembersBeside(seed, together.nodes);
+    while (!contracted_.TryMerge(together.nodes)) {
+      if (!AddBetween(seed, together)) return false;
+      added = MembersBeside(seed, together.nodes);
+    }
+    for (const size_t bundle : together.bundles) {
+      for (const PostDfsIndex member : bundles_[bundle].members) owner_[member] = owner_[seed];
     }
     Reach(added);
-    return Outcome::kJoined;
+    return true;
+  }
+
+  /// All members of the groups of these nodes but those of the seed's own.
+  [[nodiscard]] std::vector<PostDfsIndex> MembersBeside(PostDfsIndex seed, const std::vector<PostDfsIndex>& nodes) const {
+    std::set<size_t> groups;
+    for (const PostDfsIndex node : nodes) groups.insert(contracted_.GroupOf(node));
+    groups.erase(contracted_.GroupOf(seed));
+    std::vector<PostDfsIndex> members;
+    for (const size_t group : groups) {
+      const std::vector<PostDfsIndex>& more = contracted_.Members(group);
+      members.insert(members.end(), more.begin(), more.end());
+    }
+    return members;
   }
 
   /// Members are new in the region that grows: notes where it can go from there.
@@ -194,10 +220,10 @@ class Merger {
   std::vector<bool> grown_;  // in the region of an earlier seed
   std::vector<Bundle> bundles_;
   std::unordered_map<PostDfsIndex, std::vector<size_t>> bundles_of_;  // by neighbour
+  std::unordered_map<PostDfsIndex, size_t> bundle_of_member_;
+  std::set<std::pair<size_t, size_t>> refused_;  // by the region that grows
   std::priority_queue<Step, std::vector<Step>, std::greater<>> down_;
   std::priority_queue<Step> up_;
-  bool joined_ = false;
-  bool failed_ = false;
 };
 
 }  // namespace

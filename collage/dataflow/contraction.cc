@@ -101,11 +101,38 @@ bool ContractedGraph::Reach(const std::vector<size_t>& merged, bool forward, siz
   return !comes_back;
 }
 
+std::vector<size_t> ContractedGraph::GroupsOf(const std::vector<PostDfsIndex>& nodes) const {
+  std::vector<size_t> groups;
+  for (const PostDfsIndex node : nodes) groups.push_back(GroupOf(node));
+  std::sort(groups.begin(), groups.end());
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+  return groups;
+}
+
+std::vector<size_t> ContractedGraph::Between(const std::vector<PostDfsIndex>& nodes) {
+  const std::vector<size_t> merged = GroupsOf(nodes);
+  const std::unordered_set<size_t> ends(merged.begin(), merged.end());
+  size_t high = 0;
+  for (const size_t group : merged) high = std::max(high, position_[group]);
+  std::unordered_set<size_t> below = ends;
+  std::vector<size_t> queue = merged;
+  for (size_t i = 0; i < queue.size(); ++i) {
+    ForEachNeighbour(queue[i], true, [&](size_t next) {
+      if (position_[next] < high && below.insert(next).second) queue.push_back(next);
+    });
+  }
+  std::unordered_set<size_t> seen = ends;
+  std::vector<size_t> between;
+  const auto visit = [&](size_t next) {
+    if (below.contains(next) && seen.insert(next).second) between.push_back(next);
+  };
+  for (const size_t group : merged) ForEachNeighbour(group, false, visit);
+  for (size_t i = 0; i < between.size(); ++i) ForEachNeighbour(between[i], false, visit);
+  return between;
+}
+
 bool ContractedGraph::TryMerge(const std::vector<PostDfsIndex>& nodes) {
-  std::vector<size_t> merged;
-  for (const PostDfsIndex node : nodes) merged.push_back(GroupOf(node));
-  std::sort(merged.begin(), merged.end());
-  merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
+  const std::vector<size_t> merged = GroupsOf(nodes);
   if (merged.size() < 2) return true;
   size_t low = position_[merged[0]];
   size_t high = low;

@@ -28,10 +28,13 @@ class ContractedGraph {
   [[nodiscard]] size_t GroupOf(PostDfsIndex node) const;
   /// Joins the groups of these nodes into one unless that closes a cycle; true when they are one group now.
   bool TryMerge(const std::vector<PostDfsIndex>& nodes);
+  /// Groups on paths that leave the groups of these nodes and come back: whoever joins the nodes must join these as well.
+  [[nodiscard]] std::vector<size_t> Between(const std::vector<PostDfsIndex>& nodes);
   /// Members of a group, unordered.
   [[nodiscard]] const std::vector<PostDfsIndex>& Members(size_t group) const { return members_[group]; }
 
  private:
+  [[nodiscard]] std::vector<size_t> GroupsOf(const std::vector<PostDfsIndex>& nodes) const;
   template <class Visitor>
   void ForEachNeighbour(size_t group, bool forward, Visitor&& visit);
   /// Groups reached from `merged` within the stretch; false when a path comes back into them.

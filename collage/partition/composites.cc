@@ -38,8 +38,14 @@ Result<Expr> MergeComposite(const Expr& function, const std::vector<PatternRule>
 
 std::vector<PatternMatch> ValidMatches(const DataflowGraph& graph, const PatternRule& rule) {
   std::vector<PatternMatch> matches = AllMatches(graph, rule.pattern);
+  const auto computes = [&](const IndexSet& inside) {
+    bool calls = false;
+    inside.ForEach([&](PostDfsIndex node) { calls = calls || graph[node].expr->As<Call>(); });
+    return calls;
+  };
   std::erase_if(matches, [&](const PatternMatch& match) {
-    return (rule.check && !rule.check(match.match).accepted) || !SubGraph(graph, match.inside).IsValid(graph, {.max_exits = 1});
+    return !computes(match.inside) || (rule.check && !rule.check(match.match).accepted) ||
+           !SubGraph(graph, match.inside).IsValid(graph, {.max_exits = 1});
   });
   return matches;
 }

@@ -1,6 +1,7 @@
 #include "tests/candidate/small_graphs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "collage/support/hash.h"
@@ -14,7 +15,22 @@ const Type& Vector() {
   return type;
 }
 
-/// Operators of every kind and number of arguments, all from vectors to a vector; "join" takes a tuple, "split" gives one.
+/// Different for each operator, for each position of an argument and for each output, so that whatever is mixed up shows.
+OpDef::ReferenceKernel MixingKernel(double salt) {
+  return [salt](std::span<const Tensor> inputs, const Attributes&, std::span<Tensor> outputs) {
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      for (int64_t i = 0; i < 2; ++i) {
+        double mixed = salt + static_cast<double>(k);
+        for (size_t j = 0; j < inputs.size(); ++j)
+          mixed += std::sin(static_cast<double>(inputs[j].Data<float>()[i]) * (2.0 + 3.0 * static_cast<double>(j)));
+        outputs[k].MutableData<float>()[i] = static_cast<float>(mixed);
+      }
+    }
+  };
+}
+
+/// Operators of every kind and number of arguments, all from vectors to a vector; "join" takes a tuple, "split" gives one. What
+/// they compute tells them apart.
 const OpTable& Table() {
   static const OpTable table = [] {
     OpTable made;
@@ -27,6 +43,7 @@ const OpTable& Table() {
         op.argument_names.resize(arity, "x");
         op.kind = kind;
         op.infer_type = to_vector;
+        op.reference = MixingKernel(static_cast<double>(kind) + 0.01 * static_cast<double>(arity));
         made.Add(std::move(op));
       }
     }
@@ -35,12 +52,14 @@ const OpTable& Table() {
     join.argument_names = {"fields"};
     join.kind = OpKind::kInjective;
     join.infer_type = to_vector;
+    join.reference = MixingKernel(0.5);
     made.Add(std::move(join));
     OpDef split;
     split.name = "split";
     split.argument_names = {"x"};
     split.kind = OpKind::kInjective;
     split.infer_type = [](std::span<const Type>, const Attributes&) { return Result<Type>(Type(TupleType{{Vector(), Vector()}})); };
+    split.reference = MixingKernel(0.25);
     made.Add(std::move(split));
     return made;
   }();
