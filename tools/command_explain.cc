@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "collage/explain/report.h"
+#include "collage/explain/what_if_report.h"
 #include "collage/lower/save.h"
 #include "tools/command.h"
 #include "tools/output.h"
@@ -12,13 +13,32 @@ namespace {
 struct Options {
   std::string file;
   bool json = false;
+  WhatIf question;
+
+  [[nodiscard]] bool IsQuestion() const { return !question.forbid.empty() || !question.pin.empty() || !question.penalty.empty(); }
 };
+
+/// Searches again from what the file recorded; nothing is measured, and neither backends nor model are needed.
+Status AnswerQuestion(const Options& options, const std::string& metadata) {
+  const Result<RecordedProblem> recorded = RecordedOfMetadata(metadata);
+  if (!recorded) return Fail(recorded.error().At(options.file));
+  const WhatIfAnswer answer = COLLAGE_TRY(Answer(*recorded, options.question));
+  if (options.json) {
+    std::printf("%s\n", WhatIfJson(*recorded, options.question, answer).c_str());
+  } else {
+    std::printf("%s", WhatIfText(*recorded, options.question, answer).c_str());
+  }
+  return {};
+}
 
 Status Explain(const Options& options) {
   if (!COLLAGE_TRY(IsProgramFile(options.file))) return Fail(options.file + ": is no compiled file; make one with collage compile");
   const std::string metadata = COLLAGE_TRY(ReadProgramMetadata(options.file));
+  if (options.IsQuestion()) return AnswerQuestion(options, metadata);
   if (options.json) {
-    std::printf("%s\n", metadata.c_str());
+    const Result<std::string> report = ReportOfMetadata(metadata);
+    if (!report) return Fail(report.error().At(options.file));
+    std::printf("%s\n", report->c_str());
     return {};
   }
   Result<CompileReport> report = ReportFromJson(metadata);
@@ -35,6 +55,17 @@ void AddExplainCommand(CLI::App& app, int& code) {
   auto options = std::make_shared<Options>();
   command->add_option("file", options->file, "A compiled file")->required();
   command->add_flag("--json", options->json, "As JSON");
+  command
+      ->add_option("--forbid", options->question.forbid,
+                   "What if a backend may not be used (dnnl), or not for an operator (dnnl:nn.conv2d)? Searches again from the recorded "
+                   "prices, measuring nothing, and prints the difference. May be repeated, as the next two")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--pin", options->question.pin,
+                   "What if an operator must run on a backend: %12=dnnl, or nn.conv2d=dnnl for all of that name")
+      ->allow_extra_args(false);
+  command->add_option("--penalty", options->question.penalty, "What if running B right after A cost this many microseconds: A:B=12.5")
+      ->allow_extra_args(false);
   command->callback([options, &code] {
     const Status status = Explain(*options);
     code = status ? kDone : ReportError(status.error());

@@ -9,9 +9,12 @@
 namespace collage {
 
 /// Rows of these backends are no kernels: what a race of plans found, how far a plan is from the reference (zero when it is
-/// equal), and that the pricing of a model inside its programs is finished (a mark without samples).
+/// equal), that the pricing of a model inside its programs is finished (a mark without samples), how long trivial kernels take
+/// after those of other backends, and what tuning chose for a kernel.
 inline constexpr const char* kDifferenceBackend = "difference of plan";
 inline constexpr const char* kContextPricingBackend = "pricing in context";
+inline constexpr const char* kTransitionBackend = "transition";
+inline constexpr const char* kTuningBackend = "tuning";
 
 /// One row of a cache.
 struct CacheEntry {

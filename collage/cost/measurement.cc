@@ -5,22 +5,14 @@
 #include <cmath>
 #include <limits>
 
+#include "collage/cost/kernel_buffers.h"
 #include "collage/runtime/parallel.h"
 #include "collage/support/check.h"
-#include "collage/tensor/tensor.h"
 
 namespace collage {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// A buffer in a port's physical size, every page touched. Floating point padding holds data too: timing does not read it.
-Tensor FilledBuffer(const Port& port, uint64_t seed) {
-  const auto elements = static_cast<int64_t>(PhysicalByteCount(port.type, port.layout) / ByteSize(port.type.dtype));
-  Tensor buffer(TensorType{{elements}, port.type.dtype});
-  if (port.type.dtype != DType::kFloat16 && port.type.dtype != DType::kBFloat16) FillRandom(buffer, seed);
-  return buffer;
-}
 
 class CacheEvictor {
  public:
@@ -37,16 +29,6 @@ class CacheEvictor {
   std::vector<uint64_t> words_;
   int threads_;
 };
-
-void ReadAgain(const std::vector<Tensor>& buffers) {
-  uint64_t sum = 0;
-  for (const Tensor& buffer : buffers) {
-    const std::byte* bytes = buffer.Bytes();
-    for (size_t i = 0; i < buffer.ByteCount(); i += 64) sum += static_cast<uint64_t>(bytes[i]);
-  }
-  // The reads must happen although nobody wants the sum.
-  asm volatile("" : : "r"(sum));
-}
 
 }  // namespace
 
@@ -74,21 +56,7 @@ Cost Measurement::ToCost(double percentile) const {
 }
 
 Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOptions& options) {
-  std::vector<Tensor> inputs;
-  std::vector<Tensor> outputs;
-  std::vector<const void*> input_pointers;
-  std::vector<void*> output_pointers;
-  for (const Port& port : kernel.inputs()) {
-    inputs.push_back(FilledBuffer(port, inputs.size() + 1));
-    input_pointers.push_back(inputs.back().Bytes());
-  }
-  for (const Port& port : kernel.outputs()) {
-    outputs.push_back(FilledBuffer(port, 0));
-    output_pointers.push_back(outputs.back().MutableBytes());
-  }
-  if (const auto accumulated = kernel.accumulated_input()) output_pointers[0] = inputs[*accumulated].MutableBytes();
-  Tensor workspace(TensorType{{static_cast<int64_t>(kernel.workspace_bytes())}, DType::kUInt8});
-
+  KernelBuffers buffers(kernel);
   CacheEvictor evictor(options.eviction_bytes, device.threads);
   Measurement measurement;
   constexpr size_t kEnoughForTheHopeless = 3;
@@ -98,10 +66,10 @@ Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOpt
   for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
     if (options.eviction_bytes > 0 && run >= options.warm_up) {
       evictor.Evict();
-      ReadAgain(inputs);
+      buffers.ReadInputs();
     }
     const Clock::time_point start = Clock::now();
-    const Status status = kernel.Run(input_pointers, output_pointers, workspace.MutableBytes());
+    const Status status = buffers.Run(kernel);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (!status) return {{}, status.error().message};
     spent += seconds;

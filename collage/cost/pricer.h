@@ -59,6 +59,8 @@ class Pricer {
   [[nodiscard]] const PricerCounts& counts() const { return counts_; }
   [[nodiscard]] MeasurementCache& cache() { return cache_; }
   [[nodiscard]] const Device& device() const { return device_; }
+  /// Whether caches are evicted before each sample.
+  [[nodiscard]] bool evicts() const { return options_.eviction_bytes > 0; }
 
  private:
   tl::unexpected<Error> Missed(const std::string& what);

@@ -5,17 +5,19 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "collage/cost/cache.h"
-#include "collage/cost/worker.h"
+#include "collage/cost/noise_floor.h"
 #include "collage/driver/context_pricing.h"
 #include "collage/driver/placement.h"
 #include "collage/driver/race.h"
+#include "collage/driver/timer.h"
+#include "collage/explain/what_if_report.h"
 #include "collage/ir/visit.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
-#include "collage/support/log.h"
 #include "collage/transform/pass.h"
 
 namespace collage {
@@ -68,16 +70,10 @@ Progress MeasuringProgress(const CompileOptions& options) {
   return progress;
 }
 
-std::unique_ptr<KernelTimer> MakeTimer(const CompileOptions& options) {
-  const std::filesystem::path worker = DefaultWorkerProgram();
-  if (options.isolated && std::filesystem::exists(worker)) return std::make_unique<WorkerTimer>(WorkerOptions{worker});
-  if (options.isolated) spdlog::warn("{} is not there: kernels are timed in this process", worker.string());
-  return std::make_unique<InProcessTimer>();
-}
-
 }  // namespace
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& given) {
+  const auto start = std::chrono::steady_clock::now();
   const CompileOptions options = WithinBudget(given);
   const Progress measuring = MeasuringProgress(options);
   const Device device{DeviceKind::kCpu, 0, options.threads};
@@ -90,7 +86,9 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   OnnxModel model = COLLAGE_TRY(ReadModel(path, options));
   const IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
 
-  const std::unique_ptr<KernelTimer> timer = MakeTimer(options);
+  std::optional<double> noise_floor;
+  if (!options.cache_only) noise_floor = MeasureNoiseFloor(device, options.progress);
+  const std::unique_ptr<KernelTimer> timer = MakeTimer(options.isolated);
   Pricer pricer(device, cache, InContext(module.Main(), options.measure), timer.get());
   if (options.cache_only) pricer.AllowOnlyCached();
   Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, measuring));
@@ -112,9 +110,14 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   report.noise = outcome.noise;
   report.raced = outcome.raced;
   report.candidates = placement.Counts();
+  report.noise_floor = noise_floor;
+  report.apparent_loss = outcome.apparent_loss;
+  if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
+  report.budget_seconds = options.budget_seconds;
+  report.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!options.output.empty()) {
     options.progress.Report({"saving", 0, 0, options.output.string()});
-    COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered, ToJson(report), options.output));
+    COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered, ToMetadata(report, placement.Record(contestants[outcome.winner])), options.output));
   }
   return CompiledModel{std::move(outcome.lowered.executable), std::move(report)};
 }

@@ -1,6 +1,7 @@
 #include "collage/driver/placement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "collage/backend/registry.h"
@@ -8,7 +9,10 @@
 #include "collage/driver/candidates.h"
 #include "collage/driver/placement_report.h"
 #include "collage/driver/placement_state.h"
+#include "collage/driver/transitions.h"
+#include "collage/ir/print.h"
 #include "collage/ir/structural.h"
+#include "collage/support/hash.h"
 #include "collage/support/log.h"
 
 namespace collage {
@@ -47,15 +51,15 @@ Result<Placement> Placement::Create(const Expr& function, const std::vector<Plac
                                             if (!cost && s->conversion_failure.empty()) s->conversion_failure = cost.error().message;
                                             return cost ? *cost : Cost::Invalid();
                                           }));
-  COLLAGE_TRY_STATUS(state->prices->LoadInContext(StructuralHash(function, ForPricing())));
+  const TransitionCosts transitions = COLLAGE_TRY(TransitionsBetween(targets, pricer, progress));
+  state->built.problem.transition = TransitionMatrix(targets, transitions);
+  COLLAGE_TRY_STATUS(state->prices->LoadInContext(state->ContextHash()));
   state->FindCoverable();
   return Placement(std::move(state));
 }
 
 Result<Plan> Placement::Search() {
-  std::vector<bool> all(state_->candidates.size(), true);
-  for (size_t c = 0; c < all.size(); ++c) all[c] = !state_->IsFallback(c) || state_->CoversOnlyOrphans(c);
-  Result<Plan> plan = state_->SearchVerified("searched", all);
+  Result<Plan> plan = state_->SearchVerified("searched", state_->Competing());
   if (plan || state_->pricer.has_missed()) return plan;
   // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
   spdlog::info("searching again with the fallback everywhere: {}", plan.error().message);
@@ -88,8 +92,29 @@ size_t Placement::RoundsInContext(const Plan& plan) const {
   return fewest;
 }
 
+std::vector<double> Placement::State::HandOvers(const std::vector<SearchChoice>& choices) const {
+  std::vector<double> seconds(choices.size(), 0);
+  std::optional<size_t> last;
+  for (size_t i = 0; i < choices.size() && !built.problem.transition.empty(); ++i) {
+    const PricedCandidate& candidate = candidates[choices[i].candidate];
+    if (!candidate.is_partition) continue;
+    if (last) seconds[i] = built.problem.transition[*last][candidate.backend].ToSeconds();
+    last = candidate.backend;
+  }
+  return seconds;
+}
+
+uint64_t Placement::State::ContextHash() const {
+  uint64_t hash = StructuralHash(graph.function(), ForPricing());
+  for (const std::vector<Cost>& row : built.problem.transition) {
+    for (const Cost cost : row) hash = HashCombine(hash, static_cast<uint64_t>(std::llround(cost.ToSeconds() * 1e12)));
+  }
+  return hash;
+}
+
 Status Placement::LearnInContext(const Plan& plan, const std::unordered_map<std::string, std::vector<double>>& samples) {
   const std::vector<std::string> symbols = PartitionSymbols(state_->graph, state_->candidates, plan.result.choices);
+  const std::vector<double> hand_overs = state_->HandOvers(plan.result.choices);
   // Equal layers at several places of the network share one price, which is that of all their runs.
   std::map<std::pair<uint64_t, std::string>, std::pair<SearchChoice, std::vector<double>>> by_kernel;
   for (size_t i = 0; i < symbols.size(); ++i) {
@@ -99,7 +124,8 @@ Status Placement::LearnInContext(const Plan& plan, const std::unordered_map<std:
     const MeasurementKey& key = state_->prices->KeyOf(choice.candidate, choice.variant);
     auto& [representative, seconds] = by_kernel[{key.function_hash, key.backend + " " + key.variant}];
     representative = choice;
-    seconds.insert(seconds.end(), found->second.begin(), found->second.end());
+    // The search charges the hand-over from whatever runs before; here it would be charged a second time.
+    for (double sample : found->second) seconds.push_back(std::max(sample - hand_overs[i], sample / 2));
   }
   for (const auto& [key, kernel] : by_kernel) {
     const auto& [choice, seconds] = kernel;
@@ -111,11 +137,12 @@ Status Placement::LearnInContext(const Plan& plan, const std::unordered_map<std:
 
 std::unordered_map<std::string, Cost> Placement::KnownInContext(const Plan& plan) const {
   const std::vector<std::string> symbols = PartitionSymbols(state_->graph, state_->candidates, plan.result.choices);
+  const std::vector<double> hand_overs = state_->HandOvers(plan.result.choices);
   std::unordered_map<std::string, Cost> known;
   for (size_t i = 0; i < symbols.size(); ++i) {
     const SearchChoice& choice = plan.result.choices[i];
     if (symbols[i].empty() || state_->prices->RoundsInContext(choice.candidate, choice.variant) == 0) continue;
-    known.emplace(symbols[i], state_->prices->CostInContext(choice.candidate, choice.variant));
+    known.emplace(symbols[i], state_->prices->CostInContext(choice.candidate, choice.variant) + Cost::Seconds(hand_overs[i]));
   }
   return known;
 }
@@ -123,7 +150,7 @@ std::unordered_map<std::string, Cost> Placement::KnownInContext(const Plan& plan
 MeasurementKey Placement::State::KeyOfContextPricing() const {
   std::string names;
   for (const PlacementTarget& target : targets) names += std::string(target.priced.backend->Name()) + " " + target.priced.version + "; ";
-  return pricer.KeyOf(StructuralHash(graph.function(), ForPricing()), "pricing in context", "1", names);
+  return pricer.KeyOf(ContextHash(), "pricing in context", "1", names);
 }
 
 Result<bool> Placement::IsContextPricingDone() const {
@@ -196,6 +223,22 @@ bool Placement::State::IsFallback(size_t candidate) const {
   return candidates[candidate].is_partition && targets[candidates[candidate].backend].is_fallback;
 }
 
+std::vector<bool> Placement::State::Competing() const {
+  std::vector<bool> competing(candidates.size());
+  for (size_t c = 0; c < competing.size(); ++c) competing[c] = !IsFallback(c) || CoversOnlyOrphans(c);
+  return competing;
+}
+
+std::vector<std::string> Placement::State::NodeNames() const {
+  const auto names = PrintExpr(graph.function()).names;
+  std::vector<std::string> of_nodes;
+  for (PostDfsIndex index : built.nodes) {
+    const auto name = names.find(graph[index].expr.get());
+    of_nodes.push_back(name == names.end() ? "result" : name->second);
+  }
+  return of_nodes;
+}
+
 bool Placement::State::CoversOnlyOrphans(size_t candidate) const {
   for (size_t backend = 0; backend < targets.size(); ++backend) {
     if (!targets[backend].is_fallback && coverable[backend].Intersects(built.problem.candidates[candidate].inside)) return false;
@@ -217,6 +260,24 @@ std::vector<bool> Placement::State::AllowedFor(size_t backend) const {
 Result<IRModule> Placement::Apply(const Plan& plan) const { return ApplyChoices(state_->graph, state_->candidates, plan.result.choices); }
 
 Result<CompileReport> Placement::Report(const Plan& plan) const { return ReportOf(*state_, plan); }
+
+RecordedProblem Placement::Record(const Plan& plan) const {
+  std::vector<bool> allowed = state_->Competing();
+  // A plan that needed the fallback elsewhere must be one of the record too.
+  for (const SearchChoice& choice : plan.result.choices) allowed[choice.candidate] = true;
+  const RestrictedPrices prices(*state_->prices, std::move(allowed));
+  std::vector<std::string> backends;
+  for (const PlacementTarget& target : state_->targets) backends.emplace_back(target.priced.backend->Name());
+  std::vector<std::string> operators;
+  for (PostDfsIndex index : state_->built.nodes) operators.push_back(CalledOp(state_->graph[index].expr)->name);
+  RecordedProblem recorded = collage::Record(state_->built.problem, prices, std::move(backends), state_->NodeNames(), std::move(operators));
+  for (const PricedCandidate& candidate : state_->candidates) {
+    std::vector<std::string>& names = recorded.variants.emplace_back();
+    for (const PricedVariant& variant : candidate.variants) names.push_back(variant.variant.name);
+  }
+  recorded.chosen = plan.result.choices;
+  return recorded;
+}
 
 CandidateCounts Placement::Counts() const {
   const PricerCounts& counts = state_->pricer.counts();

@@ -9,6 +9,7 @@
 #include "collage/explain/report.h"
 #include "collage/lower/lower.h"
 #include "collage/search/candidate_prices.h"
+#include "collage/search/recorded.h"
 #include "collage/support/progress.h"
 
 namespace collage {
@@ -42,9 +43,11 @@ class Placement {
   Result<Plan> Search();
   /// In how many rounds the kernel of the plan that was in the fewest was priced in context.
   [[nodiscard]] size_t RoundsInContext(const Plan& plan) const;
-  /// Prices the plan's kernels in context: seconds of single runs of one round, by global_symbol. Rounds add up.
+  /// Prices the plan's kernels in context: seconds of single runs of one round, by global_symbol, less the transition that the search
+  /// charges before each. Rounds add up.
   Status LearnInContext(const Plan& plan, const std::unordered_map<std::string, std::vector<double>>& samples);
-  /// The price in context of each of the plan's kernels that has one, by global_symbol.
+  /// What each of the plan's kernels that has a price in context should take in this plan, the transition before it included, by
+  /// global_symbol.
   [[nodiscard]] std::unordered_map<std::string, Cost> KnownInContext(const Plan& plan) const;
   /// Whether an earlier compile of this function for these backends has finished its pricing in context.
   [[nodiscard]] Result<bool> IsContextPricingDone() const;
@@ -59,6 +62,8 @@ class Placement {
 
   /// What the report says of a plan.
   [[nodiscard]] Result<CompileReport> Report(const Plan& plan) const;
+  /// Every price known now, with `plan` as the chosen one: what questions of the form "what if" are answered from.
+  [[nodiscard]] RecordedProblem Record(const Plan& plan) const;
   [[nodiscard]] CandidateCounts Counts() const;
   [[nodiscard]] LowerOptions LoweringOptions() const;
   [[nodiscard]] const Expr& function() const;

@@ -1,10 +1,11 @@
 #include "collage/driver/placement_report.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <unordered_set>
 
 #include "collage/driver/candidates.h"
-#include "collage/ir/print.h"
 
 namespace collage {
 namespace {
@@ -16,8 +17,9 @@ constexpr size_t kWindow = 24;
 class Reporter {
  public:
   Reporter(const Placement::State& state, const Plan& plan)
-      : state_(state), plan_(plan), problem_(state.built.problem), names_(PrintExpr(state.graph.function()).names) {
+      : state_(state), plan_(plan), problem_(state.built.problem), names_(state.NodeNames()) {
     for (size_t i = 0; i < plan.result.choices.size(); ++i) {
+      chosen_.insert(plan.result.choices[i].candidate);
       Candidate(i).inside.ForEach([&](size_t node) { owner_.resize(std::max(owner_.size(), node + 1)), owner_[node] = i; });
     }
   }
@@ -34,8 +36,7 @@ class Reporter {
     for (size_t node = 0; node < owner_.size(); ++node) {
       OperatorPlacement placement = by_choice[owner_[node]];
       const Expr& call = state_.graph[state_.built.nodes[node]].expr;
-      const auto name = names_.find(call.get());
-      placement.name = name == names_.end() ? "result" : name->second;
+      placement.name = names_[node];
       placement.op = CalledOp(call)->name;
       placement.rejections = RejectionsOf(node);
       report.operators.push_back(std::move(placement));
@@ -63,31 +64,46 @@ class Reporter {
     placement.cost_us = state_.prices->PriceOrBound(choice.candidate, choice.variant).ToMicroseconds();
     FindRunnerUp(i, placement);
     PlanEntry entry{symbol, placement.backend, placement.variant, {}, placement.cost_us};
+    entry.margin_us = MarginOf(i);
     Candidate(i).inside.ForEach(
         [&](size_t node) { entry.operators.push_back(CalledOp(state_.graph[state_.built.nodes[node]].expr)->name); });
     report.plan.push_back(std::move(entry));
     return placement;
   }
 
-  // The best plan in which another backend holds the first operator of partition `i`.
-  void FindRunnerUp(size_t i, OperatorPlacement& placement) {
+  // The best plan in which nothing that `is_excluded` is, all else within the window of partition `i` being free.
+  template <class Predicate>
+  std::optional<SearchResult> BestWithout(size_t i, const Predicate& is_excluded) {
     const size_t first = Candidate(i).inside.First();
     const size_t low = first > kWindow ? first - kWindow : 0;
     const size_t high = Candidate(i).inside.Last() + kWindow;
-    std::set<size_t> fixed;
-    for (const SearchChoice& choice : plan_.result.choices) fixed.insert(choice.candidate);
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
       SearchCandidate& candidate = problem_.candidates[c];
       const bool is_near = !candidate.inside.Empty() && candidate.inside.First() >= low && candidate.inside.Last() <= high;
-      const bool is_same_backend = candidate.is_partition && candidate.backend == Candidate(i).backend && candidate.inside.Contains(first);
-      for (size_t v = 0; v < candidate.variants.size(); ++v) {
-        const bool competes = !state_.IsFallback(c) || state_.CoversOnlyOrphans(c);
-        const bool allowed = competes && !is_same_backend && (is_near || fixed.contains(c)) && state_.prices->IsPriced(c, v);
-        candidate.variants[v].cost = allowed ? state_.prices->PriceOrBound(c, v) : Cost::Unknown();
-      }
+      const bool competes = !state_.IsFallback(c) || state_.CoversOnlyOrphans(c);
+      const bool allowed = competes && (is_near || chosen_.contains(c)) && !is_excluded(c);
+      for (size_t v = 0; v < candidate.variants.size(); ++v)
+        candidate.variants[v].cost = allowed && state_.prices->IsPriced(c, v) ? state_.prices->PriceOrBound(c, v) : Cost::Unknown();
     }
-    const Result<SearchResult> other = SearchDijkstra(problem_);
-    if (!other || !other->cost.IsKnown() || !plan_.result.cost.IsKnown()) return;
+    Result<SearchResult> best = SearchDijkstra(problem_);
+    if (!best || !best->cost.IsKnown() || !plan_.result.cost.IsKnown()) return std::nullopt;
+    return std::move(*best);
+  }
+
+  std::optional<double> MarginOf(size_t i) {
+    const std::optional<SearchResult> other = BestWithout(i, [&](size_t c) { return c == plan_.result.choices[i].candidate; });
+    if (!other) return std::nullopt;
+    return (other->cost - plan_.result.cost).ToMicroseconds();
+  }
+
+  // The best plan in which another backend holds the first operator of partition `i`.
+  void FindRunnerUp(size_t i, OperatorPlacement& placement) {
+    const size_t first = Candidate(i).inside.First();
+    const std::optional<SearchResult> other = BestWithout(i, [&](size_t c) {
+      const SearchCandidate& candidate = problem_.candidates[c];
+      return candidate.is_partition && candidate.backend == Candidate(i).backend && candidate.inside.Contains(first);
+    });
+    if (!other) return;
     for (const SearchChoice& choice : other->choices) {
       if (!problem_.candidates[choice.candidate].inside.Contains(first)) continue;
       const PricedCandidate& candidate = state_.candidates[choice.candidate];
@@ -115,8 +131,9 @@ class Reporter {
   const Placement::State& state_;
   const Plan& plan_;
   SearchProblem problem_;
-  std::unordered_map<const ExprNode*, std::string> names_;
-  std::vector<size_t> owner_;  // choice that holds each node
+  std::vector<std::string> names_;     // of nodes
+  std::unordered_set<size_t> chosen_;  // candidates of the plan
+  std::vector<size_t> owner_;          // choice that holds each node
 };
 
 }  // namespace

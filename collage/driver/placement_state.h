@@ -19,7 +19,15 @@ struct Placement::State {
   Result<bool> VerifyChoices(const std::vector<SearchChoice>& choices);
   [[nodiscard]] std::string NameNode(const std::string& message) const;
   [[nodiscard]] MeasurementKey KeyOfContextPricing() const;
+  /// Of the function, and of the transitions that its prices in context leave out.
+  [[nodiscard]] uint64_t ContextHash() const;
+  /// Seconds that the search charges before each choice for the transition to its backend.
+  [[nodiscard]] std::vector<double> HandOvers(const std::vector<SearchChoice>& choices) const;
+  /// Names of the operator calls as the text form of the function numbers them, by search node.
+  [[nodiscard]] std::vector<std::string> NodeNames() const;
   void FindCoverable();
+  /// All but the fallback's candidates for what another backend covers.
+  [[nodiscard]] std::vector<bool> Competing() const;
   [[nodiscard]] bool IsFallback(size_t candidate) const;
   /// True when no other backend covers any of its operators.
   [[nodiscard]] bool CoversOnlyOrphans(size_t candidate) const;

@@ -169,9 +169,20 @@ class PlanRace {
     return {};
   }
 
+  [[nodiscard]] std::optional<double> ApparentLoss() const {
+    std::optional<double> worst;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const bool is_single = entries_[i].plan->is_single_backend || !entries_[i].same_as.empty();
+      if (!is_single || results_[i].rounds.empty() || results_.front().rounds.empty()) continue;
+      const double loss = i == 0 ? 0 : PairedRatio(results_.front(), results_[i]) - 1;
+      worst = std::max(worst.value_or(loss), loss);
+    }
+    return worst;
+  }
+
   RaceOutcome Outcome(size_t winner, LoweredModel lowered) const {
     const auto position = static_cast<size_t>(entries_[winner].plan - contestants_);
-    RaceOutcome outcome{position, std::move(lowered), {}, noise_, raced_};
+    RaceOutcome outcome{position, std::move(lowered), {}, noise_, ApparentLoss(), raced_};
     const auto timing = [&](const std::string& name, size_t i) {
       return PlanTiming{name, Percentile(results_[i].rounds, 0.5) * 1e3, PairedRatio(results_[i], results_[winner]),
                         entries_[i].difference};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "collage/driver/compile.h"
@@ -14,6 +15,8 @@ struct RaceOutcome {
   LoweredModel lowered;
   std::vector<PlanTiming> timings;  ///< "chosen" first, then the single backends in the order of the contestants
   double noise = 0;
+  /// The searched plan's time over that of the fastest single-backend plan, less one; nothing when either did not finish.
+  std::optional<double> apparent_loss;
   bool raced = false;
 };
 

@@ -15,6 +15,10 @@ std::string Shortened(std::string text, size_t length) {
   return text;
 }
 
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+std::optional<double> NumberOrNothing(const Json& value) { return value.is_null() ? std::nullopt : std::optional(value.get<double>()); }
+
 Json OperatorJson(const OperatorPlacement& placement) {
   Json rejections = Json::array();
   for (const Rejection& rejection : placement.rejections) {
@@ -23,7 +27,7 @@ Json OperatorJson(const OperatorPlacement& placement) {
   Json json = {{"name", placement.name},       {"operator", placement.op},        {"backend", placement.backend},
                {"variant", placement.variant}, {"partition", placement.symbol},   {"cost_us", placement.cost_us},
                {"sharers", placement.sharers}, {"runner_up", placement.runner_up}};
-  json["runner_up_extra_us"] = placement.runner_up_extra_us ? Json(*placement.runner_up_extra_us) : Json();
+  json["runner_up_extra_us"] = OrNull(placement.runner_up_extra_us);
   json["rejections"] = std::move(rejections);
   return json;
 }
@@ -38,11 +42,34 @@ OperatorPlacement OperatorFrom(const Json& json) {
   placement.cost_us = json.at("cost_us");
   placement.sharers = json.at("sharers");
   placement.runner_up = json.at("runner_up");
-  if (!json.at("runner_up_extra_us").is_null()) placement.runner_up_extra_us = json.at("runner_up_extra_us").get<double>();
+  placement.runner_up_extra_us = NumberOrNothing(json.at("runner_up_extra_us"));
   for (const Json& rejection : json.at("rejections")) {
     placement.rejections.push_back({rejection.at("backend"), rejection.at("variant"), rejection.at("reason")});
   }
   return placement;
+}
+
+/// The partitions whose margin is less than what one equal turn differed from the other by.
+size_t CloseDecisions(const CompileReport& report) {
+  size_t close = 0;
+  for (const PlanEntry& entry : report.plan) {
+    if (entry.margin_us && *entry.margin_us < report.noise_floor.value_or(0) * entry.cost_us) ++close;
+  }
+  return close;
+}
+
+std::string HonestTotals(const CompileReport& report) {
+  std::string text;
+  if (report.additive_error_us)
+    text += fmt::format("  additive error (measured less the sum of prices): {:+.1f} us ({:+.1f}%)\n", *report.additive_error_us,
+                        report.estimated_us > 0 ? 100 * *report.additive_error_us / report.estimated_us : 0);
+  if (report.apparent_loss)
+    text += fmt::format("  apparent loss (searched plan over the best single backend): {:+.2f}%\n", 100 * *report.apparent_loss);
+  if (report.noise_floor)
+    text += fmt::format("  noise floor at start (A/A): {:.2f}%; decisions closer than that: {} of {}\n", 100 * *report.noise_floor,
+                        CloseDecisions(report), report.plan.size());
+  if (report.budget_seconds) text += fmt::format("  budget: {:.1f} s of {:.1f} s spent\n", report.elapsed_seconds, *report.budget_seconds);
+  return text;
 }
 
 }  // namespace
@@ -54,6 +81,7 @@ std::string ToJson(const CompileReport& report) {
                     {"variant", entry.variant},
                     {"operators", entry.operators},
                     {"cost_us", entry.cost_us},
+                    {"margin_us", OrNull(entry.margin_us)},
                     {"partition", entry.symbol}});
   }
   Json timings = Json::object();
@@ -62,7 +90,7 @@ std::string ToJson(const CompileReport& report) {
   for (const PlanTiming& timing : report.end_to_end) {
     timings[timing.name] = timing.median_ms;
     ratios[timing.name] = timing.ratio;
-    differences[timing.name] = timing.difference ? Json(*timing.difference) : Json();
+    differences[timing.name] = OrNull(timing.difference);
   }
   Json operators = Json::array();
   for (const OperatorPlacement& placement : report.operators) operators.push_back(OperatorJson(placement));
@@ -76,6 +104,11 @@ std::string ToJson(const CompileReport& report) {
                      {"winner", report.winner},
                      {"raced", report.raced},
                      {"noise", report.noise},
+                     {"noise_floor", OrNull(report.noise_floor)},
+                     {"additive_error_us", OrNull(report.additive_error_us)},
+                     {"apparent_loss", OrNull(report.apparent_loss)},
+                     {"elapsed_seconds", report.elapsed_seconds},
+                     {"budget_seconds", OrNull(report.budget_seconds)},
                      {"estimated_us", report.estimated_us},
                      {"lower_bound_us", report.lower_bound_us},
                      {"search_complete", report.search_complete},
@@ -97,16 +130,21 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.model = json.at("model");
     report.threads = json.at("threads");
     for (const Json& entry : json.at("plan")) {
-      report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us")});
+      report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
+                             NumberOrNothing(entry.at("margin_us"))});
     }
     for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
-      const Json& difference = json.at("difference_from_reference").at(name);
-      report.end_to_end.push_back({name, median, json.at("end_to_end_ratio").at(name),
-                                   difference.is_null() ? std::nullopt : std::optional(difference.get<double>())});
+      report.end_to_end.push_back(
+          {name, median, json.at("end_to_end_ratio").at(name), NumberOrNothing(json.at("difference_from_reference").at(name))});
     }
     report.winner = json.at("winner");
     report.raced = json.at("raced");
     report.noise = json.at("noise");
+    report.noise_floor = NumberOrNothing(json.at("noise_floor"));
+    report.additive_error_us = NumberOrNothing(json.at("additive_error_us"));
+    report.apparent_loss = NumberOrNothing(json.at("apparent_loss"));
+    report.elapsed_seconds = json.at("elapsed_seconds");
+    report.budget_seconds = NumberOrNothing(json.at("budget_seconds"));
     report.estimated_us = json.at("estimated_us");
     report.lower_bound_us = json.at("lower_bound_us");
     report.search_complete = json.at("search_complete");
@@ -142,7 +180,7 @@ std::string PlanTable(const CompileReport& report) {
                         timing.median_ms, timing.ratio);
   }
   text += fmt::format("  noise of this race (A/A): {:.2f}%\n", 100 * report.noise);
-  return text;
+  return text + HonestTotals(report);
 }
 
 std::string ExplanationText(const CompileReport& report) {

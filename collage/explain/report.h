@@ -16,6 +16,9 @@ struct PlanEntry {
   std::string variant;
   std::vector<std::string> operators;
   double cost_us = 0;
+  /// Decision margin: by how much the best plan without this partition would be dearer, at the prices known. Below zero where an
+  /// alternative was priced alone only and looked better than what was tried. Nothing when there is no other plan.
+  std::optional<double> margin_us = {};
 };
 
 /// A whole plan timed end to end against the others of the same race.
@@ -70,6 +73,16 @@ struct CompileReport {
   std::string winner;  ///< "searched", or the single backend whose plan won the race
   std::vector<PlanTiming> end_to_end;
   double noise = 0;  ///< what an A/A pair of the same race differed by
+  /// How far one equal turn was from the other, as a share, before anything was measured (MeasureNoiseFloor); nothing where nothing was
+  /// to be measured.
+  std::optional<double> noise_floor;
+  /// "Measured whole minus summed parts" of the plan that won: its median in the race less `estimated_us`.
+  std::optional<double> additive_error_us;
+  /// "Measured plan minus the best single-backend plan": the searched plan's paired time in the race over that of the fastest
+  /// single-backend plan, less one. Above zero the search lost; nothing without a race between them.
+  std::optional<double> apparent_loss;
+  double elapsed_seconds = 0;            ///< of the whole compile
+  std::optional<double> budget_seconds;  ///< as given
   CandidateCounts candidates;
   std::vector<OperatorPlacement> operators;
 };

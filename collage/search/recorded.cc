@@ -67,7 +67,7 @@ Cost ToCost(const json& value) {
   return Cost::Seconds(value.get<double>() * 1e-12);
 }
 
-json ToJson(const SearchCandidate& candidate, const std::vector<Cost>& bounds) {
+json ToJson(const SearchCandidate& candidate, const std::vector<Cost>& bounds, const std::vector<std::string>* names) {
   json variants = json::array();
   for (size_t v = 0; v < candidate.variants.size(); ++v) {
     const SearchVariant& variant = candidate.variants[v];
@@ -75,13 +75,14 @@ json ToJson(const SearchCandidate& candidate, const std::vector<Cost>& bounds) {
                         {"bound", ToNumber(bounds[v])},
                         {"inputs", variant.input_layouts},
                         {"outputs", variant.output_layouts}});
+    if (names) variants.back()["name"] = (*names)[v];
   }
   return {{"inside", candidate.inside.ToVector()}, {"backend", candidate.backend}, {"inputs", candidate.inputs},
           {"outputs", candidate.outputs},          {"variants", variants},         {"is_partition", candidate.is_partition}};
 }
 
-/// Throws where a field is missing or of another kind; `bounds` gets those of its variants.
-SearchCandidate ReadCandidate(const json& text, std::vector<Cost>& bounds) {
+/// Throws where a field is missing or of another kind; `bounds` and `names` get those of its variants.
+SearchCandidate ReadCandidate(const json& text, std::vector<Cost>& bounds, std::vector<std::string>& names) {
   SearchCandidate candidate;
   candidate.inside = IndexSet(text.at("inside").get<std::vector<size_t>>());
   candidate.backend = text.at("backend").get<size_t>();
@@ -92,6 +93,7 @@ SearchCandidate ReadCandidate(const json& text, std::vector<Cost>& bounds) {
     candidate.variants.push_back(
         {ToCost(variant.at("cost")), variant.at("inputs").get<std::vector<size_t>>(), variant.at("outputs").get<std::vector<size_t>>()});
     bounds.push_back(ToCost(variant.at("bound")));
+    names.push_back(variant.value("name", std::string()));
   }
   return candidate;
 }
@@ -123,6 +125,10 @@ Status CheckIndices(const RecordedProblem& recorded) {
   for (const std::vector<Cost>& row : problem.transition) {
     if (row.size() != problem.backend_count) return Fail("recorded problem: transitions are not as many as backends");
   }
+  for (const SearchChoice& choice : recorded.chosen) {
+    if (choice.candidate >= problem.candidates.size() || choice.variant >= problem.candidates[choice.candidate].variants.size())
+      return Fail("recorded problem: the chosen plan names a candidate or variant that does not exist");
+  }
   return {};
 }
 
@@ -150,7 +156,11 @@ std::string ToJson(const RecordedProblem& recorded) {
     tensors.push_back({{"producer", producer}, {"consumers", tensor.consumers}, {"is_result", tensor.is_result}});
   }
   json candidates = json::array();
-  for (size_t c = 0; c < problem.candidates.size(); ++c) candidates.push_back(ToJson(problem.candidates[c], recorded.bounds[c]));
+  for (size_t c = 0; c < problem.candidates.size(); ++c) {
+    candidates.push_back(ToJson(problem.candidates[c], recorded.bounds[c], recorded.variants.empty() ? nullptr : &recorded.variants[c]));
+  }
+  json chosen = json::array();
+  for (const SearchChoice& choice : recorded.chosen) chosen.push_back({choice.candidate, choice.variant});
   json conversions = json::array();
   for (const Conversion& one : PossibleConversions(problem)) conversions.push_back({one.tensor, one.from, one.to, ToNumber(one.cost)});
   json transitions = json::array();
@@ -166,7 +176,8 @@ std::string ToJson(const RecordedProblem& recorded) {
               {"transitions", transitions},
               {"backends", recorded.backends},
               {"nodes", recorded.nodes},
-              {"operators", recorded.operators}}
+              {"operators", recorded.operators},
+              {"chosen", chosen}}
       .dump();
 }
 
@@ -189,8 +200,10 @@ Result<RecordedProblem> ParseRecorded(const std::string& text) {
     }
     for (const json& candidate : root.at("candidates")) {
       recorded.bounds.emplace_back();
-      problem.candidates.push_back(ReadCandidate(candidate, recorded.bounds.back()));
+      recorded.variants.emplace_back();
+      problem.candidates.push_back(ReadCandidate(candidate, recorded.bounds.back(), recorded.variants.back()));
     }
+    for (const json& choice : root.at("chosen")) recorded.chosen.push_back({choice.at(0).get<size_t>(), choice.at(1).get<size_t>()});
     for (const json& one : root.at("conversions"))
       conversions.push_back({one.at(0).get<size_t>(), one.at(1).get<size_t>(), one.at(2).get<size_t>(), ToCost(one.at(3))});
     for (const json& row : root.at("transitions")) {
@@ -200,6 +213,10 @@ Result<RecordedProblem> ParseRecorded(const std::string& text) {
   } catch (const json::exception& error) {
     return Fail(std::string("recorded problem: ") + error.what());
   }
+  const auto is_unnamed = [](const std::vector<std::string>& names) {
+    return std::all_of(names.begin(), names.end(), [](const std::string& name) { return name.empty(); });
+  };
+  if (std::all_of(recorded.variants.begin(), recorded.variants.end(), is_unnamed)) recorded.variants.clear();
   COLLAGE_TRY_STATUS(CheckIndices(recorded));
   SetConversions(problem, conversions);
   return recorded;

@@ -19,6 +19,10 @@ struct RecordedProblem {
   std::vector<std::string> backends;   ///< in the declared order
   std::vector<std::string> nodes;      ///< "%12"
   std::vector<std::string> operators;  ///< of each node, "nn.conv2d"
+  /// [candidate][variant]: "winograd". May be empty.
+  std::vector<std::vector<std::string>> variants = {};
+  /// The plan that the compile chose, in the order of its first nodes. May be empty.
+  std::vector<SearchChoice> chosen = {};
 };
 
 /// Keeps the prices and, of the conversions, those that some variant can ask for. `prices` as in a lazy search.

@@ -157,6 +157,7 @@ Result<WhatIfAnswer> Answer(const RecordedProblem& recorded, const WhatIf& quest
   for (size_t c = 0; c < problem.candidates.size(); ++c) {
     for (size_t v = 0; v < problem.candidates[c].variants.size(); ++v) problem.candidates[c].variants[v].cost = recorded.bounds[c][v];
   }
+  if (!recorded.chosen.empty()) answer.chosen_cost = PriceOfCover(recorded.problem, recorded.chosen);
   answer.lower_bound = COLLAGE_TRY(SearchShortestPath(problem, conditions.forbidden)).lower_bound;
   return answer;
 }

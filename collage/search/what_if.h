@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct WhatIfAnswer {
   SearchResult after;   ///< the optimum under the conditions, of what was measured
   /// What was never measured might allow less than `after`; never less than this.
   Cost lower_bound;
+  /// The plan that the compile chose, at the recorded prices; nothing where the record names none.
+  std::optional<Cost> chosen_cost;
 };
 
 /// Searches again under conditions, measuring nothing. Errors name the word that is wrong and what would be right, the node and its

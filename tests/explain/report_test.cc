@@ -10,11 +10,16 @@ CompileReport Example() {
   CompileReport report;
   report.model = "net.onnx";
   report.threads = 2;
-  report.plan = {{"collage_dnnl_conv2d", "dnnl", "winograd", {"nn.conv2d", "nn.relu"}, 12.5}};
+  report.plan = {{"collage_dnnl_conv2d", "dnnl", "winograd", {"nn.conv2d", "nn.relu"}, 12.5, 0.1}};
   report.estimated_us = 13;
   report.lower_bound_us = 13;
   report.winner = "searched";
   report.end_to_end = {{"chosen", 1.5, 1}, {"openvino", 2, 1.25}};
+  report.noise_floor = 0.02;
+  report.additive_error_us = 1.3;
+  report.apparent_loss = -0.2;
+  report.elapsed_seconds = 7.5;
+  report.budget_seconds = 10;
   report.candidates = {9, 7, 5, 3, 1, 2};
   report.operators = {{"%0",
                        "nn.conv2d",
@@ -38,6 +43,25 @@ TEST(ReportTest, JsonReadsBackAsItWas) {
   EXPECT_EQ(ToJson(*read), text);
   EXPECT_EQ(read->operators[0].rejections[0].reason, "no such \"tile\"");
   EXPECT_FALSE(read->operators[1].runner_up_extra_us.has_value());
+}
+
+TEST(ReportTest, NamesOfTheHonestTotals) {
+  const std::string text = ToJson(Example());
+  for (const char* field : {"\"additive_error_us\": 1.3", "\"apparent_loss\": -0.2", "\"noise_floor\": 0.02", "\"margin_us\": 0.1",
+                            "\"elapsed_seconds\": 7.5", "\"budget_seconds\": 10"})
+    EXPECT_THAT(text, testing::HasSubstr(field));
+  const std::string table = PlanTable(Example());
+  EXPECT_THAT(table, testing::HasSubstr("additive error (measured less the sum of prices): +1.3 us (+10.0%)"));
+  EXPECT_THAT(table, testing::HasSubstr("apparent loss (searched plan over the best single backend): -20.00%"));
+  EXPECT_THAT(table, testing::HasSubstr("noise floor at start (A/A): 2.00%; decisions closer than that: 1 of 1"));
+  EXPECT_THAT(table, testing::HasSubstr("budget: 7.5 s of 10.0 s spent"));
+}
+
+TEST(ReportTest, WhatIsNotThereIsNullAndReadsBack) {
+  CompileReport report;
+  report.plan = {{"a", "dnnl", "direct", {"nn.relu"}, 1}};
+  const CompileReport read = ReportFromJson(ToJson(report)).value();
+  EXPECT_FALSE(read.additive_error_us || read.apparent_loss || read.noise_floor || read.budget_seconds || read.plan[0].margin_us);
 }
 
 TEST(ReportTest, MalformedJsonIsAnError) {

@@ -62,6 +62,19 @@ TEST(WhatIfTest, ConditionsChangeTheOptimum) {
   EXPECT_DOUBLE_EQ(After({.pin = {"%1=native"}, .penalty = {"native:library=0.5", "library:native=0"}}), 23.5);
 }
 
+TEST(WhatIfTest, TheChosenPlanIsPricedAsRecorded) {
+  RecordedProblem recorded = Three();
+  EXPECT_FALSE(Answer(recorded, {})->chosen_cost.has_value());
+  recorded.chosen = {{3, 0}, {4, 0}, {5, 0}};
+  EXPECT_DOUBLE_EQ(Answer(recorded, {})->chosen_cost->ToMicroseconds(), 33);
+  recorded.variants = {{"direct"}, {"direct"}, {"direct"}, {"tiled"}, {"tiled"}, {"tiled"}};
+  const RecordedProblem again = ParseRecorded(ToJson(recorded)).value();
+  EXPECT_EQ(again.chosen, recorded.chosen);
+  EXPECT_EQ(again.variants, recorded.variants);
+  recorded.chosen = {{6, 0}};
+  EXPECT_FALSE(ParseRecorded(ToJson(recorded)).has_value());
+}
+
 TEST(WhatIfTest, ErrorsNameTheOperator) {
   EXPECT_EQ(ErrorOf({.pin = {"%0=library", "nn.conv2d=native"}}), "--pin nn.conv2d=native: %0 (nn.conv2d) is pinned to library already");
   EXPECT_EQ(ErrorOf({.forbid = {"library"}, .pin = {"%2=library"}}), "%2 (nn.conv2d) is pinned to library, which is forbidden there");

@@ -105,6 +105,40 @@ class CommandLineTest(unittest.TestCase):
             self.assertLessEqual({"backend", "variant", "operators", "cost_us"}, entry.keys())
         self.assertLessEqual({"found", "distinct", "measured", "rejected"}, report["candidates"].keys())
 
+    def test_the_report_has_honest_totals(self):
+        report = json.loads(self.report.read_text())
+        measured = report["end_to_end_ms"]["chosen"] * 1e3
+        self.assertAlmostEqual(report["additive_error_us"], measured - report["estimated_us"], places=6)
+        self.assertGreater(report["noise_floor"], 0)
+        self.assertLess(report["noise_floor"], 10)
+        self.assertIsNotNone(report["apparent_loss"])
+        if report["winner"] == "searched":
+            singles = [ratio for name, ratio in report["end_to_end_ratio"].items() if name != "chosen"]
+            self.assertAlmostEqual(report["apparent_loss"], max(1 / ratio for ratio in singles) - 1, delta=0.1)
+        self.assertIsNone(report["budget_seconds"])
+        self.assertGreater(report["elapsed_seconds"], 0)
+        # Forbidding a partition's backend is a stronger condition than forbidding the partition.
+        margins = {entry["partition"]: entry["margin_us"] for entry in report["plan"]}
+        for operator in report["operators"]:
+            if operator["runner_up_extra_us"] is not None:
+                self.assertLessEqual(margins[operator["partition"]], operator["runner_up_extra_us"] + 1e-6)
+
+    def test_backends_print_transition_costs(self):
+        done = self.collage("backends", "--costs", "--json", "-", "--cache", self.cache)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        transitions = json.loads(done.stdout)["transitions"]
+        for kind in ("warm", "evicted"):
+            pairs = {(pair["from"], pair["to"]): pair for pair in transitions[kind]["pairs"]}
+            for pair in (("dnnl", "dnnl"), ("dnnl", "openvino"), ("openvino", "dnnl")):
+                self.assertGreaterEqual(pairs[pair]["cost_us"], 0)
+            self.assertEqual(len(pairs), len(transitions[kind]["alone_us"]) ** 2)
+        # The same again, from the cache, and as a table.
+        again = self.collage("backends", "--costs", "--json", "-", "--cache", self.cache)
+        self.assertEqual(again.stdout, done.stdout)
+        self.assertIn("after", self.collage("backends", "--costs", "--cache", self.cache).stdout)
+        (self.folder / "bad.sqlite").write_bytes(b"no database" * 100)
+        self.assert_user_error(self.collage("backends", "--costs", "--cache", self.folder / "bad.sqlite"), "bad.sqlite")
+
     def test_a_second_compile_measures_nothing_and_plans_the_same(self):
         again = self.folder / "again.json"
         done = self.compile(self.model, "--json", again)
@@ -175,6 +209,63 @@ class CommandLineTest(unittest.TestCase):
         for operator in ("nn.conv2d", "nn.relu", "nn.global_avg_pool2d"):
             self.assertIn(operator, done.stdout)
         self.assertTrue(json.loads(self.collage("explain", self.program, "--json").stdout)["operators"])
+
+    def test_explain_prints_why_a_kernel_was_refused(self):
+        exported = self.collage("cache", "export", "--cache", self.cache).stdout.splitlines()
+        refused = [json.loads(line) for line in exported]
+        refused = [entry for entry in refused if entry["backend"] == "dnnl" and "/in " not in entry["device"]]
+        self.assertTrue(refused)
+        for entry in refused:
+            entry.update(samples=[], verified=False, invalid_reason="crashed with signal 11 (Segmentation fault)")
+        (self.folder / "r.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in refused))
+        cache, program = self.folder / "refused.sqlite", self.folder / "m.collage"
+        self.assertEqual(self.collage("cache", "import", self.folder / "r.jsonl", "--cache", cache).returncode, 0)
+        done = self.collage("compile", self.model, "-o", program, "--cache", cache, "--target", "cpu -compiler=dnnl", "--target", "cpu")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = self.collage("explain", program).stdout
+        self.assertRegex(text, r"refused: dnnl \S+: crashed with signal 11")
+        report = json.loads(self.collage("explain", program, "--json").stdout)
+        self.assertTrue(any(entry["rejections"] for entry in report["operators"]))
+
+    def what_if(self, *words):
+        done = self.collage("explain", self.program, "--json", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_what_if_from_recorded_prices(self):
+        chosen = json.loads(self.report.read_text())["plan"]
+        nothing = self.what_if("--penalty", "native:native=0")
+        self.assertEqual(nothing["before"]["cost_us"], nothing["after"]["cost_us"])
+        self.assertEqual(nothing["changes"], [])
+        self.assertAlmostEqual(nothing["difference_us"], 0)
+        backend = nothing["before"]["partitions"][0]["backend"]
+        node, name = nothing["before"]["partitions"][0]["operators"][0], chosen[0]["operators"][0]
+        forbidden = self.what_if("--forbid", backend)
+        self.assertNotIn(backend, [entry["backend"] for entry in forbidden["after"]["partitions"]])
+        self.assertGreaterEqual(forbidden["difference_us"], 0)
+        self.assertAlmostEqual(forbidden["difference_us"], forbidden["after"]["cost_us"] - forbidden["before"]["cost_us"])
+        self.assertLessEqual(forbidden["lower_bound_us"], forbidden["after"]["cost_us"])
+        self.assertIn(name, [change["operator"] for change in forbidden["changes"]])
+        other = forbidden["after"]["partitions"][0]["backend"]
+        pinned = self.what_if("--pin", f"{node}={other}")
+        self.assertEqual(pinned["after"]["partitions"][0]["backend"], other)
+        self.assertLessEqual(pinned["after"]["cost_us"], forbidden["after"]["cost_us"])
+        # Both conditions at once, and in words.
+        done = self.collage("explain", self.program, "--forbid", backend, "--penalty", f"{other}:{other}=1000")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in ("before:", "after:", f"--forbid {backend} --penalty {other}:{other}=1000", node, "->"):
+            self.assertIn(part, done.stdout)
+
+    def test_malformed_what_if(self):
+        cases = {("--forbid", "nosuch"): ["--forbid nosuch", "dnnl"], ("--forbid", "dnnl:frob"): ["frob"],
+                 ("--pin", "%99=dnnl"): ["%99"], ("--pin", "nn.conv2d"): ["node=backend"], ("--pin", "nn.conv2d=nosuch"): ["nosuch", "native"],
+                 ("--penalty", "dnnl:native"): ["backend:backend=microseconds"], ("--penalty", "dnnl:native=fast"): ["fast"],
+                 ("--penalty", "dnnl:native=-1"): ["-1"], ("--penalty", "dnnl=3"): ["backend:backend=microseconds"]}
+        for words, parts in cases.items():
+            with self.subTest(words):
+                self.assert_user_error(self.collage("explain", self.program, *words), words[0], *parts)
+        forbid_all = [word for name in ("dnnl", "openvino", "openblas", "native") for word in ("--forbid", name)]
+        self.assert_user_error(self.collage("explain", self.program, *forbid_all), "no valid candidate covers")
 
     def test_one_target_alone(self):
         for target in ("cpu", "cpu -compiler=dnnl"):

@@ -1,0 +1,43 @@
+#include "collage/driver/transitions.h"
+
+#include "collage/driver/timer.h"
+
+namespace collage {
+
+Result<TransitionCosts> TransitionsBetween(const std::vector<PlacementTarget>& targets, Pricer& pricer, const Progress& progress) {
+  std::vector<TransitionBackend> backends;
+  for (const PlacementTarget& target : targets) {
+    if (!target.is_fallback) backends.push_back({target.priced.backend, target.priced.version});
+  }
+  return MeasureTransitions(backends, pricer, progress);
+}
+
+std::vector<std::vector<Cost>> TransitionMatrix(const std::vector<PlacementTarget>& targets, const TransitionCosts& costs) {
+  const std::vector<std::vector<Cost>> measured = costs.Matrix();
+  if (measured.empty()) return {};
+  std::vector<size_t> position(targets.size());
+  size_t next = 0;
+  for (size_t t = 0; t < targets.size(); ++t) {
+    if (!targets[t].is_fallback) position[t] = next++;
+  }
+  std::vector<std::vector<Cost>> matrix(targets.size(), std::vector<Cost>(targets.size()));
+  for (size_t from = 0; from < targets.size(); ++from) {
+    for (size_t to = 0; to < targets.size(); ++to) {
+      if (!targets[from].is_fallback && !targets[to].is_fallback) matrix[from][to] = measured[position[from]][position[to]];
+    }
+  }
+  return matrix;
+}
+
+Result<TransitionCosts> BackendTransitions(const std::filesystem::path& path, int threads, bool evicting, const Progress& progress) {
+  const Device device{DeviceKind::kCpu, 0, threads};
+  const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets({}, device));
+  MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(path));
+  const std::unique_ptr<KernelTimer> timer = MakeTimer(/*isolated=*/true);
+  MeasureOptions measure;
+  if (!evicting) measure.eviction_bytes = 0;
+  Pricer pricer(device, cache, measure, timer.get());
+  return TransitionsBetween(targets, pricer, progress);
+}
+
+}  // namespace collage

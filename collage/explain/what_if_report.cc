@@ -1,0 +1,154 @@
+#include "collage/explain/what_if_report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kRecorded = "recorded";
+
+Result<Json> ParseMetadata(const std::string& metadata) {
+  Json json = Json::parse(metadata, nullptr, false);
+  if (!json.is_object()) return Fail("the report of the file is malformed: it is no JSON object");
+  return json;
+}
+
+std::string Write(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+/// Who holds a node in one of the two plans.
+struct Holder {
+  std::string name;  ///< "dnnl winograd", or "host"
+  size_t candidate = 0;
+  size_t sharers = 0;
+  double cost_us = 0;
+};
+
+std::vector<Holder> HoldersOf(const RecordedProblem& recorded, const SearchResult& plan) {
+  std::vector<Holder> holders(recorded.problem.node_count);
+  for (const SearchChoice& choice : plan.choices) {
+    const SearchCandidate& candidate = recorded.problem.candidates[choice.candidate];
+    Holder holder{"host", choice.candidate, candidate.inside.Count(), candidate.variants[choice.variant].cost.ToMicroseconds()};
+    if (candidate.is_partition) {
+      holder.name = recorded.backends[candidate.backend];
+      if (!recorded.variants.empty()) holder.name += " " + recorded.variants[choice.candidate][choice.variant];
+    }
+    candidate.inside.ForEach([&](size_t node) { holders[node] = holder; });
+  }
+  return holders;
+}
+
+struct Change {
+  size_t node;
+  Holder before;
+  Holder after;
+};
+
+std::vector<Change> ChangesOf(const RecordedProblem& recorded, const WhatIfAnswer& answer) {
+  const std::vector<Holder> before = HoldersOf(recorded, answer.before);
+  const std::vector<Holder> after = HoldersOf(recorded, answer.after);
+  std::vector<Change> changes;
+  for (size_t node = 0; node < before.size(); ++node) {
+    const bool same = before[node].candidate == after[node].candidate && before[node].name == after[node].name;
+    if (!same) changes.push_back({node, before[node], after[node]});
+  }
+  return changes;
+}
+
+Json PlanJson(const RecordedProblem& recorded, const SearchResult& plan) {
+  Json partitions = Json::array();
+  for (const SearchChoice& choice : plan.choices) {
+    const SearchCandidate& candidate = recorded.problem.candidates[choice.candidate];
+    if (!candidate.is_partition) continue;
+    std::vector<std::string> nodes;
+    candidate.inside.ForEach([&](size_t node) { nodes.push_back(recorded.nodes[node]); });
+    partitions.push_back({{"backend", recorded.backends[candidate.backend]},
+                          {"variant", recorded.variants.empty() ? "" : recorded.variants[choice.candidate][choice.variant]},
+                          {"operators", nodes},
+                          {"cost_us", candidate.variants[choice.variant].cost.ToMicroseconds()}});
+  }
+  return {{"cost_us", plan.cost.ToMicroseconds()}, {"partitions", std::move(partitions)}};
+}
+
+std::string QuestionText(const WhatIf& question) {
+  std::string text;
+  for (const std::string& word : question.forbid) text += " --forbid " + word;
+  for (const std::string& word : question.pin) text += " --pin " + word;
+  for (const std::string& word : question.penalty) text += " --penalty " + word;
+  return text;
+}
+
+std::string HolderText(const Holder& holder) {
+  if (holder.name == "host") return holder.name;
+  return fmt::format("{} {:.1f} us{}", holder.name, holder.cost_us,
+                     holder.sharers > 1 ? fmt::format(" for {} operators", holder.sharers) : std::string());
+}
+
+}  // namespace
+
+std::string ToMetadata(const CompileReport& report, const RecordedProblem& recorded) {
+  Json json = Json::parse(ToJson(report));
+  json[kRecorded] = Json::parse(ToJson(recorded));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<std::string> ReportOfMetadata(const std::string& metadata) {
+  Json json = COLLAGE_TRY(ParseMetadata(metadata));
+  json.erase(kRecorded);
+  return Write(json);
+}
+
+Result<RecordedProblem> RecordedOfMetadata(const std::string& metadata) {
+  const Json json = COLLAGE_TRY(ParseMetadata(metadata));
+  if (!json.contains(kRecorded)) return Fail("carries no prices to search again with; compile the model again");
+  return ParseRecorded(json[kRecorded].dump());
+}
+
+std::string WhatIfText(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer) {
+  std::string text;
+  const double before = answer.before.cost.ToMicroseconds();
+  const double after = answer.after.cost.ToMicroseconds();
+  text += fmt::format("before:{:>7} partitions {:>12.1f} us\n", answer.before.partitions, before);
+  text += fmt::format("after: {:>7} partitions {:>12.1f} us  ({:+.1f} us, {:+.1f}%)  under{}\n", answer.after.partitions, after,
+                      after - before, 100 * (after / before - 1), QuestionText(question));
+  if (answer.lower_bound < answer.after.cost) {
+    text += fmt::format("what was never measured might bring it down to {:.1f} us\n", answer.lower_bound.ToMicroseconds());
+  }
+  if (answer.chosen_cost && *answer.chosen_cost != answer.before.cost) {
+    text += fmt::format(
+        "(the file's own plan is {:.1f} us at these prices: it was chosen by the race of whole plans, or before all of them "
+        "were known)\n",
+        answer.chosen_cost->ToMicroseconds());
+  }
+  const std::vector<Change> changes = ChangesOf(recorded, answer);
+  text += changes.empty() ? "nothing changes hands\n" : "operators that change hands:\n";
+  for (const Change& change : changes) {
+    text += fmt::format("  {:<8} {:<24} {}  ->  {}\n", recorded.nodes[change.node], recorded.operators[change.node],
+                        HolderText(change.before), HolderText(change.after));
+  }
+  return text;
+}
+
+std::string WhatIfJson(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer) {
+  Json changes = Json::array();
+  for (const Change& change : ChangesOf(recorded, answer)) {
+    changes.push_back({{"name", recorded.nodes[change.node]},
+                       {"operator", recorded.operators[change.node]},
+                       {"before", change.before.name},
+                       {"after", change.after.name}});
+  }
+  const Json json = {{"question", {{"forbid", question.forbid}, {"pin", question.pin}, {"penalty", question.penalty}}},
+                     {"before", PlanJson(recorded, answer.before)},
+                     {"after", PlanJson(recorded, answer.after)},
+                     {"difference_us", (answer.after.cost - answer.before.cost).ToMicroseconds()},
+                     {"lower_bound_us", answer.lower_bound.ToMicroseconds()},
+                     {"chosen_us", answer.chosen_cost ? Json(answer.chosen_cost->ToMicroseconds()) : Json()},
+                     {"changes", std::move(changes)}};
+  return Write(json);
+}
+
+}  // namespace collage

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "collage/explain/report.h"
+#include "collage/search/what_if.h"
+
+namespace collage {
+
+/// What a compiled file carries: the report, and beside it, under "recorded", every price that its search knew, so that `collage explain`
+/// can search again where neither the model nor the backends nor the cache are.
+std::string ToMetadata(const CompileReport& report, const RecordedProblem& recorded);
+/// The report alone, as ToJson(report) wrote it. Errors when the text is no metadata.
+Result<std::string> ReportOfMetadata(const std::string& metadata);
+/// Errors when the text is no metadata, or carries no prices.
+Result<RecordedProblem> RecordedOfMetadata(const std::string& metadata);
+
+/// The question as it was asked, both plans with their costs, and the operators that change hands.
+std::string WhatIfText(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer);
+/// For programs: `question`, `before`, `after`, `difference_us`, `lower_bound_us`, `changes`. Key order is fixed.
+std::string WhatIfJson(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer);
+
+}  // namespace collage
