@@ -85,15 +85,12 @@ bool Pass(const Highs& highs, void* solver, const IntegerProgram& program) {
                         start.data(), index.data(), value.data(), integrality.data()) == 0;
 }
 
-}  // namespace
-
-Result<IntegerSolution> Solve(const IntegerProgram& program, double most_seconds) {
-  static const Result<Highs> opened = Open();
-  const Highs& highs = COLLAGE_TRY(opened);
+Result<IntegerSolution> SolveOnce(const Highs& highs, const IntegerProgram& program, double most_seconds, bool presolve) {
   const std::unique_ptr<void, void (*)(void*)> solver(highs.create(), highs.destroy);
   if (highs.integer_size(solver.get()) != sizeof(int)) return Fail("HiGHS is built with integers of another size");
   highs.set_bool(solver.get(), "output_flag", 0);
   highs.set_int(solver.get(), "threads", 1);
+  if (!presolve) highs.set_string(solver.get(), "presolve", "off");
   highs.set_string(solver.get(), "parallel", "off");
   highs.set_double(solver.get(), "mip_rel_gap", 0);
   highs.set_double(solver.get(), "mip_abs_gap", 0);
@@ -113,6 +110,17 @@ Result<IntegerSolution> Solve(const IntegerProgram& program, double most_seconds
   std::vector<double> row_duals(program.rows.size());
   highs.solution(solver.get(), solution.values.data(), duals.data(), rows.data(), row_duals.data());
   return solution;
+}
+
+}  // namespace
+
+Result<IntegerSolution> Solve(const IntegerProgram& program, double most_seconds) {
+  static const Result<Highs> opened = Open();
+  const Highs& highs = COLLAGE_TRY(opened);
+  const Result<IntegerSolution> solution = SolveOnce(highs, program, most_seconds, /*presolve=*/true);
+  // Its presolve calls some feasible programs infeasible (seen with 1.15 on graphs of five nodes), so that is asked twice.
+  if (!solution || !solution->is_infeasible) return solution;
+  return SolveOnce(highs, program, most_seconds, /*presolve=*/false);
 }
 
 }  // namespace collage

@@ -6,24 +6,14 @@
 
 namespace collage {
 
-SearchProblem RandomProblem(std::mt19937_64& random, bool coarse_prices) {
-  SearchProblem problem;
-  problem.node_count = 1 + random() % 6;
-  problem.layout_count = 1 + random() % 3;
-  problem.backend_count = 1 + random() % 3;
+namespace {
+
+/// Draws everything of a problem but its graph: results, prices, layouts, conversions, transitions, candidates.
+SearchProblem Fill(SearchProblem problem, std::mt19937_64& random, bool coarse_prices) {
   const auto price = [&random, coarse_prices] {
     return coarse_prices ? Cost::Microseconds(static_cast<double>(random() % 3))
                          : Cost::Microseconds(static_cast<double>(random() % 1000) / 7.0);
   };
-  problem.tensors.resize(problem.node_count + 1);
-  for (size_t n = 0; n < problem.node_count; ++n) {
-    problem.tensors[n].producer = n;
-    const size_t uses = 1 + random() % 2;
-    for (size_t u = 0; u < uses; ++u) {
-      SearchTensor& used = problem.tensors[n == 0 || random() % 5 == 0 ? problem.node_count : random() % n];
-      if (used.consumers.empty() || used.consumers.back() != n) used.consumers.push_back(n);
-    }
-  }
   for (size_t n = 0; n < problem.node_count; ++n) {
     problem.tensors[n].is_result = problem.tensors[n].consumers.empty() || random() % 5 == 0;
   }
@@ -64,6 +54,62 @@ SearchProblem RandomProblem(std::mt19937_64& random, bool coarse_prices) {
     problem.candidates.push_back(std::move(candidate));
   }
   return problem;
+}
+
+}  // namespace
+
+SearchProblem RandomProblem(std::mt19937_64& random, bool coarse_prices) {
+  SearchProblem problem;
+  problem.node_count = 1 + random() % 6;
+  problem.layout_count = 1 + random() % 3;
+  problem.backend_count = 1 + random() % 3;
+  problem.tensors.resize(problem.node_count + 1);
+  for (size_t n = 0; n < problem.node_count; ++n) {
+    problem.tensors[n].producer = n;
+    const size_t uses = 1 + random() % 2;
+    for (size_t u = 0; u < uses; ++u) {
+      SearchTensor& used = problem.tensors[n == 0 || random() % 5 == 0 ? problem.node_count : random() % n];
+      if (used.consumers.empty() || used.consumers.back() != n) used.consumers.push_back(n);
+    }
+  }
+  return Fill(std::move(problem), random, coarse_prices);
+}
+
+SearchProblem RandomProblemOver(const std::vector<std::vector<size_t>>& producers, std::mt19937_64& random, bool coarse_prices) {
+  SearchProblem problem;
+  problem.node_count = producers.size();
+  problem.layout_count = 1 + random() % 3;
+  problem.backend_count = 1 + random() % 3;
+  problem.tensors.resize(problem.node_count + 1);
+  for (size_t n = 0; n < problem.node_count; ++n) {
+    problem.tensors[n].producer = n;
+    for (size_t producer : producers[n]) problem.tensors[producer].consumers.push_back(n);
+    if (producers[n].empty() || random() % 8 == 0) problem.tensors[problem.node_count].consumers.push_back(n);
+  }
+  return Fill(std::move(problem), random, coarse_prices);
+}
+
+std::vector<std::vector<std::vector<size_t>>> ConnectedGraphs(size_t node_count) {
+  std::vector<std::vector<std::vector<size_t>>> graphs;
+  const size_t pairs = node_count * (node_count - 1) / 2;
+  for (size_t edges = 0; edges < size_t{1} << pairs; ++edges) {
+    std::vector<std::vector<size_t>> producers(node_count);
+    std::vector<size_t> component(node_count);
+    for (size_t n = 0; n < node_count; ++n) component[n] = n;
+    size_t bit = 0;
+    for (size_t to = 1; to < node_count; ++to) {
+      for (size_t from = 0; from < to; ++from, ++bit) {
+        if (!(edges >> bit & 1u)) continue;
+        producers[to].push_back(from);
+        const size_t old = component[to];
+        const size_t joined = component[from];
+        for (size_t& of : component) of = of == old ? joined : of;
+      }
+    }
+    const bool connected = std::all_of(component.begin(), component.end(), [&](size_t of) { return of == component[0]; });
+    if (connected) graphs.push_back(std::move(producers));
+  }
+  return graphs;
 }
 
 SearchProblem RepeatedBlocks(std::mt19937_64& random, size_t blocks, bool coarse_prices) {
