@@ -17,6 +17,7 @@ struct Options {
   std::string output;
   std::string json;
   std::string budget;
+  std::string tune;
   bool cache_only = false;
 };
 
@@ -27,6 +28,11 @@ Status Compile(const Options& options) {
     Result<double> seconds = ParseDuration(options.budget);
     if (!seconds) return Fail(seconds.error().At("--budget"));
     compile.budget_seconds = *seconds;
+  }
+  if (!options.tune.empty()) {
+    Result<double> seconds = ParseDuration(options.tune);
+    if (!seconds) return Fail(seconds.error().At("--tune"));
+    compile.tuning_seconds = *seconds;
   }
   compile.cache_only = options.cache_only;
   TerminalProgress terminal;
@@ -55,10 +61,15 @@ void AddCompileCommand(CLI::App& app, int& code) {
   command->add_option("--json", options->json, "Write the report to this file (-: standard output)");
   CLI::Option* budget = command->add_option("--budget", options->budget,
                                             "Time for measuring, such as 90s or 5m; then the best plan of what was measured is taken");
+  CLI::Option* tune =
+      command->add_option("--tune", options->tune,
+                          "Time for tuning the schedules of generated kernels, such as 60s. What earlier compiles with the same "
+                          "cache have tuned is used without it");
   command
       ->add_flag("--cache-only", options->cache_only,
                  "Measure nothing: all prices and the race come from the cache, and what is not there is an error that names it")
-      ->excludes(budget);
+      ->excludes(budget)
+      ->excludes(tune);
   command->callback([options, &code] {
     const Status status = Compile(*options);
     code = status ? kDone : ReportError(status.error());

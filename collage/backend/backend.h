@@ -54,6 +54,12 @@ struct Variant {
   std::vector<Layout> outputs;
 };
 
+/// A number in the schedule of a variant that may be chosen otherwise: "tile_rows".
+struct TuningParameter {
+  std::string name;         ///< letters, digits and underscores
+  std::vector<int> values;  ///< the variant's own first
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -66,6 +72,14 @@ class Backend {
   /// The ways to run a candidate; cheap, no compilation. Empty when it cannot be run. `function` is a Primitive function of
   /// tensors whose composites may be nested (ToOpSequence flattens them); constants are inside.
   [[nodiscard]] virtual std::vector<Variant> Variants(const Function& function, const Device& device) const = 0;
+  /// What of a variant's schedule can be tuned; nothing by default. Variants made so are named by TunedVariant (backend/tuning.h), and
+  /// Compile must take every combination of the values, or say why not.
+  [[nodiscard]] virtual std::vector<TuningParameter> Tuning(const Function& function, const Device& device, const Variant& variant) const {
+    (void)function;
+    (void)device;
+    (void)variant;
+    return {};
+  }
   /// Compiles and packs, or says why not. No exception leaves it.
   [[nodiscard]] virtual Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                                 const Variant& variant) const = 0;

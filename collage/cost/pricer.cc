@@ -83,6 +83,10 @@ Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& funct
   return measurement;
 }
 
+Result<Measurement> Pricer::MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant) {
+  return timer_->Measure({function, &backend, variant, device_, options_});
+}
+
 Result<double> Pricer::Difference(const Expr& function, const Backend& backend, const Variant& variant) {
   return timer_->Difference({function, &backend, variant, device_, options_});
 }

@@ -44,6 +44,8 @@ class Pricer {
   /// Unknown: what is far slower is timed less well. Errors only when the cache fails, or when only cached prices are allowed.
   Result<Measurement> Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
                               const Cost& rival = Cost::Unknown());
+  /// Compiles and times without telling the cache: for comparing two kernels under the same conditions.
+  Result<Measurement> MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant);
   /// How far a kernel is from the reference executor; an error is why it could not be compared.
   Result<double> Difference(const Expr& function, const Backend& backend, const Variant& variant);
   /// What the kernel took inside a whole program, `context` being the hash of that.

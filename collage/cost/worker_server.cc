@@ -1,3 +1,4 @@
+#include "collage/backend/tuning.h"
 #include "collage/cost/worker_server.h"
 
 #include <algorithm>
@@ -31,10 +32,8 @@ class Server {
     const Backend* backend = COLLAGE_TRY(find_backend_(job.backend, job.device));
     const Function& function = *job.function->As<Function>();
     Say("compiling");
-    const std::vector<Variant> variants = backend->Variants(function, job.device);
-    const auto variant = std::find_if(variants.begin(), variants.end(), [&](const Variant& one) { return one.name == job.variant; });
-    if (variant == variants.end()) return Fail("variant " + job.variant + " is not one of this function");
-    const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(backend->Compile(function, job.device, *variant));
+    const Variant variant = COLLAGE_TRY(FindVariant(*backend, function, job.device, job.variant));
+    const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(backend->Compile(function, job.device, variant));
     Say("running");
     if (request.at("action") == "difference") {
       const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kInputSeed));

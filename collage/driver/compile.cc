@@ -57,6 +57,7 @@ constexpr double kShareOfBudget = 1.0 / 7;
 CompileOptions WithinBudget(CompileOptions options) {
   if (!options.budget_seconds) return options;
   options.context_seconds = std::min(options.context_seconds, *options.budget_seconds * kShareOfBudget);
+  options.tuning_seconds = std::min(options.tuning_seconds, *options.budget_seconds * kShareOfBudget);
   options.race_seconds = std::min(options.race_seconds, *options.budget_seconds * kShareOfBudget);
   return options;
 }
@@ -78,6 +79,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   const Progress measuring = MeasuringProgress(options);
   const Device device{DeviceKind::kCpu, 0, options.threads};
   COLLAGE_TRY_STATUS(CheckWritable(options.output));
+  if (options.cache_only && options.tuning_seconds > 0) return Fail("time for tuning is given, and nothing may be measured");
   if (options.cache_only && options.budget_seconds) return Fail("a budget for measuring is given, and nothing may be measured");
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
   using Missing = MeasurementCache::Missing;
@@ -96,6 +98,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   lower.artifacts = std::make_shared<ArtifactCache>();
   lower.program.input_names = model.input_names;
   lower.program.output_names = model.output_names;
+  if (options.tuning_seconds > 0) COLLAGE_TRY_STATUS(placement.Tune(options.tuning_seconds));
   const Plan searched = COLLAGE_TRY(PriceInContext(placement, lower, options));
   std::vector<Plan> contestants = COLLAGE_TRY(placement.SingleBackendPlans());
   contestants.insert(contestants.begin(), searched);

@@ -150,6 +150,8 @@ std::unordered_map<std::string, Cost> Placement::KnownInContext(const Plan& plan
 MeasurementKey Placement::State::KeyOfContextPricing() const {
   std::string names;
   for (const PlacementTarget& target : targets) names += std::string(target.priced.backend->Name()) + " " + target.priced.version + "; ";
+  // Tuned kernels have not been tried in whole plans yet.
+  if (const uint64_t tuning = prices->TuningHash(); tuning != 0) names += "tuned " + std::to_string(tuning);
   return pricer.KeyOf(ContextHash(), "pricing in context", "1", names);
 }
 

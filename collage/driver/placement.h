@@ -41,6 +41,10 @@ class Placement {
 
   /// The cheapest cover by all backends; every kernel in it agrees with the reference.
   Result<Plan> Search();
+  /// Tunes the schedules of kernels that code was generated for, those of the best plan first, for as many seconds at most; the tuned ones
+  /// join their templates as further variants. Only templates whose price is within a factor of their best rival's are tuned. What was
+  /// tried is kept with the prices, so that whoever is stopped goes on there.
+  Status Tune(double seconds);
   /// In how many rounds the kernel of the plan that was in the fewest was priced in context.
   [[nodiscard]] size_t RoundsInContext(const Plan& plan) const;
   /// Prices the plan's kernels in context: seconds of single runs of one round, by global_symbol, less the transition that the search

@@ -1,8 +1,8 @@
 #include "collage/lower/lower.h"
 
-#include <algorithm>
 #include <unordered_map>
 
+#include "collage/backend/tuning.h"
 #include "collage/ir/structural.h"
 #include "collage/support/hash.h"
 
@@ -13,12 +13,7 @@ Result<Variant> ChooseVariant(const Backend& backend, const Function& function, 
   const std::vector<Variant> variants = backend.Variants(function, device);
   if (variants.empty()) return Fail("backend '" + std::string(backend.Name()) + "' cannot run it");
   if (name.empty()) return variants.front();
-  std::string known;
-  for (const Variant& variant : variants) {
-    if (variant.name == name) return variant;
-    known += (known.empty() ? "" : ", ") + variant.name;
-  }
-  return Fail("backend '" + std::string(backend.Name()) + "' has no variant '" + name + "' for it; it has: " + known);
+  return FindVariant(backend, function, device, name);
 }
 
 /// CompilePartition, but from machine code where that is there. Kernels with large constants are not kept: packing is cheaper than

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "collage/backend/tuning.h"
+#include "collage/cost/tuning.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/ir/structural.h"
+#include "collage/support/hash.h"
 
 namespace collage {
 namespace {
@@ -74,6 +77,7 @@ Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std:
         at->second.push_back(prices.slots_.size());
         prices.slots_.push_back(std::move(slot));
       }
+      COLLAGE_TRY_STATUS(prices.FindTuned(candidate, c, at->second));
     }
     prices.slot_of_.push_back(at->second);
     candidate.variants.clear();
@@ -82,6 +86,59 @@ Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std:
   }
   prices.FindAnchors(graph);
   return prices;
+}
+
+Status CandidatePrices::FindTuned(const PricedCandidate& candidate, size_t position, std::vector<size_t>& slots) {
+  const Backend& backend = *(*backends_)[candidate.backend].backend;
+  const Function& function = *candidate.extracted.function->As<Function>();
+  for (size_t i = 0, count = slots.size(); i < count; ++i) {
+    const Slot base = slots_[slots[i]];
+    const std::vector<TuningParameter> parameters = backend.Tuning(function, pricer_->device(), base.variant);
+    if (parameters.empty()) continue;
+    const std::optional<TuningRecord> record = COLLAGE_TRY(FindTuning(pricer_->cache(), base.key, parameters));
+    if (!record) continue;
+    Slot tuned = base;
+    tuned.variant = TunedVariant(base.variant, parameters, record->choice);
+    tuned.key.variant = tuned.variant.name;
+    tuned.candidate = position;
+    const std::optional<Measurement> known = COLLAGE_TRY(pricer_->Find(tuned.key));
+    if (tuned.variant.name == base.variant.name || !known) continue;
+    SetPrice(tuned, *known);
+    slots.push_back(slots_.size());
+    slots_.push_back(std::move(tuned));
+  }
+  return {};
+}
+
+Result<std::vector<size_t>> CandidatePrices::AddTuned(size_t candidate, size_t variant, Variant tuned, const Measurement& measurement) {
+  const size_t base = slot_of_[candidate][variant];
+  Slot slot = slots_[base];
+  slot.variant = std::move(tuned);
+  slot.key.variant = slot.variant.name;
+  slot.rounds_in_context = {};
+  slot.in_context = Cost::Unknown();
+  SetPrice(slot, measurement);
+  if (std::optional<Measurement> known = COLLAGE_TRY(pricer_->FindInContext(slot.key, context_))) {
+    slot.rounds_in_context = std::move(*known);
+    slot.in_context = pricer_->ToCost(slot.rounds_in_context);
+  }
+  slots_.push_back(std::move(slot));
+  std::vector<size_t> sharing;
+  for (size_t c = 0; c < slot_of_.size(); ++c) {
+    if (std::find(slot_of_[c].begin(), slot_of_[c].end(), base) == slot_of_[c].end()) continue;
+    slot_of_[c].push_back(slots_.size() - 1);
+    sharing.push_back(c);
+  }
+  return sharing;
+}
+
+uint64_t CandidatePrices::TuningHash() const {
+  uint64_t hash = 0;
+  for (const Slot& slot : slots_) {
+    // A sum, because those of earlier compiles come in another order.
+    if (TemplateName(slot.variant.name) != slot.variant.name) hash += HashCombine(slot.key.function_hash, HashBytes(slot.variant.name));
+  }
+  return hash;
 }
 
 void CandidatePrices::FindAnchors(const DataflowGraph& graph) {

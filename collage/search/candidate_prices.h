@@ -53,6 +53,16 @@ class CandidatePrices : public VariantPrices {
   /// Whether variants that were never part of a whole program count as Invalid.
   void AllowOnlyKnownInContext(bool only) { only_known_in_context_ = only; }
 
+  /// What it takes alone; Unknown while that is not measured.
+  [[nodiscard]] Cost CostAlone(size_t candidate, size_t variant) const { return slots_[slot_of_[candidate][variant]].cost; }
+  /// A number that candidates share whose prices are the same.
+  [[nodiscard]] size_t SlotOf(size_t candidate, size_t variant) const { return slot_of_[candidate][variant]; }
+  /// Adds what a variant was tuned to, with its price alone, to every candidate that shares it, behind their other variants; gives those
+  /// candidates. (What earlier compiles have tuned is there from the start.)
+  Result<std::vector<size_t>> AddTuned(size_t candidate, size_t variant, Variant tuned, const Measurement& measurement);
+  /// Changes when a variant is added by tuning; zero when there is none.
+  [[nodiscard]] uint64_t TuningHash() const;
+
   /// Makes a variant Invalid everywhere.
   Status MarkInvalid(size_t candidate, size_t variant, const std::string& reason);
   [[nodiscard]] const MeasurementKey& KeyOf(size_t candidate, size_t variant) const;
@@ -78,6 +88,7 @@ class CandidatePrices : public VariantPrices {
       : candidates_(&candidates), backends_(&backends), pricer_(&pricer), progress_(&progress) {}
   void FindAnchors(const DataflowGraph& graph);
   Status MeasureSlot(Slot& slot);
+  Status FindTuned(const PricedCandidate& candidate, size_t position, std::vector<size_t>& slots);
   void SetPrice(Slot& slot, const Measurement& measurement);
   [[nodiscard]] Cost AnchorBound(size_t candidate) const;
   void UpdateContextFactors();

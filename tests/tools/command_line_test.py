@@ -267,6 +267,56 @@ class CommandLineTest(unittest.TestCase):
         forbid_all = [word for name in ("dnnl", "openvino", "openblas", "native") for word in ("--forbid", name)]
         self.assert_user_error(self.collage("explain", self.program, *forbid_all), "no valid candidate covers")
 
+    def tune(self, cache, seconds, *words):
+        report = self.folder / "tuned.json"
+        done = self.collage("compile", self.model, "-o", self.folder / "tuned.collage", "--cache", cache, "--target", "cpu", "--json", report,
+                            *(["--tune", seconds] if seconds else []), *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(report.read_text())
+
+    def cached(self, cache):
+        lines = self.collage("cache", "export", "--cache", cache).stdout.splitlines()
+        return {(entry["backend"], entry["variant"], entry["function_hash"]): entry for entry in map(json.loads, lines)
+                if "/in " not in entry["device"]}
+
+    def test_tuning_keeps_its_time_goes_on_and_is_remembered(self):
+        cache = self.folder / "tune.sqlite"
+        untuned = self.tune(cache, None)
+        self.assertFalse([key for key in self.cached(cache) if "@" in key[1]])
+        start = time.monotonic()
+        self.tune(cache, "3s")
+        # Pricing in context and the race of the plans that are new come on top.
+        self.assertLess(time.monotonic() - start, 120)
+        tried = {key: entry["samples"] for key, entry in self.cached(cache).items() if "@" in key[1]}
+        self.assertTrue(tried)
+        # Killed while it tunes: what was tried stays, and nothing of it is measured again.
+        process = subprocess.Popen([BINARY, "compile", self.model, "-o", self.folder / "k.collage", "--cache", cache, "--target", "cpu",
+                                    "--tune", "60s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(3)
+        process.kill()
+        process.wait()
+        self.assertEqual(self.collage("cache", "verify", "--cache", cache).returncode, 0)
+        self.tune(cache, "2s")
+        later = {key: entry["samples"] for key, entry in self.cached(cache).items() if "@" in key[1]}
+        self.assertGreaterEqual(len(later), len(tried))
+        for key, samples in tried.items():
+            self.assertEqual(later[key], samples)
+        # What was found serves compiles that do not tune; they measure nothing.
+        tuned = self.tune(cache, None)
+        self.assertEqual(tuned["candidates"].get("measured"), 0)
+        self.assertEqual(self.tune(cache, None, "--cache-only")["plan"], tuned["plan"])
+        self.assertTrue(untuned["plan"])
+        run = self.collage("run", self.folder / "tuned.collage", "--inputs", self.inputs, "--output", self.folder / "o")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        reference = self.collage("run", self.model, "--reference", "--inputs", self.inputs, "--output", self.folder / "r")
+        self.assertEqual(reference.returncode, 0, reference.stderr)
+        truth = np.load(self.folder / "r/y.npy")
+        np.testing.assert_allclose(np.load(self.folder / "o/y.npy"), truth, atol=1e-4 * np.abs(truth).max())
+
+    def test_malformed_tuning(self):
+        self.assert_user_error(self.compile(self.model, "--tune", "soon"), "--tune", "soon")
+        self.assertEqual(self.compile(self.model, "--tune", "3s", "--cache-only").returncode, 2)
+
     def test_one_target_alone(self):
         for target in ("cpu", "cpu -compiler=dnnl"):
             done = self.compile(self.model, "--target", target)

@@ -3,6 +3,7 @@
 #include "collage/backend/native/native_kernel.h"
 #include "collage/backend/native/supports.h"
 #include "collage/backend/native/variants.h"
+#include "collage/backend/tuning.h"
 #include "collage/ir/op_sequence.h"
 
 namespace collage::native {
@@ -26,12 +27,18 @@ class NativeBackend : public Backend {
     return ListVariants(*sequence, device);
   }
 
+  [[nodiscard]] std::vector<TuningParameter> Tuning(const Function& function, const Device& device, const Variant& variant) const override {
+    const Result<OpSequence> sequence = ToOpSequence(function);
+    return sequence ? ListTuning(*sequence, device, variant) : std::vector<TuningParameter>();
+  }
+
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
     if (const Verdict verdict = SupportsSequence(sequence); !verdict.accepted) return Fail("native: " + verdict.reason);
     if (!IsVariantOf(sequence, variant)) return Fail("native: variant " + variant.name + " is not one of this function");
-    GeneratedCode code = COLLAGE_TRY(GenerateWithHalide({&sequence, device.threads, ScheduleOf(variant), variant.inputs, variant.outputs}));
+    GeneratedCode code = COLLAGE_TRY(
+        GenerateWithHalide({&sequence, device.threads, ScheduleOf(variant), TunedValues(variant.name), variant.inputs, variant.outputs}));
     KernelImage image{{}, {}, std::move(code.constants), std::move(code.object)};
     for (size_t i = 0; i < variant.inputs.size(); ++i)
       image.inputs.push_back({sequence.values[sequence.parameters[i]].type, variant.inputs[i]});

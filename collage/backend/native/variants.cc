@@ -121,6 +121,19 @@ bool IsVariantOf(const OpSequence& sequence, const Variant& variant) {
   return fits(sequence.parameters, variant.inputs) && fits(sequence.results, variant.outputs);
 }
 
-std::string ScheduleOf(const Variant& variant) { return variant.name.substr(0, variant.name.find('/')); }
+std::vector<TuningParameter> ListTuning(const OpSequence& sequence, const Device& device, const Variant& variant) {
+  const bool has_product = std::any_of(sequence.steps.begin(), sequence.steps.end(),
+                                       [](const OpSequence::Step& step) { return step.op->kind == OpKind::kOutElementwiseFusable; });
+  std::vector<TuningParameter> parameters;
+  if (has_product) {
+    parameters = {{"vector_percent", {100, 50}}, {"tile_rows", {0, 1, 2, 4, 6, 8, 12}}, {"tile_vectors", {0, 1, 2, 3, 4}}};
+  } else {
+    parameters = {{"vector_percent", {100, 50, 200}}, {"unroll", {1, 2, 4}}};
+  }
+  if (device.threads > 1 && ScheduleOf(variant) != "serial") parameters.push_back({"tasks", {4, 1, 2, 16}});
+  return parameters;
+}
+
+std::string ScheduleOf(const Variant& variant) { return variant.name.substr(0, variant.name.find_first_of("/@")); }
 
 }  // namespace collage::native

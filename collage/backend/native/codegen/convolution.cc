@@ -115,6 +115,8 @@ void DefineDense(Emitter& emitter, const Step& step, const Convolution& c) {
   const int64_t group_outputs = c.output_channels / c.groups;
   const size_t weight = step.inputs[1];
   ProductSpec spec;
+  spec.tile_rows = emitter.options().tile_rows;
+  spec.tile_vectors = emitter.options().tile_vectors;
   spec.outer = c.batch;
   spec.rows = c.output_channels;
   spec.columns = (c.output[0] - 1) * input.pitch + c.output[1];
@@ -185,6 +187,8 @@ Status EmitTransposedConvolution(Emitter& emitter, const Step& step) {
     return (d == 0 ? index / Int(w.stride[1]) : index % Int(w.stride[1])) + Int(w.pad_begin[d]);
   };
   ProductSpec spec;
+  spec.tile_rows = emitter.options().tile_rows;
+  spec.tile_vectors = emitter.options().tile_vectors;
   spec.outer = c.batch * places;
   spec.rows = c.output_channels;
   spec.columns = blocks[0] * input.pitch;

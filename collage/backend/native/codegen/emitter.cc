@@ -28,7 +28,8 @@ const Tensor* Emitter::ConstantOf(size_t value) const {
 
 int Emitter::VectorLanes(Halide::Type type) const {
   static const Halide::Target target = Halide::get_host_target();
-  return target.natural_vector_size(type.is_bool() ? Halide::UInt(8) : type);
+  constexpr int kPercent = 100;
+  return std::max(1, target.natural_vector_size(type.is_bool() ? Halide::UInt(8) : type) * options_.vector_percent / kPercent);
 }
 
 Loop* Emitter::NewLoop(Expr variable, int64_t extent) {

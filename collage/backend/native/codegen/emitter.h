@@ -26,6 +26,11 @@ namespace collage::native {
 struct Options {
   int threads = 1;
   bool parallel = true;         ///< false: one thread even if the device has more
+  int vector_percent = 100;     ///< lanes of a vector, in percent of a register's
+  int unroll = 1;               ///< vectors of a pointwise loop's body
+  int tasks = 4;                ///< of a parallel loop, for each thread
+  int tile_rows = 0;            ///< of a product's register tile; 0: PickTile's choice
+  int tile_vectors = 0;         ///< columns of that tile, in vectors; 0: PickTile's choice
   std::vector<Layout> inputs;   ///< one a parameter
   std::vector<Layout> outputs;  ///< one a result
 };

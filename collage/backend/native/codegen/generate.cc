@@ -55,6 +55,14 @@ Result<GeneratedCode> GenerateOrThrow(const GenerateRequest& request) {
   Options options;
   options.threads = request.threads;
   options.parallel = request.schedule != "serial";
+  const auto tuned = [&](const char* name, int& number) {
+    if (const auto at = request.tuning.find(name); at != request.tuning.end()) number = at->second;
+  };
+  tuned("vector_percent", options.vector_percent);
+  tuned("unroll", options.unroll);
+  tuned("tasks", options.tasks);
+  tuned("tile_rows", options.tile_rows);
+  tuned("tile_vectors", options.tile_vectors);
   options.inputs = request.inputs;
   options.outputs = request.outputs;
   Emitter emitter(*request.sequence, options);

@@ -3,6 +3,7 @@
 // What the code generator's shared object offers. It is opened on the first compilation only: Halide is a large library, and a
 // program that runs saved kernels never needs it.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ namespace collage::native {
 struct GenerateRequest {
   const OpSequence* sequence = nullptr;
   int threads = 1;
-  std::string schedule;         ///< name of the schedule, see variants.h
-  std::vector<Layout> inputs;   ///< one a parameter
-  std::vector<Layout> outputs;  ///< one a result
+  std::string schedule;               ///< name of the schedule, see variants.h
+  std::map<std::string, int> tuning;  ///< what differs from the schedule's own numbers, see variants.h
+  std::vector<Layout> inputs;         ///< one a parameter
+  std::vector<Layout> outputs;        ///< one a result
 };
 
 /// A relocatable ELF object whose function kEntryName takes, as an array of pointers, the address of a user context, then

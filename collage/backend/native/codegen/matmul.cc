@@ -52,6 +52,8 @@ Status DefineMatrixProduct(Emitter& emitter, const Step& step, const MatrixProdu
   const size_t a = step.inputs[0];
   const size_t b = step.inputs[1];
   ProductSpec spec;
+  spec.tile_rows = emitter.options().tile_rows;
+  spec.tile_vectors = emitter.options().tile_vectors;
   spec.outer = ElementCount(product.batch);
   spec.rows = product.rows;
   spec.columns = product.columns;

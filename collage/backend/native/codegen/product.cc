@@ -33,9 +33,12 @@ ProductTile PickTile(const ProductSpec& spec, int lanes) {
   }
   while (spec.row_group > 0 && !good(rows)) --rows;
   if (spec.row_group == 0 && rows > 1 && spec.rows % rows != 0 && spec.rows < 8) rows = spec.rows;
+  const bool rows_fit = spec.row_group > 0 ? good(spec.tile_rows) : spec.tile_rows <= spec.rows;
+  if (spec.tile_rows > 0 && rows_fit) rows = spec.tile_rows;
   // Operands that are not packed must not be read beyond their end.
   if (spec.columns < lanes && !spec.packed_columns) return {rows, spec.columns};
   const int64_t most = std::clamp<int64_t>(std::min(accumulators / rows, spec.columns / lanes), 1, 4);
+  if (spec.tile_vectors > 0 && spec.tile_vectors * lanes <= spec.columns) return {rows, spec.tile_vectors * lanes};
   int64_t best = 1;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t vectors = 1; vectors <= most; ++vectors) {
@@ -133,7 +136,7 @@ void ScheduleProduct(Emitter& emitter, Stage& host, const ProductSpec& spec, Acc
   if (candidates.empty()) return;
   Var fused = candidates[0].first;
   int64_t extent = candidates[0].second;
-  for (size_t i = 1; i < candidates.size() && extent < int64_t{4} * emitter.options().threads; ++i) {
+  for (size_t i = 1; i < candidates.size() && extent < int64_t{emitter.options().tasks} * emitter.options().threads; ++i) {
     if (candidates[i].first.name() == tiles.front().name()) break;
     Var both("outer");
     func.fuse(candidates[i].first, fused, both);

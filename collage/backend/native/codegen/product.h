@@ -18,6 +18,8 @@ struct ProductSpec {
   Halide::Type type = Halide::Float(32);
   /// Rows in one tile must divide this (rows that share `right`); any number where it is zero.
   int64_t row_group = 0;
+  int64_t tile_rows = 0;     ///< wished rows of a tile; 0 for PickTile's choice. A wish that does not fit is not granted
+  int64_t tile_vectors = 0;  ///< wished columns of a tile, in vectors; likewise
   /// Columns are packed in panels of ProductTile's width: tiles must begin at multiples of it.
   bool packed_columns = false;
   /// Tiles of one column panel after another (else tiles of one row panel): what is held while the other streams.

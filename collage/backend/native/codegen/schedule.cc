@@ -41,7 +41,7 @@ std::optional<Var> Emitter::ParallelOuter(Stage& stage, size_t inner, double cos
   size_t first = 0;
   while (first + 1 < inner && stage.loops[first]->extent == 1) ++first;
   if (!Parallel() || cost < kWorthThreads) return stage.vars[inner - 1];
-  const int64_t enough = int64_t{4} * options_.threads;
+  const int64_t enough = int64_t{options_.tasks} * options_.threads;
   Var fused = stage.vars[first];
   int64_t extent = stage.loops[first]->extent;
   while (first + 1 < inner && extent < enough) {
@@ -57,7 +57,9 @@ std::optional<Var> Emitter::ParallelOuter(Stage& stage, size_t inner, double cos
   if (extent > many) {
     // Few long tasks: a task is a call through a pointer, which matters when one row takes nanoseconds.
     Var task("task");
-    stage.func.split(fused, task, fused, static_cast<int>(extent / (int64_t{16} * options_.threads)), Halide::TailStrategy::GuardWithIf)
+    stage.func
+        .split(fused, task, fused, static_cast<int>(extent / (int64_t{4} * options_.tasks * options_.threads)),
+               Halide::TailStrategy::GuardWithIf)
         .parallel(task);
   } else {
     stage.func.parallel(fused);
@@ -85,6 +87,8 @@ void Emitter::SchedulePointwise(Stage& stage) {
   stage.func
       .split(innermost, innermost, vector, lanes, whole && !parallel ? Halide::TailStrategy::Auto : Halide::TailStrategy::ShiftInwards)
       .vectorize(vector);
+  if (options_.unroll > 1 && extent >= int64_t{2} * options_.unroll * lanes)
+    stage.func.unroll(innermost, options_.unroll, Halide::TailStrategy::GuardWithIf);
 }
 
 }  // namespace collage::native
