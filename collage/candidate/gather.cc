@@ -2,6 +2,8 @@
 
 #include <unordered_set>
 
+#include "collage/pattern/check.h"
+
 namespace collage {
 namespace {
 
@@ -13,6 +15,7 @@ Result<SpecPointer> SpecOf(const Target& target, const RulesOfCompiler& rules_of
   const std::string named = target.Attribute("partition_rule");
   const BackendRules* rules = rules_of(spec.name);
   if (!rules) return fail("there is no compiler '" + spec.name + "'");
+  if (const Status checked = CheckPatterns(rules->patterns); !checked) return fail(checked.error().message);
   if (!named.empty()) {
     const auto at = options.named_rules.find(named);
     if (at == options.named_rules.end()) return fail("there is no partition rule '" + named + "'");

@@ -210,7 +210,10 @@ std::string Placement::State::NameNode(const std::string& message) const {
   const size_t node = std::stoul(message.substr(prefix.size()));
   if (node >= built.nodes.size()) return message;
   const Expr& call = graph[built.nodes[node]].expr;
-  return "no backend can run operator " + CalledOp(call)->name + " of type " + ToString(call->type());
+  std::string asked;
+  for (const PlacementTarget& target : targets) asked += (asked.empty() ? "" : ", ") + std::string(target.priced.backend->Name());
+  return "no backend can run operator " + CalledOp(call)->name + " of type " + ToString(call->type()) + ": the rules of " + asked +
+         " have no valid candidate that covers it";
 }
 
 void Placement::State::FindCoverable() {

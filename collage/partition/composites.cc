@@ -4,6 +4,7 @@
 #include "collage/dataflow/extraction.h"
 #include "collage/partition/classic_flow.h"
 #include "collage/partition/valid_matches.h"
+#include "collage/pattern/check.h"
 
 namespace collage {
 
@@ -32,6 +33,7 @@ std::vector<NestedSubGraph> FindComposites(const DataflowGraph& graph, const std
 }
 
 Result<Expr> MergeComposite(const Expr& function, const std::vector<PatternRule>& table) {
+  COLLAGE_TRY_STATUS(CheckPatterns(table));
   const DataflowGraph graph(function);
   return RewriteFunction(graph, FindComposites(graph, table), {.bind_constants = false});
 }

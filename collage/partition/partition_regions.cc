@@ -1,6 +1,7 @@
 #include "collage/dataflow/extraction.h"
 #include "collage/partition/classic_flow.h"
 #include "collage/partition/symbols.h"
+#include "collage/pattern/check.h"
 
 namespace collage {
 
@@ -41,6 +42,7 @@ Result<IRModule> PartitionClassic(const IRModule& module, const std::vector<Name
   std::vector<std::string> names;
   without_patterns.reserve(backends.size());
   for (const NamedRules& backend : backends) {
+    if (const Status checked = CheckPatterns(backend.rules->patterns); !checked) return Fail(checked.error().At("backend " + backend.name));
     table.insert(table.end(), backend.rules->patterns.begin(), backend.rules->patterns.end());
     BackendRules& rules = without_patterns.emplace_back(*backend.rules);
     rules.patterns.clear();

@@ -10,8 +10,7 @@ namespace {
 Result<std::string> CompilerOfSpec(const JsonReader& query) {
   if (!query.Has("spec") || query.value()["spec"].is_null()) return std::string();
   const JsonReader spec = COLLAGE_TRY(query.At("spec"));
-  const JsonReader named = spec.IsObject() ? COLLAGE_TRY(spec.At(spec.Has("target") ? "target" : "name")) : spec;
-  const QueryTarget target = COLLAGE_TRY(TargetFrom(named));
+  const QueryTarget target = COLLAGE_TRY(TargetFrom(spec));
   return target.IsNative() ? std::string() : target.compiler;
 }
 

@@ -10,11 +10,13 @@
 namespace collage {
 
 Result<QueryTarget> TargetFrom(const JsonReader& reader) {
+  if (reader.IsObject()) return TargetFrom(COLLAGE_TRY(reader.At(reader.Has("target") ? "target" : "name")));
   QueryTarget target{COLLAGE_TRY(reader.String()), ""};
   std::istringstream words(target.text);
   std::string word;
   if (!(words >> word)) return reader.Expected("a target, such as \"cpu -compiler=dnnl\", or the name of a compiler");
-  constexpr std::array<std::string_view, 6> kDevices = {"cpu", "llvm", "cuda", "opencl", "native", "host"};
+  constexpr std::array<std::string_view, 11> kDevices = {"cpu",    "llvm",  "cuda",   "opencl", "gpu", "rocm",
+                                                         "vulkan", "metal", "webgpu", "native", "host"};
   const bool is_device = std::find(kDevices.begin(), kDevices.end(), word) != kDevices.end();
   target.compiler = is_device ? "native" : word;
   constexpr std::string_view kCompiler = "-compiler=";

@@ -17,6 +17,7 @@ struct QueryTarget {
   [[nodiscard]] bool IsNative() const { return compiler == "native"; }
 };
 
+/// A string, or an object whose "target" or "name" it is.
 Result<QueryTarget> TargetFrom(const JsonReader& reader);
 
 /// A candidate as rules find it.

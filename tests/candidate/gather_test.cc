@@ -55,6 +55,17 @@ TEST_F(Gather, NativeAndHostAreAlwaysThere) {
   EXPECT_EQ(Specs({"cpu"})->size(), 2u);
 }
 
+TEST_F(Gather, AMalformedPatternIsAnErrorThatNamesOperatorAndRule) {
+  rules_["library"].patterns.push_back({"library.rely", CallOf("nn.rely", {Wildcard()}), {}});
+  EXPECT_EQ(Specs({"cpu -compiler=library"}).error().message,
+            "target 'cpu -compiler=library': rule 'library.rely': there is no operator 'nn.rely'");
+  rules_["library"].patterns = {{"library.nothing", CallOf("nn.relu", {Or({})}), {}}};
+  EXPECT_EQ(Specs({"cpu -compiler=library"}).error().message,
+            "target 'cpu -compiler=library': rule 'library.nothing': an alternative of nothing matches nothing");
+  rules_["library"].patterns = {{"", CallOf("nn.relu", {Wildcard()}), {}}};
+  EXPECT_NE(Specs({"cpu -compiler=library"}).error().message.find("has no label"), std::string::npos);
+}
+
 TEST_F(Gather, ErrorsNameTheTarget) {
   EXPECT_NE(Specs({"cpu -compiler=nobody"}).error().message.find("nobody"), std::string::npos);
   EXPECT_NE(Specs({"cpu -compiler=library", "cpu -compiler=library"}).error().message.find("twice"), std::string::npos);

@@ -260,6 +260,15 @@ TEST(Classic, MergeCompositeIsGreedyInTableOrderAndLabelsNameTheirBackend) {
   EXPECT_EQ(Print(InlinePartitions(IRModule::FromMain(merged), {"other"}).value()), Print(IRModule::FromMain(merged)));
 }
 
+TEST(Classic, AMalformedPatternIsAnErrorThatNamesOperatorAndRule) {
+  const IRModule module = IRModule::FromMain(ParseFunction(kDiamond));
+  BackendRules library = Library();
+  library.patterns.push_back({"library.rely", CallOf("tanh", {CallOf("nn.rely", {Wildcard()})}), {}});
+  EXPECT_EQ(PartitionClassic(module, {{"library", &library}}).error().message,
+            "backend library: rule 'library.rely': there is no operator 'nn.rely'");
+  EXPECT_EQ(MergeComposite(module.MainExpr(), library.patterns).error().message, "rule 'library.rely': there is no operator 'nn.rely'");
+}
+
 TEST(Classic, ABackendsOwnPassSeesItsOwnPartitionsOnly) {
   const IRModule module = IRModule::FromMain(ParseFunction(kDiamond));
   size_t seen = 0;
