@@ -109,7 +109,7 @@ Status ClassicRun::NeedSupported() {
 
 Status ClassicRun::NeedAssigned() {
   if (functions_.empty() || functions_.front().assigned) return {};
-  if (functions_.front().regions) {
+  if (functions_.front().regions && !query_.Has("assignment")) {
     for (FunctionStages& stages : functions_) {
       stages.assigned.emplace();
       for (const BackendRegion& region : *stages.regions) stages.assigned->push_back({region.backend, region.nodes, {}});
@@ -307,7 +307,7 @@ Result<Json> ClassicRun::FuseAll(const PassRequest& pass) {
 Result<Json> ClassicRun::InlineAll(const PassRequest& pass) {
   std::vector<std::string> wanted;
   if (const auto backends = pass.Find("backends")) {
-    for (const JsonReader& name : COLLAGE_TRY(backends->Items())) wanted.push_back(COLLAGE_TRY(name.String()));
+    for (const JsonReader& name : backends->ItemsOrSelf()) wanted.push_back(COLLAGE_TRY(name.String()));
   }
   const auto goes = [&](const std::string& backend) {
     return wanted.empty() || std::find(wanted.begin(), wanted.end(), backend) != wanted.end();

@@ -10,6 +10,25 @@ constexpr const char* kNative = "native";
 
 bool IsOneSupport(const JsonReader& supports) { return supports.Has("operator") && supports.value()["operator"].is_string(); }
 
+/// A list of {"backend", "operator", ..}.
+bool IsByItem(const JsonReader& supports) {
+  if (!supports.IsList() || supports.value().empty()) return false;
+  const std::vector<JsonReader> items = supports.ItemsOrSelf();
+  return std::all_of(items.begin(), items.end(),
+                     [](const JsonReader& item) { return item.Has("backend") && item.value()["backend"].is_string(); });
+}
+
+/// The same as an object by name of the backend.
+Json GroupedByBackend(const Json& list) {
+  Json by_name = Json::object();
+  for (Json item : list) {
+    const std::string name = item["backend"];
+    item.erase("backend");
+    by_name[name].push_back(std::move(item));
+  }
+  return by_name;
+}
+
 /// "dnnl" of "dnnl.conv2d_relu"; empty without a dot.
 std::string BackendOfLabel(const std::string& label) {
   const size_t dot = label.find('.');
@@ -32,7 +51,15 @@ Status QueryBackends::Support(const std::string& name, const JsonReader& support
 }
 
 Status QueryBackends::ReadNames(const JsonReader& backends) {
-  for (const JsonReader& item : COLLAGE_TRY(backends.Items())) {
+  if (backends.IsObject()) {
+    for (const auto& [name, value] : COLLAGE_TRY(backends.Fields())) {
+      Add(name);
+      if (value.Has("supports")) COLLAGE_TRY_STATUS(Support(name, COLLAGE_TRY(value.At("supports"))));
+      if (value.IsList() || IsOneSupport(value)) COLLAGE_TRY_STATUS(Support(name, value));
+    }
+    return {};
+  }
+  for (const JsonReader& item : backends.ItemsOrSelf()) {
     if (item.IsObject()) COLLAGE_TRY_STATUS(item.OnlyFields({"name", "supports"}));
     const JsonReader field = item.IsObject() ? COLLAGE_TRY(item.At("name")) : item;
     const std::string name = COLLAGE_TRY(field.String());
@@ -45,6 +72,10 @@ Status QueryBackends::ReadNames(const JsonReader& backends) {
 }
 
 Status QueryBackends::ReadSupports(const JsonReader& supports, bool names_are_stated) {
+  if (IsByItem(supports)) {
+    const Json by_name = GroupedByBackend(supports.value());
+    return ReadSupports(JsonReader(by_name, supports.place()), names_are_stated);
+  }
   if (!supports.IsObject() || IsOneSupport(supports)) {
     if (names_.size() != 1) return supports.Expected("an object: what each backend supports, by its name");
     return Support(names_[0], supports);
@@ -80,7 +111,9 @@ Result<QueryBackends> QueryBackends::Read(const std::vector<PassRequest>& passes
     for (const auto& [name, list] : COLLAGE_TRY(COLLAGE_TRY(query.At("assignment")).Fields())) backends.Add(name);
   }
   if (query.Has("regions")) {
-    for (const JsonReader& region : COLLAGE_TRY(COLLAGE_TRY(query.At("regions")).Items())) {
+    const JsonReader field = COLLAGE_TRY(query.At("regions"));
+    const Json list = RegionList(field);
+    for (const JsonReader& region : COLLAGE_TRY(JsonReader(list, field.place()).Items())) {
       backends.Add(COLLAGE_TRY(COLLAGE_TRY(region.At("backend")).String()));
     }
   }
@@ -104,7 +137,7 @@ Result<PreferRegion> PriorityFrom(const PassRequest& pass, const QueryBackends& 
   const std::optional<JsonReader> priority = pass.Find("priority");
   if (!priority) return PreferRegion();
   std::vector<std::string> names;
-  for (const JsonReader& item : COLLAGE_TRY(priority->Items())) {
+  for (const JsonReader& item : priority->ItemsOrSelf()) {
     names.push_back(COLLAGE_TRY(item.String()));
     COLLAGE_TRY(backends.PositionOf(names.back(), item));
   }

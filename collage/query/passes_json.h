@@ -64,6 +64,8 @@ Result<std::vector<SupportedRegion>> AssignmentFrom(const NamedFunction& functio
 /// The function whose nodes an assignment names.
 Result<const NamedFunction*> FunctionOfAssignment(const QueryProgram& program, const JsonReader& query);
 
+/// "regions" as a list: an object by backend, of names or of lists of names, says the same.
+Json RegionList(const JsonReader& regions);
 /// "regions": a list of {"backend", "members", "composites"}, as the answers have it. By function.
 Result<std::map<const NamedFunction*, std::vector<BackendRegion>>> RegionsFrom(const QueryProgram& program, const JsonReader& query,
                                                                                const QueryBackends& backends);

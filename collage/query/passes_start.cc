@@ -89,10 +89,22 @@ Result<std::vector<SupportedRegion>> AssignmentFrom(const NamedFunction& functio
   return assigned;
 }
 
+Json RegionList(const JsonReader& regions) {
+  if (!regions.IsObject()) return regions.value();
+  Json list = Json::array();
+  for (const auto& [backend, members] : regions.value().items()) {
+    const bool is_several = members.is_array() && !members.empty() && members.front().is_array();
+    for (const Json& one : is_several ? members : Json::array({members})) list.push_back({{"backend", backend}, {"members", one}});
+  }
+  return list;
+}
+
 Result<std::map<const NamedFunction*, std::vector<BackendRegion>>> RegionsFrom(const QueryProgram& program, const JsonReader& query,
                                                                                const QueryBackends& backends) {
   std::map<const NamedFunction*, std::vector<BackendRegion>> regions;
-  for (const JsonReader& item : COLLAGE_TRY(COLLAGE_TRY(query.At("regions")).Items())) {
+  const JsonReader field = COLLAGE_TRY(query.At("regions"));
+  const Json list = RegionList(field);
+  for (const JsonReader& item : COLLAGE_TRY(JsonReader(list, field.place()).Items())) {
     const JsonReader members = COLLAGE_TRY(item.At("members"));
     const NamedFunction& function = *COLLAGE_TRY(program.FunctionOf(item.Has("function") ? item : query, members));
     regions[&function].push_back(COLLAGE_TRY(RegionFrom(function, item, backends)));
