@@ -26,14 +26,10 @@ def collage(arguments, *words):
         raise peers.Failure(f"collage {' '.join(map(str, words))} ended with code {done.returncode}")
 
 
-def compile_model(arguments, model, target, json_path=None, compiler=None):
-    words = ["compile", model, "-o", target, "--threads", arguments.threads]
+def compile_model(arguments, model, program, report, singles):
+    words = ["compile", model, "-o", program, "--json", report, "--single-backends", singles, "--threads", arguments.threads]
     if arguments.cache:
         words += ["--cache", arguments.cache]
-    if json_path:
-        words += ["--json", json_path]
-    if compiler:
-        words += ["--target", f"cpu -compiler={compiler}" if compiler != "native" else "cpu"]
     collage(arguments, *words)
 
 
@@ -86,16 +82,11 @@ def show(arguments, model):
     archive = folder / "inputs.npz"
     np.savez(archive, **peers.make_inputs(model, {}))
     program = folder / f"{model.stem}.collage"
-    compile_model(arguments, model, program, folder / "report.json")
+    singles = folder / "single_backends"
+    compile_model(arguments, model, program, folder / "report.json", singles)
     report = json.loads((folder / "report.json").read_text())
     programs = {"chosen": program, "chosen again": program}
-    for name in report["end_to_end_ms"]:
-        if name == "chosen":
-            continue
-        single = folder / f"{model.stem}.{name}.collage"
-        print(f"compiling for {name} alone ...", flush=True)
-        compile_model(arguments, model, single, compiler=name)
-        programs[f"{name} alone"] = single
+    programs |= {f"{name} alone": singles / f"{name}.collage" for name in report["end_to_end_ms"] if name != "chosen"}
     rows = race(arguments, model, programs, archive, folder)
     print_race(rows)
     agrees = compare_with_reference(arguments, model, program, archive, folder)

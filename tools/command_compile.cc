@@ -19,6 +19,7 @@ struct Options {
   std::string budget;
   std::string tune;
   bool cache_only = false;
+  std::string single_backends;
 };
 
 Status Compile(const Options& options) {
@@ -35,14 +36,17 @@ Status Compile(const Options& options) {
     compile.tuning_seconds = *seconds;
   }
   compile.cache_only = options.cache_only;
+  compile.single_backends = options.single_backends;
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   const CompiledModel compiled = COLLAGE_TRY(CompileModel(options.program.file, compile));
   terminal.Clear();
   const CandidateCounts& counts = compiled.report.candidates;
-  std::printf("%scandidates: %zu found, %zu distinct; variants: %zu measured now, %zu known, %zu rejected, %zu not needed\n",
-              PlanTable(compiled.report).c_str(), counts.found, counts.distinct, counts.measured, counts.cached, counts.rejected,
-              counts.unpriced);
+  std::printf(
+      "%scandidates: %zu found, %zu distinct, %zu of them measured now; variants: %zu measured now, %zu known, %zu rejected, "
+      "%zu not needed\n",
+      PlanTable(compiled.report).c_str(), counts.found, counts.distinct, counts.measured, counts.variants.measured, counts.variants.cached,
+      counts.rejected, counts.variants.unpriced);
   std::printf("saved: %s\n", options.output.c_str());
   if (options.json.empty()) return {};
   const std::string text = ToJson(compiled.report) + "\n";
@@ -59,6 +63,8 @@ void AddCompileCommand(CLI::App& app, int& code) {
   AddProgramOptions(*command, options->program);
   command->add_option("-o,--output", options->output, "The compiled file")->required();
   command->add_option("--json", options->json, "Write the report to this file (-: standard output)");
+  command->add_option("--single-backends", options->single_backends,
+                      "Also save the best plan of each single backend, as NAME.collage in this folder");
   CLI::Option* budget = command->add_option("--budget", options->budget,
                                             "Time for measuring, such as 90s or 5m; then the best plan of what was measured is taken");
   CLI::Option* tune =

@@ -40,7 +40,7 @@ void AddInputOptions(CLI::App& command, InputOptions& options) {
 Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<NamedType>& wanted) {
   std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options));
   for (const auto& [name, tensor] : given) {
-    if (std::none_of(wanted.begin(), wanted.end(), [&](const NamedType& input) { return input.name == name; })) {
+    if (std::none_of(wanted.begin(), wanted.end(), [&name = name](const NamedType& input) { return input.name == name; })) {
       return Fail("input '" + name + "': the model has no such input; it has " + List(wanted));
     }
   }

@@ -1,9 +1,15 @@
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
 #include "collage/runtime/parallel.h"
 #include "collage/support/log.h"
 #include "tools/command.h"
 #include "tools/interrupt.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int Run(int argc, char** argv) {
   collage::InitialiseLogging();
   collage::PrepareThreadPool();
   collage::tools::InstallInterruptHandler();
@@ -26,4 +32,15 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? collage::tools::kDone : collage::tools::kUserError;
   }
   return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "collage: this is a bug of Collage: %s\n", error.what());
+    std::abort();
+  }
 }

@@ -2,13 +2,14 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 namespace collage::tools {
 namespace {
 
 std::string Duration(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const auto whole = std::lround(seconds);
   if (whole < 60) return std::to_string(whole) + " s";
   return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
 }

@@ -31,7 +31,7 @@ class Runner {
     std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937 random(1);
     for (int round = 0; round < options_.most_rounds && !progress.ShouldStop(); ++round) {
-      if (round >= options_.least_rounds && SecondsSince(start) > options_.budget_seconds) break;
+      if (round >= options_.least_rounds && IsEnough(round, SecondsSince(start))) break;
       if (round == options_.least_rounds) DropLosers(order);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
@@ -58,6 +58,15 @@ class Runner {
       fastest = std::min(fastest, SecondsSince(start));
     }
     runs_per_turn_[i] = std::clamp(static_cast<int>(options_.seconds_per_turn / std::max(fastest, 1e-9)), 1, 2000);
+  }
+
+  [[nodiscard]] bool IsEnough(int round, double seconds) const {
+    if (seconds <= options_.budget_seconds) return false;
+    if (!options_.equal_pair || seconds > options_.most_seconds) return true;
+    const RaceResult& a = results_[options_.equal_pair->first];
+    const RaceResult& again = results_[options_.equal_pair->second];
+    const bool both_still_run = std::min(a.rounds.size(), again.rounds.size()) == static_cast<size_t>(round);
+    return !both_still_run || PairedNoise(a, again) <= options_.aim_noise;
   }
 
   void DropLosers(std::vector<size_t>& order) const {

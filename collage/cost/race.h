@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collage/support/progress.h"
@@ -18,10 +20,15 @@ struct Contestant {
 struct RaceOptions {
   int warm_up = 2;
   int least_rounds = 5;
-  int most_rounds = 60;
+  int most_rounds = 400;
   double budget_seconds = 10;
   /// In each round every contestant runs about this long (at least once), so that microsecond programs are not lost in switches.
   double seconds_per_turn = 0.02;
+  /// Two contestants that are the same program (an A/A pair): racing goes on beyond the budget, for at most `most_seconds`, until what
+  /// they differ by is below `aim_noise`.
+  std::optional<std::pair<size_t, size_t>> equal_pair = {};
+  double aim_noise = 0.01;
+  double most_seconds = 30;
   /// Who takes more than this many times the fastest one's time after least_rounds has lost, and leaves the time to the others.
   double lost_ratio = 1.25;
 };

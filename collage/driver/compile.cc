@@ -18,6 +18,7 @@
 #include "collage/ir/visit.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
+#include "collage/support/priority.h"
 #include "collage/transform/pass.h"
 
 namespace collage {
@@ -71,14 +72,38 @@ Progress MeasuringProgress(const CompileOptions& options) {
   return progress;
 }
 
+Status CheckFolder(const std::filesystem::path& folder) {
+  if (folder.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  return error ? Fail(folder.string() + ": cannot be made: " + error.message()) : CheckWritable(folder / "x");
+}
+
+Status SaveSingleBackends(const Placement& placement, const std::vector<Plan>& plans, const LowerOptions& lower, const std::string& model,
+                          const CompileOptions& options) {
+  for (const Plan& plan : plans) {
+    if (!plan.is_single_backend || options.single_backends.empty()) continue;
+    const std::filesystem::path file = options.single_backends / (plan.name + ".collage");
+    options.progress.Report({"saving", 0, 0, file.string()});
+    CompileReport report = COLLAGE_TRY(placement.Report(plan));
+    report.model = model;
+    report.winner = plan.name;
+    const LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(placement.Apply(plan)), lower));
+    COLLAGE_TRY_STATUS(SaveProgram(lowered, ToMetadata(report, placement.Record(plan)), file));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& given) {
+  const RaisedPriority priority;
   const auto start = std::chrono::steady_clock::now();
   const CompileOptions options = WithinBudget(given);
   const Progress measuring = MeasuringProgress(options);
   const Device device{DeviceKind::kCpu, 0, options.threads};
   COLLAGE_TRY_STATUS(CheckWritable(options.output));
+  COLLAGE_TRY_STATUS(CheckFolder(options.single_backends));
   if (options.cache_only && options.tuning_seconds > 0) return Fail("time for tuning is given, and nothing may be measured");
   if (options.cache_only && options.budget_seconds) return Fail("a budget for measuring is given, and nothing may be measured");
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
@@ -99,9 +124,8 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   lower.program.input_names = model.input_names;
   lower.program.output_names = model.output_names;
   if (options.tuning_seconds > 0) COLLAGE_TRY_STATUS(placement.Tune(options.tuning_seconds));
-  const Plan searched = COLLAGE_TRY(PriceInContext(placement, lower, options));
-  std::vector<Plan> contestants = COLLAGE_TRY(placement.SingleBackendPlans());
-  contestants.insert(contestants.begin(), searched);
+  const PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options));
+  const std::vector<Plan>& contestants = priced.plans;
 
   RaceOutcome outcome = COLLAGE_TRY(RacePlans(placement, contestants, lower, options));
 
@@ -109,7 +133,9 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   report.model = path.filename().string();
   report.end_to_end = std::move(outcome.timings);
   report.winner = outcome.winner == 0 ? "searched" : contestants[outcome.winner].name;
-  report.lower_bound_us = searched.result.lower_bound.ToMicroseconds();
+  // Exploring may have ended before the prices came down to those of the plans.
+  report.lower_bound_us =
+      std::min({priced.lower_bound.ToMicroseconds(), contestants.front().result.cost.ToMicroseconds(), report.estimated_us});
   report.noise = outcome.noise;
   report.raced = outcome.raced;
   report.candidates = placement.Counts();
@@ -118,6 +144,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
   report.budget_seconds = options.budget_seconds;
   report.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  COLLAGE_TRY_STATUS(SaveSingleBackends(placement, contestants, lower, report.model, options));
   if (!options.output.empty()) {
     options.progress.Report({"saving", 0, 0, options.output.string()});
     COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered, ToMetadata(report, placement.Record(contestants[outcome.winner])), options.output));

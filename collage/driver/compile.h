@@ -40,6 +40,8 @@ struct CompileOptions {
   double race_seconds = 8;
   /// Where the program is saved; empty: nowhere.
   std::filesystem::path output;
+  /// A folder: the plan of each single backend is saved there as well, as NAME.collage. Empty: they are not kept.
+  std::filesystem::path single_backends;
   /// Kernels are compiled and timed in a worker process, so that one which crashes or hangs is Invalid and nothing worse.
   bool isolated = true;
   Progress progress;

@@ -71,34 +71,110 @@ double Drift(const KernelSamples& now, const std::unordered_map<std::string, Cos
 
 // What looks best after one round is often what was timed at a lucky moment; it is looked at again before it is believed.
 constexpr size_t kRoundsToTrust = 3;
+// A single backend this many times slower than all together is no rival: its plan is left as kernels timed alone make it.
+constexpr double kRivalRatio = 1.3;
+// Of the time for pricing in context: until when plans of all backends are explored, and then those of single ones.
+constexpr double kExploreAllUntil = 0.6;
+constexpr double kExploreSinglesUntil = 0.9;
+// The plans that have come out are looked at again beyond that time, because guessing now would waste it; this is the limit.
+constexpr double kConfirmUntil = 1.5;
 
 class ContextPricing {
  public:
   ContextPricing(Placement& placement, const LowerOptions& lower, const CompileOptions& options)
       : placement_(placement), lower_(lower), options_(options) {}
 
-  Result<Plan> Run() {
-    if (COLLAGE_TRY(placement_.IsContextPricingDone())) return SearchKnown();
-    Plan plan = COLLAGE_TRY(placement_.Search());
-    if (placement_.pricer().allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole plans"));
-    const Clock::time_point start = Clock::now();
-    for (size_t round = 1; placement_.RoundsInContext(plan) < kRoundsToTrust; ++round) {
-      if (round > 1 && options_.progress.ShouldStop()) return SearchKnown();
-      if (round > 1 && SecondsSince(start) > options_.context_seconds) break;
-      options_.progress.Report({"pricing in context", round, 0, std::to_string(plan.result.partitions) + " partitions"});
-      COLLAGE_TRY_STATUS(Measure(plan));
-      plan = COLLAGE_TRY(placement_.Search());
+  Result<PlansInContext> Run() {
+    if (const std::optional<Cost> known = COLLAGE_TRY(placement_.FindContextPricing())) {
+      lower_bound_ = *known;
+      return Conclude();
     }
-    if (!options_.budget_seconds) COLLAGE_TRY_STATUS(placement_.SetContextPricingDone());
-    return SearchKnown();
+    COLLAGE_TRY_STATUS(Explore(kAll, options_.context_seconds * kExploreAllUntil));
+    if (placement_.pricer().allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole plans"));
+    COLLAGE_TRY_STATUS(ExploreSingles());
+    COLLAGE_TRY_STATUS(Confirm());
+    if (!options_.budget_seconds && !options_.progress.ShouldStop()) COLLAGE_TRY_STATUS(placement_.StoreContextPricing(lower_bound_));
+    return Conclude();
   }
 
  private:
-  Result<Plan> SearchKnown() {
+  static constexpr size_t kAll = static_cast<size_t>(-1);
+
+  [[nodiscard]] bool IsOver(double seconds) const { return options_.progress.ShouldStop() || SecondsSince(start_) > seconds; }
+
+  Result<std::optional<Plan>> Search(size_t target) {
+    if (target != kAll) return placement_.SearchSingle(target);
+    Plan plan = COLLAGE_TRY(placement_.Search());
+    return std::optional(std::move(plan));
+  }
+
+  /// The best plan of what was tried in whole programs; nothing when that is no cover.
+  Result<std::optional<Plan>> SearchKnown(size_t target) {
     placement_.AllowOnlyKnownInContext(true);
-    Result<Plan> plan = placement_.Search();
+    Result<std::optional<Plan>> plan = Search(target);
     placement_.AllowOnlyKnownInContext(false);
     return plan;
+  }
+
+  /// Prices in context whatever might still be better, one plan after the other.
+  Status Explore(size_t target, double until) {
+    std::optional<Plan> plan = COLLAGE_TRY(Search(target));
+    if (placement_.pricer().allows_only_cached()) return {};
+    if (target == kAll) start_ = Clock::now();  // pricing the first plan's kernels alone was not of this stage
+    for (size_t round = 1; plan && placement_.RoundsInContext(*plan) < kRoundsToTrust; ++round) {
+      if (IsOver(until) && (round > 1 || target != kAll)) break;
+      options_.progress.Report({"pricing in context", ++rounds_, 0, plan->name});
+      COLLAGE_TRY_STATUS(Measure(*plan));
+      plan = COLLAGE_TRY(Search(target));
+    }
+    if (plan && target == kAll) lower_bound_ = plan->result.lower_bound;
+    return {};
+  }
+
+  Status ExploreSingles() {
+    const std::optional<Plan> searched = COLLAGE_TRY(SearchKnown(kAll));
+    if (!searched) return {};
+    std::vector<size_t> rivals;
+    for (const size_t target : placement_.Singles()) {
+      const std::optional<Plan> plan = COLLAGE_TRY(placement_.SearchSingle(target));
+      if (plan && plan->result.cost.ToSeconds() < kRivalRatio * searched->result.cost.ToSeconds()) rivals.push_back(target);
+    }
+    const double from = std::max(SecondsSince(start_), options_.context_seconds * kExploreAllUntil);
+    const double share = options_.context_seconds * (kExploreSinglesUntil - kExploreAllUntil) / static_cast<double>(rivals.size() + 1);
+    for (size_t i = 0; i < rivals.size(); ++i) COLLAGE_TRY_STATUS(Explore(rivals[i], from + share * static_cast<double>(i + 1)));
+    return {};
+  }
+
+  /// Until the best of what was tried is the best of what was tried often enough.
+  Status Confirm() {
+    std::vector<size_t> scopes = placement_.Singles();
+    scopes.insert(scopes.begin(), kAll);
+    for (bool is_settled = false; !is_settled;) {
+      is_settled = true;
+      for (const size_t scope : scopes) {
+        const std::optional<Plan> plan = COLLAGE_TRY(SearchKnown(scope));
+        if (!plan || placement_.RoundsInContext(*plan) >= kRoundsToTrust) continue;
+        if (IsOver(options_.context_seconds * kConfirmUntil)) return {};
+        options_.progress.Report({"pricing in context", ++rounds_, 0, plan->name});
+        COLLAGE_TRY_STATUS(Measure(*plan));
+        is_settled = false;
+      }
+    }
+    return {};
+  }
+
+  Result<PlansInContext> Conclude() {
+    PlansInContext plans{{}, lower_bound_};
+    std::optional<Plan> searched = COLLAGE_TRY(SearchKnown(kAll));
+    if (!searched)
+      return Fail("the cache knows that this model was priced in context, but not the prices; `collage cache verify` tells more");
+    plans.plans.push_back(std::move(*searched));
+    for (const size_t target : placement_.Singles()) {
+      std::optional<Plan> plan = COLLAGE_TRY(SearchKnown(target));
+      if (!plan) plan = COLLAGE_TRY(placement_.SearchSingle(target));
+      if (plan) plans.plans.push_back(std::move(*plan));
+    }
+    return plans;
   }
 
   Status Measure(const Plan& plan) {
@@ -134,13 +210,16 @@ class ContextPricing {
   Placement& placement_;
   const LowerOptions& lower_;
   const CompileOptions& options_;
+  Clock::time_point start_ = Clock::now();
+  size_t rounds_ = 0;
+  Cost lower_bound_;
   std::optional<ProfiledPlan> first_;
   std::unordered_map<std::string, Cost> first_prices_;
 };
 
 }  // namespace
 
-Result<Plan> PriceInContext(Placement& placement, const LowerOptions& lower, const CompileOptions& options) {
+Result<PlansInContext> PriceInContext(Placement& placement, const LowerOptions& lower, const CompileOptions& options) {
   return ContextPricing(placement, lower, options).Run();
 }
 

@@ -66,21 +66,24 @@ Result<Plan> Placement::Search() {
   return state_->SearchVerified("searched", std::vector<bool>(state_->candidates.size(), true));
 }
 
-Result<std::vector<Plan>> Placement::SingleBackendPlans() {
-  std::vector<Plan> plans;
-  for (size_t backend = 0; backend < state_->targets.size(); ++backend) {
-    if (state_->targets[backend].is_fallback || state_->coverable[backend].Empty()) continue;
-    const std::string name(state_->targets[backend].priced.backend->Name());
-    Result<Plan> plan = state_->SearchVerified(name, state_->AllowedFor(backend));
-    if (!plan && state_->pricer.has_missed()) return Fail(plan.error());
-    if (!plan) {
-      spdlog::info("no plan of {} alone: {}", name, plan.error().message);
-      continue;
-    }
-    plan->is_single_backend = true;
-    plans.push_back(std::move(*plan));
+std::vector<size_t> Placement::Singles() const {
+  std::vector<size_t> singles;
+  for (size_t target = 0; target < state_->targets.size(); ++target) {
+    if (!state_->targets[target].is_fallback && !state_->coverable[target].Empty()) singles.push_back(target);
   }
-  return plans;
+  return singles;
+}
+
+Result<std::optional<Plan>> Placement::SearchSingle(size_t target) {
+  const std::string name(state_->targets[target].priced.backend->Name());
+  Result<Plan> plan = state_->SearchVerified(name, state_->AllowedFor(target), WhenStopped::kGiveUp);
+  if (!plan && state_->pricer.has_missed()) return Fail(plan.error());
+  if (!plan) {
+    spdlog::debug("no plan of {} alone: {}", name, plan.error().message);
+    return std::optional<Plan>();
+  }
+  plan->is_single_backend = true;
+  return std::optional(std::move(*plan));
 }
 
 size_t Placement::RoundsInContext(const Plan& plan) const {
@@ -152,28 +155,30 @@ MeasurementKey Placement::State::KeyOfContextPricing() const {
   for (const PlacementTarget& target : targets) names += std::string(target.priced.backend->Name()) + " " + target.priced.version + "; ";
   // Tuned kernels have not been tried in whole plans yet.
   if (const uint64_t tuning = prices->TuningHash(); tuning != 0) names += "tuned " + std::to_string(tuning);
-  return pricer.KeyOf(ContextHash(), "pricing in context", "1", names);
+  return pricer.KeyOf(ContextHash(), "pricing in context", "2", names);
 }
 
-Result<bool> Placement::IsContextPricingDone() const {
+Result<std::optional<Cost>> Placement::FindContextPricing() const {
   const std::optional<Measurement> found = COLLAGE_TRY(state_->pricer.cache().Find(state_->KeyOfContextPricing()));
-  return found.has_value();
+  if (!found || found->samples.empty()) return std::optional<Cost>();
+  return std::optional(Cost::Seconds(found->samples.front()));
 }
 
-Status Placement::SetContextPricingDone() { return state_->pricer.cache().Store(state_->KeyOfContextPricing(), {}); }
+Status Placement::StoreContextPricing(const Cost& lower_bound) {
+  return state_->pricer.cache().Store(state_->KeyOfContextPricing(), {{lower_bound.ToSeconds()}, {}});
+}
 
 void Placement::AllowOnlyKnownInContext(bool only) { state_->prices->AllowOnlyKnownInContext(only); }
 
-Result<Plan> Placement::State::SearchVerified(const std::string& name, const std::vector<bool>& allowed) {
+Result<Plan> Placement::State::SearchVerified(const std::string& name, const std::vector<bool>& allowed, WhenStopped when_stopped) {
   while (true) {
     RestrictedPrices restricted(*prices, allowed);
     progress.Report({"searching", 0, 0, name});
-    Result<LazySearchResult> found = SearchLazily(built.problem, restricted, progress);
+    Result<LazySearchResult> found = SearchLazily(built.problem, restricted, progress, when_stopped);
     if (!conversion_failure.empty()) return Fail(conversion_failure);
     if (!found) return Fail(NameNode(found.error().message));
     if (!COLLAGE_TRY(VerifyChoices(found->result.choices))) continue;
-    search_complete = search_complete && found->is_complete;
-    unpriced = found->unpriced;
+    if (when_stopped == WhenStopped::kPriceWhatIsNeeded) search_complete = search_complete && found->is_complete;
     return Plan{name, std::move(found->result), false};
   }
 }
@@ -286,7 +291,11 @@ RecordedProblem Placement::Record(const Plan& plan) const {
 
 CandidateCounts Placement::Counts() const {
   const PricerCounts& counts = state_->pricer.counts();
-  return {state_->candidates.size(), state_->prices->distinct(), counts.measured, counts.cached, counts.rejected, state_->unpriced};
+  return {state_->candidates.size(),
+          state_->prices->distinct(),
+          state_->prices->measured(),
+          counts.rejected,
+          {counts.measured, counts.cached, state_->prices->unpriced()}};
 }
 
 LowerOptions Placement::LoweringOptions() const {

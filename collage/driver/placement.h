@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -53,14 +54,17 @@ class Placement {
   /// What each of the plan's kernels that has a price in context should take in this plan, the transition before it included, by
   /// global_symbol.
   [[nodiscard]] std::unordered_map<std::string, Cost> KnownInContext(const Plan& plan) const;
-  /// Whether an earlier compile of this function for these backends has finished its pricing in context.
-  [[nodiscard]] Result<bool> IsContextPricingDone() const;
-  Status SetContextPricingDone();
+  /// When an earlier compile of this function for these backends has finished its pricing in context: the lower bound of all plans that
+  /// it left.
+  [[nodiscard]] Result<std::optional<Cost>> FindContextPricing() const;
+  Status StoreContextPricing(const Cost& lower_bound);
   /// Whether plans are made of kernels priced in context only.
   void AllowOnlyKnownInContext(bool only);
-  /// For each backend that can run something, the cheapest plan that uses it wherever it can, and native code or the fallback where it
-  /// cannot.
-  Result<std::vector<Plan>> SingleBackendPlans();
+  /// Targets, by their position, whose backend can run some operator; the fallback is none of them.
+  [[nodiscard]] std::vector<size_t> Singles() const;
+  /// The cheapest plan that uses one target's backend wherever it can, and native code or the fallback where it cannot. Nothing when
+  /// there is no such plan, or when the search was asked to stop before everything that it needs had been priced.
+  Result<std::optional<Plan>> SearchSingle(size_t target);
   /// The partitioned module of a plan.
   [[nodiscard]] Result<IRModule> Apply(const Plan& plan) const;
 

@@ -14,7 +14,8 @@ struct Placement::State {
   State(const Expr& function, std::vector<PlacementTarget> placement_targets, Pricer& prices_of, const Progress& report)
       : graph(function), targets(std::move(placement_targets)), pricer(prices_of), progress(report) {}
 
-  Result<Plan> SearchVerified(const std::string& name, const std::vector<bool>& allowed);
+  Result<Plan> SearchVerified(const std::string& name, const std::vector<bool>& allowed,
+                              WhenStopped when_stopped = WhenStopped::kPriceWhatIsNeeded);
   /// Compares what has not been compared yet with the reference; false when something was wrong and is Invalid now.
   Result<bool> VerifyChoices(const std::vector<SearchChoice>& choices);
   [[nodiscard]] std::string NameNode(const std::string& message) const;
@@ -44,7 +45,6 @@ struct Placement::State {
   std::vector<IndexSet> coverable;  // search nodes that each backend has a variant for
   std::string conversion_failure;
   bool search_complete = true;
-  size_t unpriced = 0;
 };
 
 }  // namespace collage

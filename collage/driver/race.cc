@@ -15,6 +15,10 @@ namespace {
 
 // The A/A pair: the searched plan takes part twice.
 constexpr const char* kAgain = "again";
+// A noisy race may last this many times as long as a quiet one.
+constexpr double kMostRaces = 4;
+// Fewer partitions are no reason to be slower than this, however noisy the race was.
+constexpr double kWidestTie = 0.02;
 
 struct Entry {
   const Plan* plan;
@@ -107,6 +111,8 @@ class PlanRace {
     }
     RaceOptions race;
     race.budget_seconds = options_.race_seconds;
+    race.most_seconds = options_.budget_seconds ? options_.race_seconds : kMostRaces * options_.race_seconds;
+    race.equal_pair = {0, executables.size()};
     results_ = Race(contestants, race, options_.progress);
     for (size_t i = 0; i < results_.size(); ++i) {
       if (results_[i].rounds.empty() && results_[i].failure.empty()) return Fail("interrupted before the plans were compared");
@@ -126,8 +132,8 @@ class PlanRace {
     const auto time = [&](size_t i) { return Ratio(i); };
     const double fastest = time(*std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) { return time(a) < time(b); }));
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      const bool a_ties = time(a) <= fastest * (1 + noise_);
-      const bool b_ties = time(b) <= fastest * (1 + noise_);
+      const bool a_ties = time(a) <= fastest * (1 + std::min(noise_, kWidestTie));
+      const bool b_ties = time(b) <= fastest * (1 + std::min(noise_, kWidestTie));
       if (a_ties && b_ties) return entries_[a].plan->result.partitions < entries_[b].plan->result.partitions;
       if (a_ties != b_ties) return a_ties;
       return time(a) < time(b);

@@ -21,8 +21,8 @@ struct RaceOutcome {
 };
 
 /// Lowers every contestant, times them end to end in interleaved rounds together with an A/A pair, and compares each as a whole with the
-/// reference executor; one that differs is out. The winner is the fastest, or among those within the noise of it the one with the
-/// fewest partitions, or the first. An equal race in the cache is taken instead of a new one.
+/// reference executor; one that differs is out. The winner is the fastest, or among those within the noise of it (2% at most) the one with
+/// the fewest partitions, or the first. An equal race in the cache is taken instead of a new one.
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, const LowerOptions& lower,
                               const CompileOptions& options);
 

@@ -95,31 +95,27 @@ std::string ToJson(const CompileReport& report) {
   Json operators = Json::array();
   for (const OperatorPlacement& placement : report.operators) operators.push_back(OperatorJson(placement));
   const CandidateCounts& counts = report.candidates;
-  const Json json = {{"model", report.model},
-                     {"threads", report.threads},
-                     {"plan", std::move(plan)},
-                     {"end_to_end_ms", std::move(timings)},
-                     {"end_to_end_ratio", std::move(ratios)},
-                     {"difference_from_reference", std::move(differences)},
-                     {"winner", report.winner},
-                     {"raced", report.raced},
-                     {"noise", report.noise},
-                     {"noise_floor", OrNull(report.noise_floor)},
-                     {"additive_error_us", OrNull(report.additive_error_us)},
-                     {"apparent_loss", OrNull(report.apparent_loss)},
-                     {"elapsed_seconds", report.elapsed_seconds},
-                     {"budget_seconds", OrNull(report.budget_seconds)},
-                     {"estimated_us", report.estimated_us},
-                     {"lower_bound_us", report.lower_bound_us},
-                     {"search_complete", report.search_complete},
-                     {"candidates",
-                      {{"found", counts.found},
-                       {"distinct", counts.distinct},
-                       {"measured", counts.measured},
-                       {"cached", counts.cached},
-                       {"rejected", counts.rejected},
-                       {"unpriced", counts.unpriced}}},
-                     {"operators", std::move(operators)}};
+  const Json json = {
+      {"model", report.model},
+      {"threads", report.threads},
+      {"plan", std::move(plan)},
+      {"end_to_end_ms", std::move(timings)},
+      {"end_to_end_ratio", std::move(ratios)},
+      {"difference_from_reference", std::move(differences)},
+      {"winner", report.winner},
+      {"raced", report.raced},
+      {"noise", report.noise},
+      {"estimated_us", report.estimated_us},
+      {"lower_bound_us", report.lower_bound_us},
+      {"search_complete", report.search_complete},
+      {"candidates",
+       {{"found", counts.found},
+        {"distinct", counts.distinct},
+        {"measured", counts.measured},
+        {"rejected", counts.rejected},
+        {"variants",
+         {{"measured", counts.variants.measured}, {"cached", counts.variants.cached}, {"unpriced", counts.variants.unpriced}}}}},
+      {"operators", std::move(operators)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -149,8 +145,12 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.lower_bound_us = json.at("lower_bound_us");
     report.search_complete = json.at("search_complete");
     const Json& counts = json.at("candidates");
-    report.candidates = {counts.at("found"),  counts.at("distinct"), counts.at("measured"),
-                         counts.at("cached"), counts.at("rejected"), counts.at("unpriced")};
+    const Json& variants = counts.at("variants");
+    report.candidates = {counts.at("found"),
+                         counts.at("distinct"),
+                         counts.at("measured"),
+                         counts.at("rejected"),
+                         {variants.at("measured"), variants.at("cached"), variants.at("unpriced")}};
     for (const Json& placement : json.at("operators")) report.operators.push_back(OperatorFrom(placement));
     return report;
   } catch (const nlohmann::json::exception& error) {

@@ -33,10 +33,13 @@ struct PlanTiming {
 struct CandidateCounts {
   size_t found = 0;     ///< candidates of all rules
   size_t distinct = 0;  ///< different (function, backend) pairs among them
-  size_t measured = 0;  ///< variants timed in this compile
-  size_t cached = 0;    ///< variants whose price was known
+  size_t measured = 0;  ///< those of which a variant was timed in this compile
   size_t rejected = 0;  ///< variants that could not be compiled or run, or were found wrong
-  size_t unpriced = 0;  ///< variants that a lower bound kept off every cheapest path
+  struct Variants {
+    size_t measured = 0;  ///< timed in this compile
+    size_t cached = 0;    ///< whose price was known
+    size_t unpriced = 0;  ///< that a lower bound kept off every cheapest path
+  } variants;
 };
 
 /// A variant that was refused, and why.

@@ -143,14 +143,14 @@ std::vector<std::string> InputsWithBias(NodeWriter& writer) {
 
 Status WriteConv(NodeWriter& writer) {
   OnnxAttributes attributes = COLLAGE_TRY(ConvolutionAttributes(writer));
-  writer.Emit("Conv", InputsWithBias(writer), std::move(attributes));
+  writer.Emit("Conv", InputsWithBias(writer), attributes);
   return {};
 }
 
 Status WriteConvTranspose(NodeWriter& writer) {
   OnnxAttributes attributes = COLLAGE_TRY(ConvolutionAttributes(writer));
   attributes.emplace_back("output_padding", COLLAGE_TRY(writer.attributes().Ints("output_padding", {0, 0})));
-  writer.Emit("ConvTranspose", InputsWithBias(writer), std::move(attributes));
+  writer.Emit("ConvTranspose", InputsWithBias(writer), attributes);
   return {};
 }
 

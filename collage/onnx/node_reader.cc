@@ -96,10 +96,10 @@ Status NodeReader::RequireInt(const std::string& name, int64_t only, int64_t fal
   return Fail("attribute '" + name + "' is " + std::to_string(value) + "; only " + std::to_string(only) + " is supported");
 }
 
-Result<Expr> NodeReader::Call(const std::string& op, std::vector<Expr> args, Attributes attributes) {
+Result<Expr> NodeReader::Call(const std::string& op, const std::vector<Expr>& args, const Attributes& attributes) {
   const OpDef* def = Operators().Find(op);
   if (def == nullptr) return Fail("needs the operator " + op + ", which the operator table lacks");
-  return folder_->Call(def, std::move(args), std::move(attributes));
+  return folder_->Call(def, args, attributes);
 }
 
 Result<Expr> NodeReader::Scalar(double value, DType dtype) {

@@ -46,7 +46,7 @@ class NodeReader {
   [[nodiscard]] Status RequireInt(const std::string& name, int64_t only, int64_t fallback) const;
 
   /// A call of one of our operators, computed at once where all arguments are constant.
-  Result<Expr> Call(const std::string& op, std::vector<Expr> args, Attributes attributes = {});
+  Result<Expr> Call(const std::string& op, const std::vector<Expr>& args, const Attributes& attributes = {});
   /// A constant scalar of a dtype; 16-bit floating point types are errors.
   static Result<Expr> Scalar(double value, DType dtype);
   /// Reshape to a known shape of as many elements; the same expression where nothing changes.

@@ -137,7 +137,7 @@ Status WriteLayerNorm(NodeWriter& writer) {
   COLLAGE_TRY_STATUS(RequireAxis(writer, -1, -1));
   OnnxAttributes attributes = COLLAGE_TRY(EpsilonAttribute(writer));
   attributes.emplace_back("axis", int64_t{-1});
-  writer.Emit("LayerNormalization", writer.Inputs(), std::move(attributes));
+  writer.Emit("LayerNormalization", writer.Inputs(), attributes);
   return {};
 }
 

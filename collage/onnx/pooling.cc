@@ -91,7 +91,7 @@ Status WriteAveragePool(NodeWriter& writer) {
   }
   attributes.erase(dilations);
   attributes.emplace_back("count_include_pad", int64_t{COLLAGE_TRY(writer.attributes().Bool("count_include_pad", false))});
-  writer.Emit("AveragePool", writer.Inputs(), std::move(attributes));
+  writer.Emit("AveragePool", writer.Inputs(), attributes);
   return {};
 }
 

@@ -148,7 +148,7 @@ Status WriteReshape(NodeWriter& writer) {
   const bool has_zero = std::find(shape.begin(), shape.end(), 0) != shape.end();
   OnnxAttributes attributes;
   if (has_zero) attributes.emplace_back("allowzero", int64_t{1});
-  writer.Emit("Reshape", {writer.Input(0), writer.Ints(shape)}, std::move(attributes));
+  writer.Emit("Reshape", {writer.Input(0), writer.Ints(shape)}, attributes);
   return {};
 }
 

@@ -72,8 +72,8 @@ struct PowerFunction {
     } else {
       if (b < T{}) return a == T{1} || (a == static_cast<T>(-1) && b % 2 == 0) ? T{1} : a == static_cast<T>(-1) ? a : T{};
       uint64_t result = 1;
-      auto base = static_cast<uint64_t>(a);
-      for (auto exponent = static_cast<uint64_t>(b); exponent != 0; exponent >>= 1, base *= base) {
+      auto base = static_cast<uint64_t>(static_cast<int64_t>(a));
+      for (auto exponent = static_cast<uint64_t>(static_cast<int64_t>(b)); exponent != 0; exponent >>= 1, base *= base) {
         if (exponent & 1) result *= base;
       }
       return static_cast<T>(result);

@@ -30,7 +30,7 @@ Result<IRModule> RunPartitionPasses(const IRModule& module, const std::vector<Na
   };
   IRModule result = module;
   for (const auto& [name, function] : module.functions()) {
-    const auto enter = [&](const Expr& expr) { return expr == function || !IsAtomicFunction(expr); };
+    const auto enter = [&function = function](const Expr& expr) { return expr == function || !IsAtomicFunction(expr); };
     result.Set(name, COLLAGE_TRY(Rewrite(function, rewrite, enter)));
   }
   return result;

@@ -32,6 +32,7 @@ class Estimator {
 
 Json ToJson(const std::optional<double>& price) { return price ? PriceToJson(*price) : Json("invalid"); }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): the library's JSON is moved without exceptions, but not declared so
 struct Priced {
   std::optional<double> price;
   Json function;

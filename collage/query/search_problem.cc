@@ -18,7 +18,7 @@ double ScaleOf(const std::vector<std::optional<double>>& prices, double penalty,
 
 std::string Describe(const NamedFunction& function, PostDfsIndex node) {
   const OpDef* op = CalledOp(function.graph()[node].expr);
-  const std::string name = function.NameOf(node);
+  const std::string& name = function.NameOf(node);
   return (op ? op->name : "an expression") + (name.empty() ? "" : " (" + name + ")");
 }
 

@@ -73,6 +73,7 @@ Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std:
                   Cost::Unknown(),
                   {},
                   c};
+        slot.function = prices.distinct_ - 1;
         if (const auto known = COLLAGE_TRY(pricer.Find(slot.key))) prices.SetPrice(slot, *known);
         at->second.push_back(prices.slots_.size());
         prices.slots_.push_back(std::move(slot));
@@ -245,6 +246,7 @@ void CandidatePrices::SetPrice(Slot& slot, const Measurement& measurement) {
 Status CandidatePrices::MeasureSlot(Slot& slot) {
   if (!slot.cost.IsUnknown()) return {};
   const PricedCandidate& candidate = (*candidates_)[slot.candidate];
+  slot.measured = true;
   progress_->Report({"measuring", ++priced_now_, 0, slot.key.backend + " " + slot.key.variant});
   Cost& rival = cheapest_.try_emplace(candidate.candidate.sub_graph.inside(), Cost::Unknown()).first->second;
   SetPrice(slot, COLLAGE_TRY(pricer_->Measure(slot.key, candidate.extracted.function, *(*backends_)[candidate.backend].backend,
@@ -272,6 +274,18 @@ Status CandidatePrices::MarkInvalid(size_t candidate, size_t variant, const std:
   slot.in_context = Cost::Invalid();
   slot.invalid_reason = reason;
   return pricer_->MarkInvalid(slot.key, reason);
+}
+
+size_t CandidatePrices::measured() const {
+  std::vector<bool> is_measured(distinct_);
+  for (const Slot& slot : slots_) {
+    if (slot.measured) is_measured[slot.function] = true;
+  }
+  return static_cast<size_t>(std::count(is_measured.begin(), is_measured.end(), true));
+}
+
+size_t CandidatePrices::unpriced() const {
+  return static_cast<size_t>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return !IsPriced(slot); }));
 }
 
 const MeasurementKey& CandidatePrices::KeyOf(size_t candidate, size_t variant) const { return slots_[slot_of_[candidate][variant]].key; }

@@ -70,6 +70,10 @@ class CandidatePrices : public VariantPrices {
   [[nodiscard]] const std::string& InvalidReason(size_t candidate, size_t variant) const;
   /// Different (function, backend) pairs among the candidates.
   [[nodiscard]] size_t distinct() const { return distinct_; }
+  /// How many of these had a variant measured, or found Invalid, by this object.
+  [[nodiscard]] size_t measured() const;
+  /// Variants of these of which nothing but a lower bound is known.
+  [[nodiscard]] size_t unpriced() const;
 
  private:
   struct Slot {
@@ -80,7 +84,9 @@ class CandidatePrices : public VariantPrices {
     Measurement rounds_in_context;
     Cost in_context = Cost::Unknown();
     std::string invalid_reason;
-    size_t candidate;  ///< one of those that share it
+    size_t candidate;       ///< one of those that share it
+    size_t function = 0;    ///< number of its (function, backend) pair
+    bool measured = false;  ///< by this object
   };
 
   CandidatePrices(const std::vector<PricedCandidate>& candidates, const std::vector<PricedBackend>& backends, Pricer& pricer,

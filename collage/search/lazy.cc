@@ -33,11 +33,11 @@ Result<bool> PriceChoices(const std::vector<SearchChoice>& choices, VariantPrice
 }
 
 /// The cheapest cover of what is priced; where that covers not everything, as little as possible is priced in addition.
-Result<SearchResult> SearchPriced(SearchProblem& problem, VariantPrices& prices) {
+Result<SearchResult> SearchPriced(SearchProblem& problem, VariantPrices& prices, WhenStopped when_stopped) {
   while (true) {
     UpdateCosts(problem, prices, Unpriced::kLeftOut);
     Result<SearchResult> found = SearchShortestPath(problem);
-    if (found) return found;
+    if (found || when_stopped == WhenStopped::kGiveUp) return found;
     UpdateCosts(problem, prices, Unpriced::kLastResort);
     found = COLLAGE_TRY(SearchShortestPath(problem));
     COLLAGE_TRY(PriceChoices(found->choices, prices, nullptr));
@@ -52,7 +52,7 @@ void Count(const SearchProblem& problem, const VariantPrices& prices, LazySearch
 
 }  // namespace
 
-Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& prices, const Progress& progress) {
+Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& prices, const Progress& progress, WhenStopped when_stopped) {
   LazySearchResult result;
   while (true) {
     ++result.rounds;
@@ -61,7 +61,7 @@ Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& pri
     if (COLLAGE_TRY(PriceChoices(result.result.choices, prices, &progress))) break;
     if (!progress.ShouldStop()) continue;
     const Cost lower_bound = result.result.cost;
-    result.result = COLLAGE_TRY(SearchPriced(problem, prices));
+    result.result = COLLAGE_TRY(SearchPriced(problem, prices, when_stopped));
     result.result.lower_bound = lower_bound;
     result.is_complete = false;
     break;

@@ -39,7 +39,7 @@ class Sweep {
   using State = Frontier::State;
 
   void Start() {
-    const Covered nothing;
+    const Covered nothing{};
     std::vector<size_t> open;
     for (size_t t = 0; t < problem_.tensors.size(); ++t) {
       if (tables_.IsOpen(t, nothing)) open.push_back(t);

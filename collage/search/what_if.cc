@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kNobody = static_cast<size_t>(-1);
 
-std::string Joined(std::vector<std::string> words) {
+std::string Joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;

@@ -27,7 +27,7 @@ std::vector<T> Widen(const Tensor& tensor) {
   std::vector<T> values(static_cast<size_t>(tensor.ElementCount()));
   const bool has_element_type = VisitElementType(tensor.dtype(), [&](auto element) {
     const auto* data = tensor.Data<decltype(element)>();
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(data[i]);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(+data[i]);  // promoted: int8 is a number
   });
   if (has_element_type) return values;
   const auto* data = tensor.Data<uint16_t>();

@@ -9,7 +9,7 @@ namespace collage {
 struct FoldConstantsOptions {
   /// A result larger than this is kept only when it is at most twice the size of the constants it comes from: zeros(shape=...)
   /// and broadcasts of a scalar stay operators.
-  size_t small_bytes = 64 * 1024;
+  size_t small_bytes = size_t{64} << 10;
 };
 
 /// Computes calls of operators whose arguments are constants, with the reference kernels; puts constants and variables that let

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <random>
+
 namespace collage {
 namespace {
 
@@ -50,6 +52,25 @@ TEST(RaceTest, StopsWhenAsked) {
   std::atomic<bool> stop{true};
   const std::vector<RaceResult> results = Race({{"only", [] { return Status{}; }}}, {}, {nullptr, &stop});
   EXPECT_TRUE(results[0].rounds.empty());
+}
+
+TEST(RaceTest, GoesOnWhileEqualContestantsDiffer) {
+  std::mt19937 random(1);
+  const auto unsteady = [&] {
+    ::usleep(random() % 2 == 0 ? 200 : 2000);
+    return Status{};
+  };
+  RaceOptions options;
+  options.budget_seconds = 0.02;
+  options.most_seconds = 0.5;
+  options.seconds_per_turn = 0;
+  options.lost_ratio = 100;
+  options.equal_pair = {0, 1};
+  options.aim_noise = 1e6;
+  const size_t content = Race({{"a", unsteady}, {"again", unsteady}}, options, {})[0].rounds.size();
+  options.aim_noise = 0;
+  const size_t never_content = Race({{"a", unsteady}, {"again", unsteady}}, options, {})[0].rounds.size();
+  EXPECT_GT(never_content, 2 * content);
 }
 
 TEST(RaceTest, PairedRatioCancelsDrift) {

@@ -87,7 +87,7 @@ TEST_F(ContextPricingTest, WhatFlattersAloneIsNotChosenForTheNetwork) {
   const Plan alone = placement.Search().value();
   EXPECT_EQ(Count(placement, alone, "flattering"), 4u);
   EXPECT_EQ(placement.RoundsInContext(alone), 0u);
-  const Plan plan = PriceInContext(placement, Lowering(), options_).value();
+  const Plan plan = PriceInContext(placement, Lowering(), options_).value().plans.front();
   EXPECT_EQ(Count(placement, plan, "steady"), 4u);
   EXPECT_NEAR(plan.result.cost.ToSeconds(), 4 * 1.6e-3, 1.2e-3);
   EXPECT_GE(placement.RoundsInContext(plan), 3u);
@@ -96,11 +96,11 @@ TEST_F(ContextPricingTest, WhatFlattersAloneIsNotChosenForTheNetwork) {
 TEST_F(ContextPricingTest, PricesInContextAreFoundAgain) {
   Pricer first({}, cache_, {});
   Placement placement = Place(first).value();
-  const Plan plan = PriceInContext(placement, Lowering(), options_).value();
+  const Plan plan = PriceInContext(placement, Lowering(), options_).value().plans.front();
 
   Pricer second({}, cache_, {});
   Placement again = Place(second).value();
-  const Plan known = PriceInContext(again, Lowering(), options_).value();
+  const Plan known = PriceInContext(again, Lowering(), options_).value().plans.front();
   EXPECT_EQ(known.result.cost, plan.result.cost);
   EXPECT_EQ(known.result.choices, plan.result.choices);
   EXPECT_GE(again.RoundsInContext(known), 3u);
@@ -111,7 +111,7 @@ TEST_F(ContextPricingTest, WithoutTimeThePlanIsOfWhatWasTried) {
   options_.context_seconds = 0;
   Pricer pricer({}, cache_, {});
   Placement placement = Place(pricer).value();
-  const Plan plan = PriceInContext(placement, Lowering(), options_).value();
+  const Plan plan = PriceInContext(placement, Lowering(), options_).value().plans.front();
   EXPECT_EQ(Count(placement, plan, "flattering"), 4u) << "the others were never part of a whole program";
   EXPECT_EQ(placement.RoundsInContext(plan), 1u);
   EXPECT_TRUE(placement.Search()) << "the restriction does not outlast the pricing";

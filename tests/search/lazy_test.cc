@@ -73,6 +73,18 @@ TEST(SearchLazilyTest, StoppedEarlyItUsesOnlyWhatIsPriced) {
   EXPECT_LE(result->result.lower_bound, Cost::Microseconds(5));
 }
 
+TEST(SearchLazilyTest, StoppedAtOnceItMayGiveUp) {
+  std::mt19937_64 random(6);
+  const SearchProblem truth = RandomProblem(random, false);
+  SearchProblem problem = truth;
+  HiddenPrices prices(truth, random);
+  const std::atomic<bool> stop{true};
+  ASSERT_FALSE(SearchLazily(problem, prices, {nullptr, &stop}, WhenStopped::kGiveUp));
+  for (size_t c = 0; c < truth.candidates.size(); ++c) {
+    for (size_t v = 0; v < truth.candidates[c].variants.size(); ++v) EXPECT_FALSE(prices.IsPriced(c, v));
+  }
+}
+
 // Wherever eager pricing finds a cover, so does a search that was stopped before it had priced anything.
 TEST(SearchLazilyTest, StoppedAtOnceItPricesWhatACoverNeeds) {
   std::mt19937_64 random(6);

@@ -145,8 +145,27 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         first, second = json.loads(self.report.read_text()), json.loads(again.read_text())
         self.assertEqual(second["candidates"]["measured"], 0)
+        self.assertEqual(second["candidates"]["variants"]["measured"], 0)
         self.assertFalse(second["raced"])
         self.assertEqual(first["plan"], second["plan"])
+
+    def test_single_backends_are_saved_and_run(self):
+        singles = self.folder / "singles"
+        done = self.compile(self.model, "--single-backends", singles)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(self.report.read_text())
+        names = {path.stem for path in singles.iterdir()}
+        self.assertEqual(names, report["end_to_end_ms"].keys() - {"chosen"})
+        for name in names:
+            done = self.collage("run", singles / f"{name}.collage", "--inputs", self.inputs)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            backends = {placement["backend"] for placement in json.loads(self.explain(singles / f"{name}.collage"))["plan"]}
+            self.assertLessEqual(backends, {name, "native", "reference"})
+
+    def explain(self, program):
+        done = self.collage("explain", program, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
 
     def test_cache_only_takes_everything_from_the_cache(self):
         again = self.folder / "again.json"
