@@ -55,19 +55,26 @@ def main():
     shutil.rmtree(arguments.folder, ignore_errors=True)
     arguments.folder.mkdir(parents=True)
 
-    program, report_file = arguments.folder / "model.collage", arguments.folder / "report.json"
-    collage(arguments, "compile", arguments.model, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--json", report_file,
-            "--threads", 2, "--budget", arguments.budget)
-    report = json.loads(report_file.read_text())
     failures = []
-    for name, difference in report["difference_from_reference"].items():
-        print(f"{name}: {report['end_to_end_ms'][name]:.3f} ms, differs from the reference by {difference}")
-        if difference is None or not difference <= TOLERANCE:
-            failures.append(f"the plan of {name} differs from the reference by {difference}")
-    # OpenBLAS multiplies matrices only, and a model may have none.
-    missing = present_backends(arguments) - {"openblas"} - set(report["end_to_end_ms"])
-    if missing:
-        failures.append(f"no plan of {', '.join(sorted(missing))} alone")
+
+    def compile_model(program, budget, *words):
+        report_file = program.with_suffix(".json")
+        collage(arguments, "compile", arguments.model, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--json", report_file,
+                "--threads", 2, "--budget", budget, *words)
+        report = json.loads(report_file.read_text())
+        for name, difference in report["difference_from_reference"].items():
+            print(f"{program.stem}, {name}: {report['end_to_end_ms'][name]:.3f} ms, differs from the reference by {difference}")
+            if difference is None or not difference <= TOLERANCE:
+                failures.append(f"{program.stem}: the plan of {name} differs from the reference by {difference}")
+        return report
+
+    program = arguments.folder / "model.collage"
+    report = compile_model(program, arguments.budget)
+    # A budget may end before every backend had its own plan. OpenBLAS multiplies matrices only, and a model may have none.
+    for name in sorted(present_backends(arguments) - {"openblas"} - report["end_to_end_ms"].keys()):
+        single = arguments.folder / f"{name}.collage"
+        compile_model(single, "2s", "--target", "cpu" if name == "native" else f"cpu -compiler={name}")
+        single.unlink()
 
     inputs = random_inputs(onnx.load(arguments.model, load_external_data=False))
     np.savez(arguments.folder / "inputs.npz", **inputs)
