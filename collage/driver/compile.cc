@@ -127,7 +127,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   const PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options));
   const std::vector<Plan>& contestants = priced.plans;
 
-  RaceOutcome outcome = COLLAGE_TRY(RacePlans(placement, contestants, lower, options));
+  RaceOutcome outcome = COLLAGE_TRY(RacePlans(placement, priced, lower, options));
 
   CompileReport report = COLLAGE_TRY(placement.Report(contestants[outcome.winner]));
   report.model = path.filename().string();
@@ -136,6 +136,9 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   // Exploring may have ended before the prices came down to those of the plans.
   report.lower_bound_us =
       std::min({priced.lower_bound.ToMicroseconds(), contestants.front().result.cost.ToMicroseconds(), report.estimated_us});
+  report.drift = outcome.drift;
+  report.estimated_us *= outcome.drift;
+  report.lower_bound_us *= outcome.drift;
   report.noise = outcome.noise;
   report.raced = outcome.raced;
   report.candidates = placement.Counts();

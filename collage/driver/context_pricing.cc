@@ -164,7 +164,7 @@ class ContextPricing {
   }
 
   Result<PlansInContext> Conclude() {
-    PlansInContext plans{{}, lower_bound_};
+    PlansInContext plans{{}, lower_bound_, probe_};
     std::optional<Plan> searched = COLLAGE_TRY(SearchKnown(kAll));
     if (!searched)
       return Fail("the cache knows that this model was priced in context, but not the prices; `collage cache verify` tells more");
@@ -194,6 +194,7 @@ class ContextPricing {
     COLLAGE_TRY_STATUS(Learn(plan, profiled.samples(), drift));
     if (is_first) {
       first_prices_ = placement_.KnownInContext(plan);
+      probe_ = DriftProbe{plan, Percentile(profiled.whole(), 0.5)};
       first_.emplace(std::move(profiled));
     }
     first_->Clear();
@@ -214,6 +215,7 @@ class ContextPricing {
   size_t rounds_ = 0;
   Cost lower_bound_;
   std::optional<ProfiledPlan> first_;
+  std::optional<DriftProbe> probe_;
   std::unordered_map<std::string, Cost> first_prices_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "collage/driver/compile.h"
@@ -8,11 +9,20 @@
 
 namespace collage {
 
+/// A plan whose time is known from when prices in context were taken: its time at another moment tells by how much the machine has
+/// drifted since.
+struct DriftProbe {
+  Plan plan;
+  double seconds = 0;
+};
+
 struct PlansInContext {
   /// The cheapest plan of all backends, then that of each single one.
   std::vector<Plan> plans;
   /// No cover is cheaper at the prices that were known when exploring ended.
   Cost lower_bound;
+  /// Nothing when all was known already.
+  std::optional<DriftProbe> probe;
 };
 
 /// The cheapest plans by prices in context. The searched plan is run as a whole, its kernels' times inside the program replace those

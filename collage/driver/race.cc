@@ -53,6 +53,8 @@ class PlanRace {
     field_ = HashCombine(field_, static_cast<uint64_t>(kMeasurementProtocol));
   }
 
+  void SetProbe(const DriftProbe* probe) { probe_ = probe; }
+
   Result<RaceOutcome> Run() {
     const bool is_known = COLLAGE_TRY(FindEarlier());
     if (!is_known && placement_.pricer().allows_only_cached()) return Fail(NotInCache("the race of the plans for this model"));
@@ -78,11 +80,19 @@ class PlanRace {
     return key;
   }
 
+  [[nodiscard]] MeasurementKey KeyOfDrift() const {
+    MeasurementKey key = KeyOf(0);
+    key.backend = "drift until the race";
+    return key;
+  }
+
   Result<bool> FindEarlier() {
     for (size_t i = 0; i < entries_.size(); ++i) {
       const std::optional<Measurement> difference = COLLAGE_TRY(placement_.pricer().cache().Find(KeyOfDifference(i)));
       if (difference && !difference->samples.empty()) entries_[i].difference = difference->samples.front();
     }
+    const std::optional<Measurement> drift = COLLAGE_TRY(placement_.pricer().cache().Find(KeyOfDrift()));
+    if (drift && !drift->samples.empty()) drift_ = drift->samples.front();
     for (size_t i = 0; i <= entries_.size(); ++i) {
       const std::optional<Measurement> found = COLLAGE_TRY(placement_.pricer().cache().Find(KeyOf(i)));
       if (!found) {
@@ -109,17 +119,34 @@ class PlanRace {
       Executable& executable = executables[i % executables.size()];
       contestants.push_back({i == executables.size() ? kAgain : entries_[i].plan->name, [&] { return executable.Run(inputs, outputs); }});
     }
+    std::optional<Executable> probe;
+    if (probe_) {
+      const IRModule module = COLLAGE_TRY(placement_.Apply(probe_->plan));
+      probe = std::move(COLLAGE_TRY(Lower(module, lower_)).executable);
+      contestants.push_back({"probe", [&] { return probe->Run(inputs, outputs); }});
+    }
     RaceOptions race;
     race.budget_seconds = options_.race_seconds;
     race.most_seconds = options_.budget_seconds ? options_.race_seconds : kMostRaces * options_.race_seconds;
     race.equal_pair = {0, executables.size()};
     results_ = Race(contestants, race, options_.progress);
+    if (probe_) COLLAGE_TRY_STATUS(FindDrift());
     for (size_t i = 0; i < results_.size(); ++i) {
       if (results_[i].rounds.empty() && results_[i].failure.empty()) return Fail("interrupted before the plans were compared");
       if (i < executables.size() && results_[i].failure.empty()) COLLAGE_TRY_STATUS(Verify(i, executables[i]));
       COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOf(i), {results_[i].rounds, results_[i].failure}));
     }
     return {};
+  }
+
+  /// The probe may have left the race early, so its time is taken relative to the plan that was in it from the start.
+  Status FindDrift() {
+    const RaceResult probe = std::move(results_.back());
+    results_.pop_back();
+    const RaceResult& base = results_.front();
+    if (probe.rounds.empty() || base.rounds.empty() || probe_->seconds <= 0) return {};
+    drift_ = PairedRatio(probe, base) * Percentile(base.rounds, 0.5) / probe_->seconds;
+    return placement_.pricer().cache().Store(KeyOfDrift(), {{drift_}, {}});
   }
 
   // Best first: the fastest and whatever is within the noise of it by partitions and order, then the others by time.
@@ -188,7 +215,7 @@ class PlanRace {
 
   RaceOutcome Outcome(size_t winner, LoweredModel lowered) const {
     const auto position = static_cast<size_t>(entries_[winner].plan - contestants_);
-    RaceOutcome outcome{position, std::move(lowered), {}, noise_, ApparentLoss(), raced_};
+    RaceOutcome outcome{position, std::move(lowered), {}, noise_, ApparentLoss(), raced_, drift_};
     const auto timing = [&](const std::string& name, size_t i) {
       return PlanTiming{name, Percentile(results_[i].rounds, 0.5) * 1e3, PairedRatio(results_[i], results_[winner]),
                         entries_[i].difference};
@@ -209,6 +236,8 @@ class PlanRace {
   std::vector<Entry> entries_;
   std::vector<RaceResult> results_;  // of the entries, then of the A/A pair
   std::vector<Tensor> expected_;     // by the reference executor
+  const DriftProbe* probe_ = nullptr;
+  double drift_ = 1;
   uint64_t field_ = 0;
   double noise_ = 0;
   bool raced_ = false;
@@ -216,10 +245,12 @@ class PlanRace {
 
 }  // namespace
 
-Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, const LowerOptions& lower,
+Result<RaceOutcome> RacePlans(const Placement& placement, const PlansInContext& contestants, const LowerOptions& lower,
                               const CompileOptions& options) {
-  std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
-  return PlanRace(placement, lower, options, contestants.data(), std::move(entries)).Run();
+  std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants.plans));
+  PlanRace race(placement, lower, options, contestants.plans.data(), std::move(entries));
+  if (contestants.probe) race.SetProbe(&*contestants.probe);
+  return race.Run();
 }
 
 }  // namespace collage

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collage/driver/compile.h"
+#include "collage/driver/context_pricing.h"
 #include "collage/driver/placement.h"
 #include "collage/explain/report.h"
 #include "collage/lower/lower.h"
@@ -18,12 +19,13 @@ struct RaceOutcome {
   /// The searched plan's time over that of the fastest single-backend plan, less one; nothing when either did not finish.
   std::optional<double> apparent_loss;
   bool raced = false;
+  double drift = 1;  ///< how many times slower the machine was during the race than when prices in context were taken
 };
 
 /// Lowers every contestant, times them end to end in interleaved rounds together with an A/A pair, and compares each as a whole with the
 /// reference executor; one that differs is out. The winner is the fastest, or among those within the noise of it (2% at most) the one with
 /// the fewest partitions, or the first. An equal race in the cache is taken instead of a new one.
-Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, const LowerOptions& lower,
+Result<RaceOutcome> RacePlans(const Placement& placement, const PlansInContext& contestants, const LowerOptions& lower,
                               const CompileOptions& options);
 
 }  // namespace collage

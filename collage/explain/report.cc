@@ -110,6 +110,7 @@ std::string ToJson(const CompileReport& report) {
       {"apparent_loss", OrNull(report.apparent_loss)},
       {"elapsed_seconds", report.elapsed_seconds},
       {"budget_seconds", OrNull(report.budget_seconds)},
+      {"drift", report.drift},
       {"estimated_us", report.estimated_us},
       {"lower_bound_us", report.lower_bound_us},
       {"search_complete", report.search_complete},
@@ -146,6 +147,7 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.apparent_loss = NumberOrNothing(json.at("apparent_loss"));
     report.elapsed_seconds = json.at("elapsed_seconds");
     report.budget_seconds = NumberOrNothing(json.at("budget_seconds"));
+    report.drift = json.at("drift");
     report.estimated_us = json.at("estimated_us");
     report.lower_bound_us = json.at("lower_bound_us");
     report.search_complete = json.at("search_complete");
@@ -184,7 +186,8 @@ std::string PlanTable(const CompileReport& report) {
     text += fmt::format("  {:<30}{:>14.3f}{:>16.3f}\n", timing.name == "chosen" ? "chosen (" + report.winner + ")" : timing.name + " alone",
                         timing.median_ms, timing.ratio);
   }
-  text += fmt::format("  noise of this race (A/A): {:.2f}%\n", 100 * report.noise);
+  text += fmt::format("  noise of this race (A/A): {:.2f}%; the machine ran {:.2f} times as slowly as when the prices were taken\n",
+                      100 * report.noise, report.drift);
   return text + HonestTotals(report);
 }
 

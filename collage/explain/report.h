@@ -67,7 +67,10 @@ struct CompileReport {
   std::string model;
   int threads = 1;
   std::vector<PlanEntry> plan;
-  double estimated_us = 0;  ///< kernels, conversions and transitions
+  /// Kernels, conversions and transitions, at the speed that the machine had during the race.
+  double estimated_us = 0;
+  /// How many times slower the machine was during the race than when the prices in the plan were taken, by a plan that ran at both times.
+  double drift = 1;
   /// No cover of the candidates is cheaper at the measured prices, given that a fused native kernel takes at least 0.8 of the time of
   /// its dearest operator alone. A plan that won the race without being the searched one may be estimated above it.
   double lower_bound_us = 0;

@@ -13,6 +13,7 @@ CompileReport Example() {
   report.plan = {{"collage_dnnl_conv2d", "dnnl", "winograd", {"nn.conv2d", "nn.relu"}, 12.5, 0.1}};
   report.estimated_us = 13;
   report.lower_bound_us = 13;
+  report.drift = 1.125;
   report.winner = "searched";
   report.end_to_end = {{"chosen", 1.5, 1}, {"openvino", 2, 1.25}};
   report.noise_floor = 0.02;
@@ -47,8 +48,8 @@ TEST(ReportTest, JsonReadsBackAsItWas) {
 
 TEST(ReportTest, NamesOfTheHonestTotals) {
   const std::string text = ToJson(Example());
-  for (const char* field : {"\"additive_error_us\": 1.3", "\"apparent_loss\": -0.2", "\"noise_floor\": 0.02", "\"margin_us\": 0.1",
-                            "\"elapsed_seconds\": 7.5", "\"budget_seconds\": 10"})
+  for (const char* field : {"\"additive_error_us\": 1.3", "\"drift\": 1.125", "\"apparent_loss\": -0.2", "\"noise_floor\": 0.02",
+                            "\"margin_us\": 0.1", "\"elapsed_seconds\": 7.5", "\"budget_seconds\": 10"})
     EXPECT_THAT(text, testing::HasSubstr(field));
   const std::string table = PlanTable(Example());
   EXPECT_THAT(table, testing::HasSubstr("additive error (measured less the sum of prices): +1.3 us (+10.0%)"));
