@@ -1,10 +1,7 @@
 #include "collage/cost/noise_floor.h"
 
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
-#include "collage/cost/measurement.h"
 #include "collage/cost/race.h"
 #include "collage/runtime/parallel.h"
 
@@ -33,11 +30,8 @@ double MeasureNoiseFloor(const Device& device, const Progress& progress) {
   quiet.stop_requested = progress.stop_requested;
   const std::vector<Contestant> pair = {{"a", work}, {"again", work}};
   const std::vector<RaceResult> results = Race(pair, options, quiet);
-  std::vector<double> apart;
-  for (size_t round = 0; round < std::min(results[0].rounds.size(), results[1].rounds.size()); ++round)
-    apart.push_back(std::abs(results[0].rounds[round] / results[1].rounds[round] - 1));
-  constexpr double kHigh = 0.9;
-  return apart.empty() ? 0 : Percentile(std::move(apart), kHigh);
+  const bool has_both = !results[0].rounds.empty() && !results[1].rounds.empty();
+  return has_both ? PairedNoise(results[0], results[1]) : 0;
 }
 
 }  // namespace collage

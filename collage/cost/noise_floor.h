@@ -5,8 +5,8 @@
 
 namespace collage {
 
-/// How far two equal turns on this machine are apart now: an A/A race of one workload on all threads, about a fifth of a second; gives the
-/// 90th percentile over its rounds of |time of a turn / time of its twin - 1|. What differs by less cannot be told apart by one turn.
+/// How far two equal things are apart when they are timed like all others on this machine now: an A/A race of one workload on all threads,
+/// about a fifth of a second; PairedNoise of it, as a share. Prices that differ by less cannot be told apart.
 double MeasureNoiseFloor(const Device& device, const Progress& progress);
 
 }  // namespace collage

@@ -62,9 +62,8 @@ class Reporter {
     placement.variant = candidate.variants[choice.variant].variant.name;
     placement.symbol = symbol;
     placement.cost_us = state_.prices->PriceOrBound(choice.candidate, choice.variant).ToMicroseconds();
-    FindRunnerUp(i, placement);
     PlanEntry entry{symbol, placement.backend, placement.variant, {}, placement.cost_us};
-    entry.margin_us = MarginOf(i);
+    entry.margin_us = FindAlternatives(i, placement);
     Candidate(i).inside.ForEach(
         [&](size_t node) { entry.operators.push_back(CalledOp(state_.graph[state_.built.nodes[node]].expr)->name); });
     report.plan.push_back(std::move(entry));
@@ -90,26 +89,30 @@ class Reporter {
     return std::move(*best);
   }
 
-  std::optional<double> MarginOf(size_t i) {
+  // How much the best plan without partition `i` would cost more, and that in which another backend holds its first operator. Often
+  // they are one plan.
+  std::optional<double> FindAlternatives(size_t i, OperatorPlacement& placement) {
+    const size_t first = Candidate(i).inside.First();
+    const auto holds_first = [&](size_t c) {
+      const SearchCandidate& candidate = problem_.candidates[c];
+      return candidate.is_partition && candidate.backend == Candidate(i).backend && candidate.inside.Contains(first);
+    };
     const std::optional<SearchResult> other = BestWithout(i, [&](size_t c) { return c == plan_.result.choices[i].candidate; });
     if (!other) return std::nullopt;
+    const bool is_runner_up = std::none_of(other->choices.begin(), other->choices.end(),
+                                           [&](const SearchChoice& choice) { return holds_first(choice.candidate); });
+    if (const std::optional<SearchResult> runner_up = is_runner_up ? other : BestWithout(i, holds_first))
+      NameRunnerUp(*runner_up, first, placement);
     return (other->cost - plan_.result.cost).ToMicroseconds();
   }
 
-  // The best plan in which another backend holds the first operator of partition `i`.
-  void FindRunnerUp(size_t i, OperatorPlacement& placement) {
-    const size_t first = Candidate(i).inside.First();
-    const std::optional<SearchResult> other = BestWithout(i, [&](size_t c) {
-      const SearchCandidate& candidate = problem_.candidates[c];
-      return candidate.is_partition && candidate.backend == Candidate(i).backend && candidate.inside.Contains(first);
-    });
-    if (!other) return;
-    for (const SearchChoice& choice : other->choices) {
-      if (!problem_.candidates[choice.candidate].inside.Contains(first)) continue;
+  void NameRunnerUp(const SearchResult& plan, size_t node, OperatorPlacement& placement) const {
+    for (const SearchChoice& choice : plan.choices) {
+      if (!problem_.candidates[choice.candidate].inside.Contains(node)) continue;
       const PricedCandidate& candidate = state_.candidates[choice.candidate];
       placement.runner_up = candidate.is_partition ? std::string(state_.targets[candidate.backend].priced.backend->Name()) : "host";
       if (candidate.is_partition) placement.runner_up += " " + candidate.variants[choice.variant].variant.name;
-      placement.runner_up_extra_us = (other->cost - plan_.result.cost).ToMicroseconds();
+      placement.runner_up_extra_us = (plan.cost - plan_.result.cost).ToMicroseconds();
     }
   }
 

@@ -49,7 +49,7 @@ OperatorPlacement OperatorFrom(const Json& json) {
   return placement;
 }
 
-/// The partitions whose margin is less than what one equal turn differed from the other by.
+/// The partitions whose margin is less than what two equal kernels would have differed by.
 size_t CloseDecisions(const CompileReport& report) {
   size_t close = 0;
   for (const PlanEntry& entry : report.plan) {

@@ -79,8 +79,8 @@ struct CompileReport {
   std::string winner;  ///< "searched", or the single backend whose plan won the race
   std::vector<PlanTiming> end_to_end;
   double noise = 0;  ///< what an A/A pair of the same race differed by
-  /// How far one equal turn was from the other, as a share, before anything was measured (MeasureNoiseFloor); nothing where nothing was
-  /// to be measured.
+  /// How far two equal things were apart, as a share, before anything was measured (MeasureNoiseFloor); nothing where nothing was to be
+  /// measured.
   std::optional<double> noise_floor;
   /// "Measured whole minus summed parts" of the plan that won: its median in the race less `estimated_us`.
   std::optional<double> additive_error_us;
