@@ -20,6 +20,7 @@ struct Options {
   std::string tune;
   bool cache_only = false;
   std::string single_backends;
+  UserConstraints constraints;
 };
 
 Status Compile(const Options& options) {
@@ -37,6 +38,7 @@ Status Compile(const Options& options) {
   }
   compile.cache_only = options.cache_only;
   compile.single_backends = options.single_backends;
+  compile.constraints = options.constraints;
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   const CompiledModel compiled = COLLAGE_TRY(CompileModel(options.program.file, compile));
@@ -76,6 +78,10 @@ void AddCompileCommand(CLI::App& app, int& code) {
                  "Measure nothing: all prices and the race come from the cache, and what is not there is an error that names it")
       ->excludes(budget)
       ->excludes(tune);
+  command->add_option("--pin", options->constraints.pin,
+                      "NODE=BACKEND: run this operator there; NODE as collage explain lists it, or an operator for all its calls (repeat)");
+  command->add_option("--forbid", options->constraints.forbid,
+                      "BACKEND[:OPERATOR]: run nothing there, or nothing that holds such an operator (repeat)");
   command->callback([options, &code] {
     const Status status = Compile(*options);
     code = status ? kDone : ReportError(status.error());

@@ -24,6 +24,8 @@ struct Options {
   std::string output;
   std::string output_constants;
   std::string cache;
+  std::string plan;
+  std::string save_plan;
   int threads = AvailableThreads();
 };
 
@@ -62,6 +64,7 @@ Status Optimize(const Options& options) {
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   OptRun run = COLLAGE_TRY(OptRun::Create(*std::move(module), options.targets, std::move(compile)));
+  run.SetPlanFiles(options.save_plan, options.plan);
   for (const std::string& pass : COLLAGE_TRY(SelectPasses(options.passes, run.PassNames()))) COLLAGE_TRY_STATUS(run.Run(pass));
   terminal.Clear();
 
@@ -93,6 +96,8 @@ void AddOptCommand(CLI::App& app, int& code) {
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->add_option("--output-constants", options->output_constants, "Write the constants of the result to this .npz archive");
   command->add_option("--cache", options->cache, "SQLite file that keeps prices (pass collage)")->default_str(DefaultCache());
+  command->add_option("--save-plan", options->save_plan, "Write the plan to this file (pass collage)");
+  command->add_option("--plan", options->plan, "A plan that was saved, of this program (pass apply-plan)");
   command->add_option("--threads", options->threads, "Threads (pass collage)")->check(CLI::Range(1, 1024))->capture_default_str();
   command->callback([options, &code] {
     const Status status = Optimize(*options);

@@ -4,9 +4,11 @@
 #include <cstdio>
 
 #include "collage/cost/cache.h"
+#include "collage/driver/timer.h"
 #include "collage/ir/verify.h"
 #include "collage/partition/cover.h"
 #include "collage/partition/fuse.h"
+#include "collage/support/file.h"
 #include "collage/transform/pass.h"
 
 namespace collage::tools {
@@ -72,6 +74,7 @@ std::vector<OptRun::Entry> OptRun::Passes() {
     passes.push_back({"optimize-for-" + NameOf(target), [this, &target] { return OptimizeFor(NameOf(target), target.rules); }});
   }
   passes.push_back({"collage", [this] { return Place(); }});
+  passes.push_back({"apply-plan", [this] { return ApplyPlan(); }});
   return passes;
 }
 
@@ -166,26 +169,48 @@ Status OptRun::PartitionFor(const std::string& backend, const BackendRules& rule
 }
 
 Status OptRun::OptimizeFor(const std::string& backend, const BackendRules& rules) {
-  if (!rules.optimize) {
-    std::fprintf(stderr, "collage: optimize-for-%s: this backend states no global rewrites; nothing changed\n", backend.c_str());
+  if (!rules.optimize && rules.passes.empty()) {
+    std::fprintf(stderr, "collage: optimize-for-%s: this backend rewrites what it is given itself; nothing changed\n", backend.c_str());
     return {};
   }
   IRModule optimized = module_;
-  for (const std::string& name : OrdinaryFunctions(module_)) optimized.Set(name, COLLAGE_TRY(rules.optimize(module_.Find(name))));
+  for (const std::string& name : rules.passes) {
+    const std::vector<Pass> passes = SafeGlobalPasses();
+    const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& one) { return one.name == name; });
+    if (pass == passes.end()) return Fail("the backend names a pass '" + name + "', which there is not");
+    optimized = COLLAGE_TRY(RunPasses(std::move(optimized), {*pass}));
+  }
+  for (const std::string& name : OrdinaryFunctions(optimized)) {
+    if (rules.optimize) optimized.Set(name, COLLAGE_TRY(rules.optimize(optimized.Find(name))));
+  }
   return Accept(std::move(optimized));
 }
 
 Status OptRun::Place() {
+  if (!module_.Find("main")) return Fail("the program has no @main");
   const Device device{DeviceKind::kCpu, 0, compile_.threads};
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(compile_.cache));
-  Pricer pricer(device, cache, compile_.measure);
+  const std::unique_ptr<KernelTimer> timer = MakeTimer(compile_.isolated);
+  Pricer pricer(device, cache, compile_.measure, timer.get());
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(target_texts_, device));
   Placement placement = COLLAGE_TRY(Placement::Create(module_.MainExpr(), targets, pricer, compile_.progress));
-  const Plan plan = COLLAGE_TRY(placement.Search());
+  Plan plan = COLLAGE_TRY(placement.Search());
+  if (std::optional<Plan> joined = COLLAGE_TRY(placement.JoinAdjacentPartitions(plan))) plan = *std::move(joined);
+  if (!plan_written_.empty()) COLLAGE_TRY_STATUS(WriteFileAtomically(plan_written_, placement.Save(plan) + "\n"));
   const IRModule placed = COLLAGE_TRY(placement.Apply(plan));
   IRModule result = module_;
   result.Set("main", placed.MainExpr());
   return Accept(std::move(result));
+}
+
+Status OptRun::ApplyPlan() {
+  if (plan_read_.empty()) return Fail("there is no plan to apply; name its file with --plan");
+  if (!module_.Find("main")) return Fail("the program has no @main");
+  const std::string text = COLLAGE_TRY(ReadFile(plan_read_));
+  const DataflowGraph graph(module_.MainExpr());
+  Result<Cover> cover = LoadPlan(graph, text);
+  if (!cover) return Fail(cover.error().At(plan_read_));
+  return Accept(ApplyCover(module_, graph, *cover));
 }
 
 nlohmann::ordered_json OptRun::Data(const std::string& program) const {

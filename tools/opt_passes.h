@@ -20,6 +20,11 @@ class OptRun {
 
   /// The names of all passes.
   [[nodiscard]] std::vector<std::string> PassNames() const;
+  /// Where the pass collage writes its plan, and where the pass apply-plan reads one; empty: nowhere.
+  void SetPlanFiles(std::string written, std::string read) {
+    plan_written_ = std::move(written);
+    plan_read_ = std::move(read);
+  }
   /// Runs one. A stage of the classic flow whose predecessors have not run runs them first.
   Status Run(const std::string& pass);
 
@@ -47,6 +52,7 @@ class OptRun {
   Status PartitionFor(const std::string& backend, const BackendRules& rules);
   Status OptimizeFor(const std::string& backend, const BackendRules& rules);
   Status Place();
+  Status ApplyPlan();
 
   IRModule module_;
   std::vector<std::string> target_texts_;
@@ -56,6 +62,8 @@ class OptRun {
   std::vector<FunctionData> functions_;
   DataStage stage_ = DataStage::kSupported;
   bool gives_data_ = false;
+  std::string plan_written_;
+  std::string plan_read_;
 };
 
 }  // namespace collage::tools

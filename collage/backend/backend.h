@@ -44,6 +44,9 @@ struct BackendRules {
   /// Global rewrites that this backend likes and others may not, applied to a function by choice before anything is placed. The
   /// result has the same type and computes the same. Empty: none.
   std::function<Result<Expr>(const Expr& function)> optimize = {};
+  /// Safe passes (transform/pass.h) that pay for this backend, by name, in order; they come before `optimize`. Empty where the library
+  /// does the like itself.
+  std::vector<std::string> passes = {};
 };
 
 /// One way to run a function: an algorithm, and the layout of every input and output tensor (flattened as in Kernel).

@@ -1,6 +1,8 @@
+#include <unordered_map>
 #include <unordered_set>
 
 #include "collage/candidate/rules.h"
+#include "collage/pattern/fusion.h"
 #include "collage/pattern/matcher.h"
 
 namespace collage {
@@ -15,20 +17,15 @@ class DFPattern final : public PartitionRule {
   DFPattern(std::string name, Pattern pattern, std::function<Verdict(const Match&)> check)
       : name_(std::move(name)), pattern_(std::move(pattern)), check_(std::move(check)) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
-    std::vector<SubGraph> found;
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
     std::unordered_set<IndexSet> seen;
-    for (const PatternMatch& match : AllMatches(graph, pattern_)) {
-      if (seen.contains(match.inside)) continue;
+    ForEachMatch(graph, pattern_, [&](PatternMatch match) {
+      if (seen.contains(match.inside)) return;
       const Verdict verdict = check_ ? check_(match.match) : Verdict::Accept();
-      if (!verdict.accepted) {
-        Refuse(refusals, name_, match.inside, verdict.reason);
-        continue;
-      }
+      if (!verdict.accepted) return Refuse(refusals, name_, std::move(match.inside), verdict.reason);
       seen.insert(match.inside);
-      found.emplace_back(graph, match.inside);
-    }
-    return found;
+      visit(SubGraph(graph, std::move(match.inside)));
+    });
   }
 
  private:
@@ -37,15 +34,34 @@ class DFPattern final : public PartitionRule {
   std::function<Verdict(const Match&)> check_;
 };
 
+/// Matches that grow, each labelled by what has joined.
+class GrownMatches final : public PartitionRule {
+ public:
+  explicit GrownMatches(PatternRule rule) : rule_(std::move(rule)) {}
+
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
+    std::unordered_map<std::string, SharedAttributes> attributes;
+    ForEachMatch(graph, rule_, [&](PatternMatch match) {
+      const std::string label = LabelOf(rule_, graph, match.inside);
+      const Verdict verdict = rule_.check ? rule_.check(match.match) : Verdict::Accept();
+      if (!verdict.accepted) return Refuse(refusals, label, std::move(match.inside), verdict.reason);
+      const auto shared = attributes.try_emplace(label, Attributes{{"Composite", label}}).first;
+      visit(SubGraph(graph, std::move(match.inside)).Wrapped(shared->second));
+    });
+  }
+
+ private:
+  PatternRule rule_;
+};
+
 class OpPredicate final : public PartitionRule {
  public:
   OpPredicate(std::string name, CallPredicate supports, bool pull_constants)
       : name_(std::move(name)), supports_(std::move(supports)), pull_constants_(pull_constants) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
-    std::vector<SubGraph> found;
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-      if (!CalledOp(graph[node].expr)) continue;
+      if (!graph[node].op) continue;
       IndexSet inside({node});
       const Verdict verdict = supports_ ? supports_(graph[node].expr) : Verdict::Accept();
       if (!verdict.accepted) {
@@ -55,9 +71,8 @@ class OpPredicate final : public PartitionRule {
       for (const PostDfsIndex input : graph[node].inputs) {
         if (pull_constants_ && graph[input].expr->As<Constant>()) inside.Add(input);
       }
-      found.emplace_back(graph, std::move(inside));
+      visit(SubGraph(graph, std::move(inside)));
     }
-    return found;
   }
 
  private:
@@ -71,12 +86,10 @@ class Singles final : public PartitionRule {
  public:
   explicit Singles(std::function<bool(const Expr&)> accept) : accept_(std::move(accept)) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>*) const override {
-    std::vector<SubGraph> found;
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>*, const Visitor& visit) const override {
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-      if (accept_(graph[node].expr)) found.emplace_back(graph, IndexSet({node}));
+      if (accept_(graph[node].expr)) visit(SubGraph(graph, IndexSet({node})));
     }
-    return found;
   }
 
  private:
@@ -87,6 +100,11 @@ class Singles final : public PartitionRule {
 
 Rule DFPatternRule(std::string name, Pattern pattern, std::function<Verdict(const Match&)> check) {
   return std::make_shared<DFPattern>(std::move(name), std::move(pattern), std::move(check));
+}
+
+Rule LabelledMatchesRule(PatternRule rule) {
+  if (rule.fusion) return std::make_shared<GrownMatches>(std::move(rule));
+  return CompositeRule(rule.label, DFPatternRule(rule.label, rule.pattern, rule.check));
 }
 
 Rule OpPredicateRule(std::string name, CallPredicate supports, bool pull_constants) {

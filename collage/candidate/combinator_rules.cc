@@ -1,13 +1,8 @@
-#include <unordered_set>
-
+#include "collage/candidate/distinct.h"
 #include "collage/candidate/rules.h"
 
 namespace collage {
 namespace {
-
-struct SubGraphHash {
-  size_t operator()(const SubGraph& sub_graph) const { return sub_graph.Hash(); }
-};
 
 /// Changes or drops each sub-graph of a sub-rule; `change` answers false to drop. Changes that keep different sub-graphs different
 /// need no look for duplicates.
@@ -17,14 +12,11 @@ class Changed final : public PartitionRule {
   Changed(Rule sub_rule, Change change, bool keeps_distinct = true)
       : sub_rule_(std::move(sub_rule)), change_(std::move(change)), keeps_distinct_(keeps_distinct) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
-    std::vector<SubGraph> changed;
-    std::unordered_set<SubGraph, SubGraphHash> seen;
-    for (SubGraph& sub_graph : sub_rule_->AllSubGraphs(graph, refusals)) {
-      if (!change_(graph, sub_graph)) continue;
-      if (keeps_distinct_ || seen.insert(sub_graph).second) changed.push_back(std::move(sub_graph));
-    }
-    return changed;
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
+    DistinctSubGraphs distinct;
+    sub_rule_->ForEach(graph, refusals, [&](SubGraph sub_graph) {
+      if (change_(graph, sub_graph) && (keeps_distinct_ || distinct.Add(sub_graph))) visit(std::move(sub_graph));
+    });
   }
 
  private:
@@ -37,15 +29,13 @@ class Union final : public PartitionRule {
  public:
   explicit Union(std::vector<Rule> sub_rules) : sub_rules_(std::move(sub_rules)) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
-    std::vector<SubGraph> all;
-    std::unordered_set<SubGraph, SubGraphHash> seen;
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
+    DistinctSubGraphs distinct;
     for (const Rule& rule : sub_rules_) {
-      for (SubGraph& sub_graph : rule->AllSubGraphs(graph, refusals)) {
-        if (seen.insert(sub_graph).second) all.push_back(std::move(sub_graph));
-      }
+      rule->ForEach(graph, refusals, [&](SubGraph sub_graph) {
+        if (distinct.Add(sub_graph)) visit(std::move(sub_graph));
+      });
     }
-    return all;
   }
 
  private:
@@ -57,8 +47,8 @@ class Combine final : public PartitionRule {
   Combine(std::vector<Combiner> combiners, CombineLimits limits, Rule sub_rule)
       : combiners_(std::move(combiners)), limits_(limits), sub_rule_(std::move(sub_rule)) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
-    return CombineClosure(graph, sub_rule_->AllSubGraphs(graph, refusals), combiners_, limits_);
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
+    CombineClosure(graph, sub_rule_->AllSubGraphs(graph, refusals), combiners_, limits_, visit);
   }
 
  private:

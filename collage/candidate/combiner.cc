@@ -23,12 +23,13 @@ class Closure {
     if (has_siblings) by_input_.resize(graph.size());
   }
 
-  std::vector<SubGraph> Run(const std::vector<SubGraph>& seeds) {
-    for (const SubGraph& seed : seeds) waiting_[seed.inside().Last()].push_back({seed.inside(), seed.nested(), seed});
+  void Run(const std::vector<SubGraph>& seeds, const std::function<void(SubGraph)>& visit) {
+    for (const SubGraph& seed : seeds) waiting_[seed.inside().Last()].push_back({seed.inside(), {}, seed});
     for (last_ = 0; last_ < graph_.size(); ++last_) {
+      const size_t made_before = pool_.size();
       if (!waiting_[last_].empty()) MakeAllWithThisLastNode();
+      for (size_t i = made_before; i < pool_.size(); ++i) visit(pool_[i]);
     }
-    return std::move(pool_);
   }
 
  private:
@@ -54,7 +55,7 @@ class Closure {
 
   void OfferHere(Offered offered) {
     size_t size = 0;
-    offered.inside.ForEach([&](PostDfsIndex node) { size += CalledOp(graph_[node].expr) ? 1 : 0; });
+    offered.inside.ForEach([&](PostDfsIndex node) { size += graph_[node].op ? 1 : 0; });
     if (!offered.seed && limits_.max_operators != 0 && size > limits_.max_operators) return;
     if (size >= by_size_.size()) by_size_.resize(size + 1);
     by_size_[size].push_back(std::move(offered));
@@ -103,12 +104,12 @@ class Closure {
         break;
       case Combiner::Kind::kTupleProjection:
         for (const PostDfsIndex output : pool_[self].output()) {
-          if (graph_[output].expr->As<TupleGetItem>()) Offer(pool_[self].inside() | IndexSet({output}), pool_[self].nested());
+          if (graph_[output].expr->As<TupleGetItem>()) Offer(pool_[self].inside() | IndexSet({output}), NestedOf(self));
         }
         break;
       case Combiner::Kind::kConstant:
         for (const PostDfsIndex input : pool_[self].input()) {
-          if (graph_[input].expr->As<Constant>()) Offer(pool_[self].inside() | IndexSet({input}), pool_[self].nested());
+          if (graph_[input].expr->As<Constant>()) Offer(pool_[self].inside() | IndexSet({input}), NestedOf(self));
         }
         break;
     }
@@ -180,6 +181,10 @@ class Closure {
     }
   }
 
+  [[nodiscard]] std::vector<NestedSubGraph> NestedOf(size_t self) const {
+    return {pool_[self].nested().begin(), pool_[self].nested().end()};
+  }
+
   void OfferUnion(const std::vector<size_t>& parts, IndexSet inside = {}) {
     size_t operators = 0;
     for (const size_t part : parts) operators += pool_[part].operator_count();
@@ -187,7 +192,7 @@ class Closure {
     std::vector<NestedSubGraph> nested;
     for (const size_t part : parts) {
       inside |= pool_[part].inside();
-      const std::vector<NestedSubGraph>& inner = pool_[part].nested();
+      const std::span<const NestedSubGraph> inner = pool_[part].nested();
       nested.insert(nested.end(), inner.begin(), inner.end());
     }
     std::sort(nested.begin(), nested.end(),
@@ -220,7 +225,14 @@ std::vector<Combiner> NativeCombiners() {
 
 std::vector<SubGraph> CombineClosure(const DataflowGraph& graph, const std::vector<SubGraph>& seeds, const std::vector<Combiner>& combiners,
                                      const CombineLimits& limits) {
-  return Closure(graph, combiners, limits).Run(seeds);
+  std::vector<SubGraph> all;
+  CombineClosure(graph, seeds, combiners, limits, [&](SubGraph sub_graph) { all.push_back(std::move(sub_graph)); });
+  return all;
+}
+
+void CombineClosure(const DataflowGraph& graph, const std::vector<SubGraph>& seeds, const std::vector<Combiner>& combiners,
+                    const CombineLimits& limits, const std::function<void(SubGraph)>& visit) {
+  Closure(graph, combiners, limits).Run(seeds, visit);
 }
 
 }  // namespace collage

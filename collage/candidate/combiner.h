@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "collage/dataflow/sub_graph.h"
@@ -47,5 +48,8 @@ struct CombineLimits {
 /// can be built from convex parts, taking its sources away one by one.
 std::vector<SubGraph> CombineClosure(const DataflowGraph& graph, const std::vector<SubGraph>& seeds, const std::vector<Combiner>& combiners,
                                      const CombineLimits& limits);
+/// The same, each as soon as it is known.
+void CombineClosure(const DataflowGraph& graph, const std::vector<SubGraph>& seeds, const std::vector<Combiner>& combiners,
+                    const CombineLimits& limits, const std::function<void(SubGraph)>& visit);
 
 }  // namespace collage

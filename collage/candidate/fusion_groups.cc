@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <unordered_set>
 
 #include "collage/candidate/regions.h"
@@ -48,13 +47,19 @@ class Fusion {
     for (int phase = 0; phase < 3; ++phase) {
       for (PostDfsIndex node = 0; node < graph_.size(); ++node) Visit(node, phase);
     }
-    std::map<PostDfsIndex, IndexSet> by_root;
-    for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
-      if (groups_[Root(node)].operators > 0 && groups_[node].own_kind != OpKind::kOpaque) by_root[Root(node)].Add(node);
-    }
+    // By first node, which for disjoint sets is their order.
+    constexpr uint32_t kNone = static_cast<uint32_t>(-1);
+    std::vector<uint32_t> position_of_root(graph_.size(), kNone);
     std::vector<IndexSet> groups;
-    for (auto& [root, nodes] : by_root) groups.push_back(std::move(nodes));
-    std::sort(groups.begin(), groups.end());
+    for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
+      const PostDfsIndex root = Root(node);
+      if (groups_[root].operators == 0 || groups_[node].own_kind == OpKind::kOpaque) continue;
+      if (position_of_root[root] == kNone) {
+        position_of_root[root] = static_cast<uint32_t>(groups.size());
+        groups.emplace_back();
+      }
+      groups[position_of_root[root]].Add(node);
+    }
     return groups;
   }
 

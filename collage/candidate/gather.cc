@@ -37,7 +37,7 @@ Result<SpecPointer> SpecOf(const Target& target, const RulesOfCompiler& rules_of
 Rule RuleForPatterns(const std::string& compiler, const BackendRules& rules) {
   std::vector<Rule> labelled;
   for (const PatternRule& rule : rules.patterns) {
-    labelled.push_back(CompositeRule(rule.label, DFPatternRule(rule.label, rule.pattern, rule.check)));
+    labelled.push_back(LabelledMatchesRule(rule));
   }
   return PrimitiveRule(compiler, OnlyValidRule({.max_exits = 1}, ReleaseConstantsRule(UnionRule(std::move(labelled)))));
 }
@@ -52,7 +52,7 @@ Rule RuleForNative(const BackendRules& rules, const GatherOptions& options) {
                            FusionGroupsRule(rules.supports, options.native_max_operators)};
   // A code generator may have templates for whole patterns, a decomposed normalisation say, that fusion by kind does not join.
   for (const PatternRule& rule : rules.patterns) {
-    all.push_back(ReleaseConstantsRule(CompositeRule(rule.label, DFPatternRule(rule.label, rule.pattern, rule.check))));
+    all.push_back(ReleaseConstantsRule(LabelledMatchesRule(rule)));
   }
   return PrimitiveRule("", OnlyValidRule({.max_exits = 1}, UnionRule(std::move(all))));
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <queue>
 #include <set>
 #include <unordered_map>
@@ -75,17 +74,14 @@ class Merger {
   }
 
   std::vector<Region> Regions() const {
-    std::map<PostDfsIndex, Region> by_first;
-    std::unordered_map<size_t, PostDfsIndex> first_of;
+    std::unordered_map<size_t, size_t> position_of_group;
+    std::vector<Region> regions;
     for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
       if (owner_[node] == kNobody) continue;
-      const PostDfsIndex first = first_of.emplace(contracted_.GroupOf(node), node).first->second;
-      Region& region = by_first[first];
-      region.owner = owner_[node];
-      region.nodes.Add(node);
+      const auto [position, is_new] = position_of_group.emplace(contracted_.GroupOf(node), regions.size());
+      if (is_new) regions.push_back({owner_[node], {}});
+      regions[position->second].nodes.Add(node);
     }
-    std::vector<Region> regions;
-    for (auto& [first, region] : by_first) regions.push_back(std::move(region));
     return regions;
   }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <compare>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -13,7 +14,7 @@ std::vector<bool> AcceptedCalls(const DataflowGraph& graph, const CallPredicate&
                                 const char* rule) {
   std::vector<bool> accepted(graph.size(), false);
   for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-    if (!CalledOp(graph[node].expr)) continue;
+    if (!graph[node].op) continue;
     const Verdict verdict = supports ? supports(graph[node].expr) : Verdict::Accept();
     accepted[node] = verdict.accepted;
     if (!verdict.accepted && refusals) refusals->push_back({rule, IndexSet({node}), verdict.reason});
@@ -60,7 +61,7 @@ class Maximal final : public PartitionRule {
  public:
   Maximal(bool take_tuples, Rule sub_rule) : take_tuples_(take_tuples), sub_rule_(std::move(sub_rule)) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
     std::map<PostDfsIndex, SubGraph> chosen;  // by first node
     std::vector<Region> parts;
     IndexSet taken;
@@ -72,18 +73,16 @@ class Maximal final : public PartitionRule {
       parts.push_back({0, sub_graph.inside()});
       chosen.emplace(sub_graph.inside().First(), std::move(sub_graph));
     }
-    std::vector<SubGraph> regions;
     for (Region& region : MergeRegions(graph, parts, take_tuples_)) {
       std::vector<NestedSubGraph> nested;
       region.nodes.ForEach([&](PostDfsIndex node) {
         const auto part = chosen.find(node);
         if (part == chosen.end()) return;
-        const std::vector<NestedSubGraph>& inner = part->second.nested();
+        const std::span<const NestedSubGraph> inner = part->second.nested();
         nested.insert(nested.end(), inner.begin(), inner.end());
       });
-      regions.emplace_back(graph, std::move(region.nodes), std::move(nested));
+      visit(SubGraph(graph, std::move(region.nodes), std::move(nested)));
     }
-    return regions;
   }
 
  private:
@@ -95,17 +94,15 @@ class RegionCuts final : public PartitionRule {
  public:
   RegionCuts(CallPredicate supports, RegionCutLimits limits) : supports_(std::move(supports)), limits_(limits) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const override {
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
     const std::vector<bool> accepted = AcceptedCalls(graph, supports_, refusals, "RegionCuts");
     std::vector<Region> parts;
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
       if (accepted[node]) parts.push_back({0, IndexSet({node})});
     }
-    std::vector<SubGraph> found;
     for (const Region& region : MergeRegions(graph, parts, true)) {
-      for (IndexSet& piece : CutRegion(graph, region.nodes, limits_)) found.emplace_back(graph, std::move(piece));
+      for (IndexSet& piece : CutRegion(graph, region.nodes, limits_)) visit(SubGraph(graph, std::move(piece)));
     }
-    return found;
   }
 
  private:
@@ -117,17 +114,14 @@ class Fused final : public PartitionRule {
  public:
   Fused(CallPredicate supports, size_t max_operators) : supports_(std::move(supports)), max_operators_(max_operators) {}
 
-  std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>*) const override {
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>*, const Visitor& visit) const override {
     const std::vector<bool> accepted = AcceptedCalls(graph, supports_, nullptr, "");
-    std::vector<IndexSet> groups = FusionGroups(graph, accepted, max_operators_);
+    const std::vector<IndexSet> groups = FusionGroups(graph, accepted, max_operators_);
     // Where a library takes the anchor, what is fused around it is left as a whole.
-    std::vector<IndexSet> around = FusionGroups(graph, accepted, max_operators_, false);
-    groups.insert(groups.end(), around.begin(), around.end());
-    std::sort(groups.begin(), groups.end());
-    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-    std::vector<SubGraph> found;
-    for (IndexSet& group : groups) found.emplace_back(graph, std::move(group));
-    return found;
+    const std::vector<IndexSet> around = FusionGroups(graph, accepted, max_operators_, false);
+    std::vector<IndexSet> all;
+    std::set_union(groups.begin(), groups.end(), around.begin(), around.end(), std::back_inserter(all));
+    for (IndexSet& group : all) visit(SubGraph(graph, std::move(group)));
   }
 
  private:

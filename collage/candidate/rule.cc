@@ -5,12 +5,14 @@
 
 namespace collage {
 
+std::vector<SubGraph> PartitionRule::AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const {
+  std::vector<SubGraph> all;
+  ForEach(graph, refusals, [&](SubGraph sub_graph) { all.push_back(std::move(sub_graph)); });
+  return all;
+}
+
 std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const SpecPointer& spec, std::vector<Refusal>* refusals) {
-  std::vector<CandidatePartition> candidates;
-  std::vector<SubGraph> found = spec->rule->AllSubGraphs(graph, refusals);
-  candidates.reserve(found.size());
-  for (SubGraph& sub_graph : found) candidates.push_back({std::move(sub_graph), spec});
-  return candidates;
+  return AllCandidates(graph, std::vector<SpecPointer>{spec}, refusals);
 }
 
 std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const std::vector<SpecPointer>& specs,
@@ -24,12 +26,12 @@ std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const 
     // A rule finds nothing twice, so only specs for the same targets can find the same.
     const auto has_rival = [&](const SpecPointer& other) { return other != spec && alike(*other, *spec); };
     const bool look_for_duplicates = std::any_of(specs.begin(), specs.end(), has_rival) || std::count(specs.begin(), specs.end(), spec) > 1;
-    std::vector<CandidatePartition> found = AllCandidates(graph, spec, refusals);
-    all.reserve(all.size() + found.size());
-    for (CandidatePartition& candidate : found) {
-      all.push_back(std::move(candidate));
+    const size_t refusals_before = refusals ? refusals->size() : 0;
+    spec->rule->ForEach(graph, refusals, [&](SubGraph sub_graph) {
+      all.push_back({std::move(sub_graph), spec});
       if (look_for_duplicates && !seen.insert(all.size() - 1).second) all.pop_back();
-    }
+    });
+    for (size_t i = refusals_before; refusals && i < refusals->size(); ++i) (*refusals)[i].backend = spec->name;
   }
   return all;
 }

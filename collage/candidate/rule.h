@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,15 +15,21 @@ struct Refusal {
   std::string rule;
   IndexSet inside;
   std::string reason;
+  std::string backend = {};  ///< the name of the spec whose rule it was
 };
 
 /// Finds sub-graphs. Base rules find them in the graph, combinators change or join what their sub-rules find. Results may
 /// overlap and are without duplicates (equal inside sets with different nesting are different).
 class PartitionRule {
  public:
+  using Visitor = std::function<void(SubGraph)>;
+
   virtual ~PartitionRule() = default;
+  /// Calls `visit` with each sub-graph as soon as it is found, so that what is made of it is made while it is in the caches.
   /// Refusals are appended to `refusals` where it is not null.
-  [[nodiscard]] virtual std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const = 0;
+  virtual void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const = 0;
+
+  [[nodiscard]] std::vector<SubGraph> AllSubGraphs(const DataflowGraph& graph, std::vector<Refusal>* refusals) const;
 };
 
 /// Rules are immutable and shared between the trees that they are part of.
@@ -37,6 +44,10 @@ struct PartitionSpec {
   bool is_host = false;
 };
 using SpecPointer = std::shared_ptr<const PartitionSpec>;
+/// For the same targets under the same name; a spec that was saved and loaded has no rule any more.
+inline bool IsForTheSame(const PartitionSpec& a, const PartitionSpec& b) {
+  return a.name == b.name && a.targets == b.targets && a.is_host == b.is_host;
+}
 
 /// A sub-graph that a spec would take: a plain value, a few pointers, that does not measure itself.
 struct CandidatePartition {

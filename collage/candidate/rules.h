@@ -21,6 +21,9 @@ using CallPredicate = std::function<Verdict(const Expr& call)>;
 
 /// Every match of a pattern that the check accepts.
 Rule DFPatternRule(std::string name, Pattern pattern, std::function<Verdict(const Match&)> check = {});
+/// Every match of a backend's rule that its check accepts, whether it states a pattern or how matches grow, as a function labelled
+/// Composite.
+Rule LabelledMatchesRule(PatternRule rule);
 /// Every call of an operator that the predicate accepts; with `pull_constants`, constant arguments are inside too.
 Rule OpPredicateRule(std::string name, CallPredicate supports, bool pull_constants = false);
 /// Every call of an operator of a fusable kind (all but opaque) that the predicate, if any, accepts.

@@ -45,6 +45,7 @@ std::vector<const Expr*> NodeChildren(const Expr& expr) {
 DataflowGraph::DataflowGraph(Expr function, const std::vector<Place>& places) {
   COLLAGE_CHECK(function->As<Function>() != nullptr);
   IndexExpressions(function);
+  DescribeNodes();
   ConnectNodes();
   AssignBlocks(places);
   FindDominators();
@@ -84,6 +85,22 @@ void DataflowGraph::IndexExpressions(const Expr& function) {
     nodes_.emplace_back();
     nodes_.back().expr = *item.expr;
     stack.pop_back();
+  }
+}
+
+void DataflowGraph::DescribeNodes() {
+  for (Node& node : nodes_) {
+    const Expr& expr = node.expr;
+    node.op = CalledOp(expr);
+    const Constant* constant = expr->As<Constant>();
+    if (node.op) {
+      node.kind = node.op->kind;
+    } else if (expr->As<Tuple>() || expr->As<TupleGetItem>()) {
+      node.kind = OpKind::kTuple;
+    } else if (constant || expr->As<Var>()) {
+      node.kind = OpKind::kElementwise;
+    }
+    node.inlined = constant ? constant->value.shape().empty() : expr->As<Function>() && &node != &nodes_.back();
   }
 }
 

@@ -33,6 +33,8 @@ class DataflowGraph {
     std::vector<PostDfsIndex> inputs;
     /// Distinct, ascending.
     std::vector<PostDfsIndex> outputs;
+    /// The operator that it calls, or null: as CalledOp(expr) answers, without looking at the expression.
+    const OpDef* op = nullptr;
     /// Basic block: the innermost function literal body or if branch that holds all uses. Block 0 is the function's own body.
     size_t block = 0;
     /// The nearest node through which every path from here to the function's result goes; kNone for the function itself.
@@ -41,6 +43,10 @@ class DataflowGraph {
     size_t level = 0;
     /// The result of the function, or without any use.
     bool external = false;
+    /// Written where it is used, never an input of a sub-graph: a simple scalar or a function literal.
+    bool inlined = false;
+    /// The fusion kind: an operator's own, tuple for tuples and projections, elementwise for constants and variables, else opaque.
+    OpKind kind = OpKind::kOpaque;
   };
 
   /// Where a text binds an expression: in the body of a function (part 0) or a branch of an if (part 0 or 1).
@@ -72,6 +78,7 @@ class DataflowGraph {
 
  private:
   void IndexExpressions(const Expr& function);
+  void DescribeNodes();
   void ConnectNodes();
   void AssignBlocks(const std::vector<Place>& places);
   void FindDominators();

@@ -35,8 +35,7 @@ Result<ExtractedFunction> ExtractFunction(const DataflowGraph& graph, const SubG
 
 /// The function of the graph with every given nested sub-graph replaced by a call of a function literal that carries its
 /// attributes; the rest stays as it is. Errors on sub-graphs that overlap or depend on each other in a cycle.
-Result<Expr> RewriteFunction(const DataflowGraph& graph, const std::vector<NestedSubGraph>& partitions,
-                             const ExtractionOptions& options = {});
+Result<Expr> RewriteFunction(const DataflowGraph& graph, std::span<const NestedSubGraph> partitions, const ExtractionOptions& options = {});
 
 /// The tensors that a sub-graph must give: those of its exits that something outside uses, resolved, each once, in order.
 std::vector<TensorSource> OutputTensors(const DataflowGraph& graph, const SubGraph& sub_graph);

@@ -2,35 +2,89 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <new>
 #include <unordered_set>
 
 #include "collage/dataflow/contraction.h"
+#include "collage/support/block_allocator.h"
 #include "collage/support/check.h"
 #include "collage/support/hash.h"
 
 namespace collage {
 
-/// What follows from the inside set alone; a wrapped sub-graph shares it with the one inside.
+/// What follows from the inside set alone; a wrapped sub-graph shares it with the one inside. Entry, exit, input and output lie behind
+/// it in the same piece of memory.
 struct SubGraph::Shape {
-  IndexSet inside;
-  std::vector<PostDfsIndex> lists;  // entry, exit, input and output, one behind the other
-  std::array<size_t, 5> begin{};
-  [[nodiscard]] std::span<const PostDfsIndex> List(size_t i) const { return {lists.data() + begin[i], begin[i + 1] - begin[i]}; }
-  size_t depth = 0;
-  size_t operator_count = 0;
-  size_t highest_entry = 0;  // level of the highest node with any input outside, an inlined one included
+  mutable std::atomic<uint32_t> owners = 1;
   OpKind kind = OpKind::kElementwise;
+  uint32_t depth = 0;
+  uint32_t operator_count = 0;
+  uint32_t highest_entry = 0;  // level of the highest node with any input outside, an inlined one included
+  std::array<uint32_t, 5> begin{};
+  IndexSet inside;
+
+  static Shape* Make(const std::array<std::vector<uint32_t>, 4>& lists) {
+    size_t count = 0;
+    for (const std::vector<uint32_t>& list : lists) count += list.size();
+    auto* shape = new (AllocateInBlock(sizeof(Shape) + count * sizeof(uint32_t))) Shape;
+    auto* at = reinterpret_cast<uint32_t*>(shape + 1);
+    for (size_t i = 0; i < lists.size(); ++i) {
+      at = std::uninitialized_copy(lists[i].begin(), lists[i].end(), at);
+      shape->begin[i + 1] = shape->begin[i] + static_cast<uint32_t>(lists[i].size());
+    }
+    return shape;
+  }
+  [[nodiscard]] NodeList List(size_t i) const { return {reinterpret_cast<const uint32_t*>(this + 1) + begin[i], begin[i + 1] - begin[i]}; }
+  static void Release(const Shape* shape) {
+    if (shape->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    shape->~Shape();
+    FreeInBlock(shape);
+  }
 };
 
+/// A few words, the nested sub-graphs behind them in the same piece of memory: thousands of candidates are kept at a time, and what
+/// they hold together should fit the caches.
 struct SubGraph::Data {
-  std::shared_ptr<const Shape> shape;
-  std::vector<NestedSubGraph> nested;
-  uint64_t hash;
+  mutable std::atomic<uint32_t> owners = 1;
+  uint32_t nested_count = 0;
+  uint64_t hash = 0;
+  const Shape* shape;
+
+  /// Takes the share in `shape` over.
+  static const Data* Make(const Shape* shape, std::span<NestedSubGraph> nested) {
+    static_assert(sizeof(Data) % alignof(NestedSubGraph) == 0);
+    auto* data = new (AllocateInBlock(sizeof(Data) + nested.size() * sizeof(NestedSubGraph))) Data{.shape = shape};
+    data->nested_count = static_cast<uint32_t>(nested.size());
+    std::uninitialized_move(nested.begin(), nested.end(), reinterpret_cast<NestedSubGraph*>(data + 1));
+    data->hash = shape->inside.Hash();
+    for (const NestedSubGraph& one : data->Nested()) {
+      data->hash = HashCombine(data->hash, one.attributes.Hash());
+      data->hash = HashCombine(data->hash, one.sub_graph.Hash());
+    }
+    return data;
+  }
+  [[nodiscard]] std::span<const NestedSubGraph> Nested() const { return {reinterpret_cast<const NestedSubGraph*>(this + 1), nested_count}; }
 };
+
+SubGraph::SubGraph(const SubGraph& other) : data_(other.data_) {
+  if (data_) data_->owners.fetch_add(1, std::memory_order_relaxed);
+}
+
+void SubGraph::Release() {
+  if (data_->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  std::destroy(data_->Nested().begin(), data_->Nested().end());
+  Shape::Release(data_->shape);
+  data_->~Data();
+  FreeInBlock(data_);
+}
 
 namespace {
 
-void SortDistinct(std::vector<PostDfsIndex>& list) {
+void SortDistinct(std::vector<uint32_t>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
@@ -62,11 +116,11 @@ class Positions {
 };
 
 /// Longest entry-to-exit path; all three ascending, so inputs come first.
-size_t LongestPath(const DataflowGraph& graph, const std::vector<PostDfsIndex>& members, const std::vector<PostDfsIndex>& entry,
-                   const std::vector<PostDfsIndex>& exit) {
+uint32_t LongestPath(const DataflowGraph& graph, const std::vector<PostDfsIndex>& members, const std::vector<uint32_t>& entry,
+                     const std::vector<uint32_t>& exit, std::vector<uint32_t>& length) {
   const Positions positions(members);
-  std::vector<size_t> length(members.size(), 0);
-  size_t longest = 0;
+  length.assign(members.size(), 0);
+  uint32_t longest = 0;
   auto next_entry = entry.begin();
   auto next_exit = exit.begin();
   for (size_t k = 0; k < members.size(); ++k) {
@@ -89,25 +143,34 @@ size_t LongestPath(const DataflowGraph& graph, const std::vector<PostDfsIndex>& 
 /// Looks for a path that starts at `from`, avoids `inside` and ends in it. A path only leads to greater indices and higher
 /// levels, so nothing beyond the largest inside index, or as high as the highest entry, can come back: for candidates, which
 /// are compact, that leaves about as many nodes to visit as the sub-graph has.
-bool PathReturns(const DataflowGraph& graph, const IndexSet& inside, std::span<const PostDfsIndex> from, size_t level_limit) {
+bool PathReturns(const DataflowGraph& graph, const IndexSet& inside, NodeList from, size_t level_limit) {
   const PostDfsIndex last = inside.Last();
-  std::vector<PostDfsIndex> stack(from.begin(), from.end());
-  std::unordered_set<PostDfsIndex> seen(from.begin(), from.end());
+  const auto leads_back = [&](PostDfsIndex node) { return node <= last && graph[node].level < level_limit; };
+  std::vector<PostDfsIndex> stack;
+  std::copy_if(from.begin(), from.end(), std::back_inserter(stack), leads_back);
+  if (stack.empty()) return false;
+  std::unordered_set<PostDfsIndex> seen(stack.begin(), stack.end());
   while (!stack.empty()) {
     const PostDfsIndex node = stack.back();
     stack.pop_back();
-    if (node > last || graph[node].level >= level_limit) continue;
     for (const PostDfsIndex next : graph[node].outputs) {
       if (next > last) break;
       if (inside.Contains(next)) return true;
-      if (seen.insert(next).second) stack.push_back(next);
+      if (leads_back(next) && seen.insert(next).second) stack.push_back(next);
     }
   }
   return false;
 }
 
+/// What is written while one sub-graph is made, kept between them: a search makes hundreds of thousands.
+struct Scratch {
+  std::vector<PostDfsIndex> members;
+  std::array<std::vector<uint32_t>, 4> lists;
+  std::vector<uint32_t> length;
+};
+
 /// Whether each nested sub-graph can become a function that is called inside.
-bool NestedAreCallable(const DataflowGraph& graph, const IndexSet& inside, const std::vector<NestedSubGraph>& nested) {
+bool NestedAreCallable(const DataflowGraph& graph, const IndexSet& inside, std::span<const NestedSubGraph> nested) {
   IndexSet taken;
   std::vector<const IndexSet*> sets;
   for (const NestedSubGraph& one : nested) {
@@ -129,81 +192,66 @@ std::string_view Name(Violation violation) {
   return kNames[static_cast<size_t>(violation)];
 }
 
-OpKind KindOf(const DataflowGraph& graph, PostDfsIndex node) {
-  const Expr& expr = graph[node].expr;
-  if (const OpDef* op = CalledOp(expr)) return op->kind;
-  if (expr->As<Tuple>() || expr->As<TupleGetItem>()) return OpKind::kTuple;
-  if (expr->As<Constant>() || expr->As<Var>()) return OpKind::kElementwise;
-  return OpKind::kOpaque;
-}
+OpKind KindOf(const DataflowGraph& graph, PostDfsIndex node) { return graph[node].kind; }
 
-bool IsInlined(const DataflowGraph& graph, PostDfsIndex node) {
-  const Expr& expr = graph[node].expr;
-  if (const Constant* constant = expr->As<Constant>()) return constant->value.shape().empty();
-  return expr->As<Function>() && node + 1 != graph.size();
-}
+bool IsInlined(const DataflowGraph& graph, PostDfsIndex node) { return graph[node].inlined; }
 
 SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside) : SubGraph(graph, std::move(inside), {}) {}
 
 SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<NestedSubGraph> nested) {
-  COLLAGE_CHECK(!inside.Empty() && inside.Last() < graph.size());
-  auto shape = std::make_shared<Shape>();
-  const std::vector<PostDfsIndex> members = inside.ToVector();
-  std::array<std::vector<PostDfsIndex>, 4> lists;
-  auto& [entry, exit, input, output] = lists;
-  for (const PostDfsIndex member : members) {
+  COLLAGE_CHECK(!inside.Empty() && inside.Last() < graph.size() && graph.size() <= std::numeric_limits<uint32_t>::max());
+  static thread_local Scratch scratch;
+  scratch.members.clear();
+  inside.ForEach([](PostDfsIndex member) { scratch.members.push_back(member); });
+  for (std::vector<uint32_t>& list : scratch.lists) list.clear();
+  auto& [entry, exit, input, output] = scratch.lists;
+  uint32_t highest_entry = 0;
+  uint32_t operator_count = 0;
+  OpKind kind = OpKind::kElementwise;
+  for (const PostDfsIndex member : scratch.members) {
     const DataflowGraph::Node& node = graph[member];
     const size_t inputs_before = input.size();
     const size_t outputs_before = output.size();
     for (const PostDfsIndex other : node.inputs) {
       if (inside.Contains(other)) continue;
-      shape->highest_entry = std::max(shape->highest_entry, node.level);
-      if (!IsInlined(graph, other)) input.push_back(other);
+      highest_entry = std::max(highest_entry, static_cast<uint32_t>(node.level));
+      if (!graph[other].inlined) input.push_back(static_cast<uint32_t>(other));
     }
     for (const PostDfsIndex other : node.outputs) {
-      if (!inside.Contains(other)) output.push_back(other);
+      if (!inside.Contains(other)) output.push_back(static_cast<uint32_t>(other));
     }
-    if (input.size() > inputs_before) entry.push_back(member);
-    if (output.size() > outputs_before || node.external) exit.push_back(member);
-    shape->kind = std::max(shape->kind, KindOf(graph, member));
-    shape->operator_count += CalledOp(node.expr) ? 1 : 0;
+    if (input.size() > inputs_before) entry.push_back(static_cast<uint32_t>(member));
+    if (output.size() > outputs_before || node.external) exit.push_back(static_cast<uint32_t>(member));
+    kind = std::max(kind, node.kind);
+    operator_count += node.op ? 1 : 0;
   }
   SortDistinct(input);
   SortDistinct(output);
-  shape->depth = LongestPath(graph, members, entry, exit);
-  shape->lists.reserve(entry.size() + exit.size() + input.size() + output.size());
-  for (size_t i = 0; i < lists.size(); ++i) {
-    shape->lists.insert(shape->lists.end(), lists[i].begin(), lists[i].end());
-    shape->begin[i + 1] = shape->lists.size();
-  }
+  Shape* shape = Shape::Make(scratch.lists);
+  shape->kind = kind;
+  shape->depth = LongestPath(graph, scratch.members, entry, exit, scratch.length);
+  shape->operator_count = operator_count;
+  shape->highest_entry = highest_entry;
   shape->inside = std::move(inside);
-  SetData(std::move(shape), std::move(nested));
-}
-
-void SubGraph::SetData(std::shared_ptr<const Shape> shape, std::vector<NestedSubGraph> nested) {
-  uint64_t hash = shape->inside.Hash();
-  for (const NestedSubGraph& one : nested) {
-    hash = HashCombine(hash, one.attributes.Hash());
-    hash = HashCombine(hash, one.sub_graph.Hash());
-  }
-  data_ = std::make_shared<const Data>(Data{std::move(shape), std::move(nested), hash});
+  data_ = Data::Make(shape, nested);
 }
 
 const IndexSet& SubGraph::inside() const { return data_->shape->inside; }
-std::span<const PostDfsIndex> SubGraph::entry() const { return data_->shape->List(0); }
-std::span<const PostDfsIndex> SubGraph::exit() const { return data_->shape->List(1); }
-std::span<const PostDfsIndex> SubGraph::input() const { return data_->shape->List(2); }
-std::span<const PostDfsIndex> SubGraph::output() const { return data_->shape->List(3); }
+NodeList SubGraph::entry() const { return data_->shape->List(0); }
+NodeList SubGraph::exit() const { return data_->shape->List(1); }
+NodeList SubGraph::input() const { return data_->shape->List(2); }
+NodeList SubGraph::output() const { return data_->shape->List(3); }
 size_t SubGraph::depth() const { return data_->shape->depth; }
 OpKind SubGraph::kind() const { return data_->shape->kind; }
 size_t SubGraph::operator_count() const { return data_->shape->operator_count; }
-const std::vector<NestedSubGraph>& SubGraph::nested() const { return data_->nested; }
+std::span<const NestedSubGraph> SubGraph::nested() const { return data_->Nested(); }
 
 bool SubGraph::IsConvex(const DataflowGraph& graph) const { return !PathReturns(graph, inside(), output(), data_->shape->highest_entry); }
 
 bool SubGraph::IsInOneBlock(const DataflowGraph& graph) const {
   // The function itself is in none of its blocks. A constant is not computed, so it goes with any; alone, with its own.
   if (inside().Last() + 1 == graph.size()) return false;
+  if (graph.BlockCount() == 1) return true;
   size_t block = graph[inside().First()].block;
   bool same = true;
   bool known = false;
@@ -251,7 +299,7 @@ bool SubGraph::Touches(const SubGraph& other) const {
 SubGraph SubGraph::DisjointUnion(const DataflowGraph& graph, const SubGraph& other) const {
   COLLAGE_CHECK(!inside().Intersects(other.inside()));
   // In one order, whichever way round the two were joined, so that equal unions compare equal.
-  std::vector<NestedSubGraph> all = nested();
+  std::vector<NestedSubGraph> all(nested().begin(), nested().end());
   all.insert(all.end(), other.nested().begin(), other.nested().end());
   std::sort(all.begin(), all.end(),
             [](const NestedSubGraph& a, const NestedSubGraph& b) { return a.sub_graph.inside().First() < b.sub_graph.inside().First(); });
@@ -261,9 +309,9 @@ SubGraph SubGraph::DisjointUnion(const DataflowGraph& graph, const SubGraph& oth
 SubGraph SubGraph::WithAttributes(const DataflowGraph&, Attributes attributes) const { return Wrapped(std::move(attributes)); }
 
 SubGraph SubGraph::Wrapped(SharedAttributes attributes) const {
-  SubGraph wrapped;
-  wrapped.SetData(data_->shape, {NestedSubGraph{*this, std::move(attributes)}});
-  return wrapped;
+  data_->shape->owners.fetch_add(1, std::memory_order_relaxed);
+  NestedSubGraph one{*this, std::move(attributes)};
+  return SubGraph(Data::Make(data_->shape, {&one, 1}));
 }
 
 SubGraph SubGraph::Substitute(const DataflowGraph& to, const std::unordered_map<PostDfsIndex, PostDfsIndex>& image) const {
@@ -275,7 +323,7 @@ SubGraph SubGraph::Substitute(const DataflowGraph& to, const std::unordered_map<
 }
 
 bool operator==(const SubGraph& a, const SubGraph& b) {
-  return a.data_ == b.data_ || (a.data_->hash == b.data_->hash && a.inside() == b.inside() && a.nested() == b.nested());
+  return a.data_ == b.data_ || (a.data_->hash == b.data_->hash && a.inside() == b.inside() && std::ranges::equal(a.nested(), b.nested()));
 }
 
 uint64_t SubGraph::Hash() const { return data_->hash; }

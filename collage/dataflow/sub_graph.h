@@ -5,11 +5,13 @@
 // the few that win.
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collage/dataflow/dataflow_graph.h"
@@ -41,45 +43,62 @@ struct NestedSubGraph;
 class SharedAttributes {
  public:
   SharedAttributes(Attributes attributes)  // NOLINT(google-explicit-constructor)
-      : attributes_(std::make_shared<const Attributes>(std::move(attributes))), hash_(attributes_->Hash()) {}
+      : hashed_(std::make_shared<const Hashed>(std::move(attributes))) {}
   SharedAttributes(std::initializer_list<Attributes::Entry> entries = {}) : SharedAttributes(Attributes(entries)) {}
 
-  operator const Attributes&() const { return *attributes_; }  // NOLINT(google-explicit-constructor)
-  [[nodiscard]] const AttributeValue* Find(std::string_view name) const { return attributes_->Find(name); }
-  [[nodiscard]] bool Has(std::string_view name) const { return attributes_->Has(name); }
-  [[nodiscard]] const std::vector<Attributes::Entry>& entries() const { return attributes_->entries(); }
-  [[nodiscard]] uint64_t Hash() const { return hash_; }
+  operator const Attributes&() const { return hashed_->attributes; }  // NOLINT(google-explicit-constructor)
+  [[nodiscard]] const AttributeValue* Find(std::string_view name) const { return hashed_->attributes.Find(name); }
+  [[nodiscard]] bool Has(std::string_view name) const { return hashed_->attributes.Has(name); }
+  [[nodiscard]] const std::vector<Attributes::Entry>& entries() const { return hashed_->attributes.entries(); }
+  [[nodiscard]] uint64_t Hash() const { return hashed_->hash; }
   /// Of this one alone.
   void Set(std::string name, AttributeValue value) {
-    Attributes changed = *attributes_;
+    Attributes changed = hashed_->attributes;
     changed.Set(std::move(name), std::move(value));
     *this = SharedAttributes(std::move(changed));
   }
   friend bool operator==(const SharedAttributes& a, const SharedAttributes& b) {
-    return a.attributes_ == b.attributes_ || (a.hash_ == b.hash_ && *a.attributes_ == *b.attributes_);
+    return a.hashed_ == b.hashed_ || (a.Hash() == b.Hash() && a.hashed_->attributes == b.hashed_->attributes);
   }
 
  private:
-  std::shared_ptr<const Attributes> attributes_;
-  uint64_t hash_;
+  struct Hashed {
+    explicit Hashed(Attributes given) : attributes(std::move(given)), hash(attributes.Hash()) {}
+    Attributes attributes;
+    uint64_t hash;
+  };
+  std::shared_ptr<const Hashed> hashed_;
 };
+
+/// Ascending PostDfsIndexes, half as large: what candidates hold is most of what a search holds.
+using NodeList = std::span<const uint32_t>;
 
 class SubGraph {
  public:
   SubGraph() = default;
+  SubGraph(const SubGraph& other);
+  SubGraph(SubGraph&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  SubGraph& operator=(SubGraph other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~SubGraph() {
+    if (data_) Release();
+  }
+
   /// Near-linear in the inside nodes and their edges. `inside` must not be empty and lie within the graph.
   SubGraph(const DataflowGraph& graph, IndexSet inside);
   SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<NestedSubGraph> nested);
 
   [[nodiscard]] const IndexSet& inside() const;
   /// Inside, with an input outside that is not inlined.
-  [[nodiscard]] std::span<const PostDfsIndex> entry() const;
+  [[nodiscard]] NodeList entry() const;
   /// Inside, with an output outside or external.
-  [[nodiscard]] std::span<const PostDfsIndex> exit() const;
+  [[nodiscard]] NodeList exit() const;
   /// Outside, with an output inside, and not inlined: what is bound to parameters (constants may be copied in their place).
-  [[nodiscard]] std::span<const PostDfsIndex> input() const;
+  [[nodiscard]] NodeList input() const;
   /// Outside, with an input inside.
-  [[nodiscard]] std::span<const PostDfsIndex> output() const;
+  [[nodiscard]] NodeList output() const;
   /// Nodes on the longest path from an entry to an exit; a node that no entry reaches adds nothing.
   [[nodiscard]] size_t depth() const;
   /// The largest fusion kind inside.
@@ -87,7 +106,7 @@ class SubGraph {
   /// Calls of operators inside.
   [[nodiscard]] size_t operator_count() const;
   /// Sub-graphs that become functions of their own when this one is extracted or rewritten.
-  [[nodiscard]] const std::vector<NestedSubGraph>& nested() const;
+  [[nodiscard]] std::span<const NestedSubGraph> nested() const;
   /// Names of the operators and composites in order, joined by "_": "nn_conv2d_add_nn_relu". Long ones are cut.
   [[nodiscard]] std::string Label(const DataflowGraph& graph) const;
 
@@ -115,8 +134,9 @@ class SubGraph {
  private:
   struct Shape;
   struct Data;
-  void SetData(std::shared_ptr<const Shape> shape, std::vector<NestedSubGraph> nested);
-  std::shared_ptr<const Data> data_;
+  explicit SubGraph(const Data* data) : data_(data) {}
+  void Release();
+  const Data* data_ = nullptr;  // counts its owners
 };
 
 /// A sub-graph within another, and the attributes of the function that it becomes ("Composite", "Primitive", "Compiler").

@@ -59,14 +59,14 @@ Result<ExtractedFunction> ExtractLayer(const DataflowGraph& graph, const SubGrap
 }  // namespace
 
 Result<ExtractedFunction> ExtractFunction(const DataflowGraph& graph, const SubGraph& sub_graph, const ExtractionOptions& options) {
-  const std::vector<NestedSubGraph>& nested = sub_graph.nested();
+  const std::span<const NestedSubGraph> nested = sub_graph.nested();
   if (nested.size() == 1 && nested[0].sub_graph.inside() == sub_graph.inside()) {
     return ExtractLayer(graph, nested[0].sub_graph, nested[0].attributes, options);
   }
   return ExtractLayer(graph, sub_graph, {}, options);
 }
 
-Result<Expr> RewriteFunction(const DataflowGraph& graph, const std::vector<NestedSubGraph>& partitions, const ExtractionOptions& options) {
+Result<Expr> RewriteFunction(const DataflowGraph& graph, std::span<const NestedSubGraph> partitions, const ExtractionOptions& options) {
   SubGraphRewriter rewriter(graph, nullptr, partitions, options);
   const PostDfsIndex root = graph.size() - 1;
   COLLAGE_TRY_STATUS(rewriter.Prepare({root}));
@@ -100,7 +100,7 @@ std::vector<TensorSource> OutputTensors(const DataflowGraph& graph, const SubGra
   return outputs;
 }
 
-SubGraphRewriter::SubGraphRewriter(const DataflowGraph& graph, const IndexSet* scope, const std::vector<NestedSubGraph>& partitions,
+SubGraphRewriter::SubGraphRewriter(const DataflowGraph& graph, const IndexSet* scope, std::span<const NestedSubGraph> partitions,
                                    const ExtractionOptions& options)
     : graph_(graph), scope_(scope), options_(options) {
   for (const NestedSubGraph& nested : partitions) partitions_.push_back({&nested, {}, nullptr});

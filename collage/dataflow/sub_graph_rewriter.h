@@ -14,7 +14,7 @@ namespace collage {
 class SubGraphRewriter {
  public:
   /// `scope` null: the whole function. The arguments must outlive the rewriter.
-  SubGraphRewriter(const DataflowGraph& graph, const IndexSet* scope, const std::vector<NestedSubGraph>& partitions,
+  SubGraphRewriter(const DataflowGraph& graph, const IndexSet* scope, std::span<const NestedSubGraph> partitions,
                    const ExtractionOptions& options);
 
   /// Makes ready all that these nodes need; call it before Value, Tensor and PartitionCall.

@@ -53,7 +53,8 @@ std::vector<CandidatePartition> LastResort(const DataflowGraph& graph, const std
 
 }  // namespace
 
-Result<std::vector<PricedCandidate>> FindCandidates(const DataflowGraph& graph, const std::vector<PlacementTarget>& targets) {
+Result<FoundCandidates> FindCandidates(const DataflowGraph& graph, const std::vector<PlacementTarget>& targets,
+                                       const Constraints& constraints) {
   std::vector<Target> named;
   std::unordered_map<std::string, size_t> backends;
   std::vector<CandidatePartition> fallback;
@@ -70,11 +71,14 @@ Result<std::vector<PricedCandidate>> FindCandidates(const DataflowGraph& graph, 
     const auto at = backends.find(compiler);
     return at == backends.end() ? nullptr : &targets[at->second].rules;
   };
-  std::vector<PricedCandidate> candidates;
-  for (const CandidatePartition& found : AllCandidates(graph, COLLAGE_TRY(GatherPartitionSpecs(named, rules_of))))
-    Take(graph, found, backends, candidates);
-  for (const CandidatePartition& found : fallback) Take(graph, found, backends, candidates);
-  return candidates;
+  FoundCandidates result;
+  std::vector<CandidatePartition> all = AllCandidates(graph, COLLAGE_TRY(GatherPartitionSpecs(named, rules_of)), &result.refusals);
+  all.insert(all.end(), fallback.begin(), fallback.end());
+  COLLAGE_TRY_STATUS(constraints.Check(all, result.refusals));
+  for (const CandidatePartition& found : all) {
+    if (constraints.Allow(found)) Take(graph, found, backends, result.candidates);
+  }
+  return result;
 }
 
 std::vector<std::string> PartitionSymbols(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates,
@@ -91,8 +95,7 @@ std::vector<std::string> PartitionSymbols(const DataflowGraph& graph, const std:
   return symbols;
 }
 
-Result<IRModule> ApplyChoices(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates,
-                              const std::vector<SearchChoice>& choices) {
+Cover CoverOf(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates, const std::vector<SearchChoice>& choices) {
   const std::vector<std::string> symbols = PartitionSymbols(graph, candidates, choices);
   Cover cover;
   for (size_t i = 0; i < choices.size(); ++i) {
@@ -101,7 +104,7 @@ Result<IRModule> ApplyChoices(const DataflowGraph& graph, const std::vector<Pric
     cover.push_back(
         {candidate.candidate, {{"global_symbol", symbols[i]}, {"Variant", candidate.variants[choices[i].variant].variant.name}}});
   }
-  return ApplyCover(IRModule::FromMain(graph.function()), graph, cover);
+  return cover;
 }
 
 }  // namespace collage

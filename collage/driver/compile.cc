@@ -118,13 +118,16 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   const std::unique_ptr<KernelTimer> timer = MakeTimer(options.isolated);
   Pricer pricer(device, cache, InContext(module.Main(), options.measure), timer.get());
   if (options.cache_only) pricer.AllowOnlyCached();
-  Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, measuring));
+  Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, measuring, options.constraints));
   LowerOptions lower = placement.LoweringOptions();
   lower.artifacts = std::make_shared<ArtifactCache>();
   lower.program.input_names = model.input_names;
   lower.program.output_names = model.output_names;
   if (options.tuning_seconds > 0) COLLAGE_TRY_STATUS(placement.Tune(options.tuning_seconds));
-  const PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options));
+  PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options));
+  if (std::optional<Plan> joined = COLLAGE_TRY(placement.JoinAdjacentPartitions(priced.plans.front()))) {
+    priced.plans.insert(priced.plans.begin() + 1, *std::move(joined));
+  }
   const std::vector<Plan>& contestants = priced.plans;
 
   RaceOutcome outcome = COLLAGE_TRY(RacePlans(placement, priced, lower, options));

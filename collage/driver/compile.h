@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collage/cost/measurement.h"
+#include "collage/driver/constraints.h"
 #include "collage/explain/report.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/executable.h"
@@ -20,6 +21,8 @@ namespace collage {
 struct CompileOptions {
   /// "cpu" (native code), "cpu -compiler=dnnl", ...; empty: everything that is present.
   std::vector<std::string> targets;
+  /// Where operators must and must not run; errors name the flag, the node and the backend.
+  UserConstraints constraints;
   std::map<std::string, Shape> input_shapes;
   int threads = AvailableThreads();
   /// Where prices are kept; empty: in memory only.

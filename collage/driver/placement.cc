@@ -39,23 +39,32 @@ Placement& Placement::operator=(Placement&&) noexcept = default;
 Placement::~Placement() = default;
 
 Result<Placement> Placement::Create(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                    const Progress& progress) {
+                                    const Progress& progress, const UserConstraints& said) {
   auto state = std::make_unique<State>(function, targets, pricer, progress);
   progress.Report({"finding candidates", 0, 0, {}});
-  state->candidates = COLLAGE_TRY(FindCandidates(state->graph, targets));
+  std::vector<std::string> names;
+  for (const PlacementTarget& target : targets) names.emplace_back(target.priced.backend->Name());
+  state->constraints = COLLAGE_TRY(Constraints::Resolve(state->graph, names, said));
+  FoundCandidates found = COLLAGE_TRY(FindCandidates(state->graph, targets, *state->constraints));
+  state->candidates = std::move(found.candidates);
+  state->refusals = std::move(found.refusals);
   for (const PlacementTarget& target : targets) state->backends.push_back(target.priced);
   state->prices = COLLAGE_TRY(CandidatePrices::Create(state->graph, state->candidates, state->backends, pricer, progress));
-  state->built = COLLAGE_TRY(BuildProblem(state->graph, state->candidates, targets.size(),
-                                          [s = state.get()](const TensorType& type, const Layout& from, const Layout& to) {
-                                            Result<Cost> cost = s->pricer.PriceConversion(type, from, to);
-                                            if (!cost && s->conversion_failure.empty()) s->conversion_failure = cost.error().message;
-                                            return cost ? *cost : Cost::Invalid();
-                                          }));
-  const TransitionCosts transitions = COLLAGE_TRY(TransitionsBetween(targets, pricer, progress));
-  state->built.problem.transition = TransitionMatrix(targets, transitions);
+  COLLAGE_TRY_STATUS(state->MakeProblem());
   COLLAGE_TRY_STATUS(state->prices->LoadInContext(state->ContextHash()));
-  state->FindCoverable();
   return Placement(std::move(state));
+}
+
+Status Placement::State::MakeProblem() {
+  built = COLLAGE_TRY(BuildProblem(graph, candidates, targets.size(), [this](const TensorType& type, const Layout& from, const Layout& to) {
+    Result<Cost> cost = pricer.PriceConversion(type, from, to);
+    if (!cost && conversion_failure.empty()) conversion_failure = cost.error().message;
+    return cost ? *cost : Cost::Invalid();
+  }));
+  const TransitionCosts transitions = COLLAGE_TRY(TransitionsBetween(targets, pricer, progress));
+  built.problem.transition = TransitionMatrix(targets, transitions);
+  FindCoverable();
+  return {};
 }
 
 Result<Plan> Placement::Search() {
@@ -155,6 +164,7 @@ MeasurementKey Placement::State::KeyOfContextPricing() const {
   for (const PlacementTarget& target : targets) names += std::string(target.priced.backend->Name()) + " " + target.priced.version + "; ";
   // Tuned kernels have not been tried in whole plans yet.
   if (const uint64_t tuning = prices->TuningHash(); tuning != 0) names += "tuned " + std::to_string(tuning);
+  names += constraints->ToString();
   return pricer.KeyOf(ContextHash(), "pricing in context", "2", names);
 }
 
@@ -214,15 +224,13 @@ std::string Placement::State::NameNode(const std::string& message) const {
   if (message.rfind(prefix, 0) != 0) return message;
   const size_t node = std::stoul(message.substr(prefix.size()));
   if (node >= built.nodes.size()) return message;
-  const Expr& call = graph[built.nodes[node]].expr;
-  std::string asked;
-  for (const PlacementTarget& target : targets) asked += (asked.empty() ? "" : ", ") + std::string(target.priced.backend->Name());
-  return "no backend can run operator " + CalledOp(call)->name + " of type " + ToString(call->type()) + ": the rules of " + asked +
-         " have no valid candidate that covers it";
+  const PostDfsIndex index = built.nodes[node];
+  return "no backend can run operator " + constraints->NameOf(index) + " of type " + ToString(graph[index].expr->type()) +
+         "; rules tried: " + constraints->RulesTried(index, refusals);
 }
 
 void Placement::State::FindCoverable() {
-  coverable.resize(targets.size());
+  coverable.assign(targets.size(), {});
   for (size_t c = 0; c < candidates.size(); ++c) {
     const SearchCandidate& searched = built.problem.candidates[c];
     if (candidates[c].is_partition && !searched.variants.empty()) coverable[candidates[c].backend] |= searched.inside;
@@ -262,12 +270,21 @@ std::vector<bool> Placement::State::AllowedFor(size_t backend) const {
     const PricedCandidate& candidate = candidates[c];
     const bool is_generated = candidate.is_partition && targets[candidate.backend].priced.style == BackendRules::Style::kNative;
     const bool fills_a_gap = is_generated && !coverable[backend].Intersects(built.problem.candidates[c].inside);
-    allowed[c] = !candidate.is_partition || candidate.backend == backend || fills_a_gap || (IsFallback(c) && CoversOnlyOrphans(c));
+    const bool is_pinned = constraints->HoldsPinned(candidate.candidate.sub_graph.inside());
+    allowed[c] =
+        !candidate.is_partition || candidate.backend == backend || fills_a_gap || is_pinned || (IsFallback(c) && CoversOnlyOrphans(c));
   }
   return allowed;
 }
 
-Result<IRModule> Placement::Apply(const Plan& plan) const { return ApplyChoices(state_->graph, state_->candidates, plan.result.choices); }
+Result<IRModule> Placement::Apply(const Plan& plan) const {
+  const Cover cover = CoverOf(state_->graph, state_->candidates, plan.result.choices);
+  return ApplyCover(IRModule::FromMain(state_->graph.function()), state_->graph, cover);
+}
+
+std::string Placement::Save(const Plan& plan) const {
+  return SavePlan(state_->graph, CoverOf(state_->graph, state_->candidates, plan.result.choices));
+}
 
 Result<CompileReport> Placement::Report(const Plan& plan) const { return ReportOf(*state_, plan); }
 

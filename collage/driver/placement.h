@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collage/dataflow/dataflow_graph.h"
+#include "collage/driver/constraints.h"
 #include "collage/explain/report.h"
 #include "collage/lower/lower.h"
 #include "collage/search/candidate_prices.h"
@@ -38,7 +39,7 @@ struct Plan {
 class Placement {
  public:
   static Result<Placement> Create(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                  const Progress& progress);
+                                  const Progress& progress, const UserConstraints& constraints = {});
 
   /// The cheapest cover by all backends; every kernel in it agrees with the reference.
   Result<Plan> Search();
@@ -65,8 +66,13 @@ class Placement {
   /// The cheapest plan that uses one target's backend wherever it can, and native code or the fallback where it cannot. Nothing when
   /// there is no such plan, or when the search was asked to stop before everything that it needs had been priced.
   Result<std::optional<Plan>> SearchSingle(size_t target);
+  /// The plan with adjacent partitions of one graph compiler joined, wherever the joined one is valid and measured not slower than the two
+  /// and the transition between them; nothing when that is nowhere. Joined candidates are added to those of the placement.
+  Result<std::optional<Plan>> JoinAdjacentPartitions(const Plan& plan);
   /// The partitioned module of a plan.
   [[nodiscard]] Result<IRModule> Apply(const Plan& plan) const;
+  /// A plan as text from which phase 4 runs alone (LoadPlan, ApplyCover).
+  [[nodiscard]] std::string Save(const Plan& plan) const;
 
   /// What the report says of a plan.
   [[nodiscard]] Result<CompileReport> Report(const Plan& plan) const;

@@ -30,6 +30,8 @@ class Reporter {
     report.estimated_us = plan_.result.cost.ToMicroseconds();
     report.lower_bound_us = plan_.result.lower_bound.ToMicroseconds();
     report.search_complete = state_.search_complete;
+    report.pins = state_.constraints->said().pin;
+    report.forbids = state_.constraints->said().forbid;
     const std::vector<std::string> symbols = PartitionSymbols(state_.graph, state_.candidates, plan_.result.choices);
     std::vector<OperatorPlacement> by_choice;
     for (size_t i = 0; i < plan_.result.choices.size(); ++i) by_choice.push_back(PlacementOf(i, symbols[i], report));
@@ -39,6 +41,7 @@ class Reporter {
       placement.name = names_[node];
       placement.op = CalledOp(call)->name;
       placement.rejections = RejectionsOf(node);
+      placement.pinned = !state_.constraints->PinOf(state_.built.nodes[node]).empty();
       report.operators.push_back(std::move(placement));
     }
     return report;

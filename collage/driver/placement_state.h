@@ -26,6 +26,8 @@ struct Placement::State {
   [[nodiscard]] std::vector<double> HandOvers(const std::vector<SearchChoice>& choices) const;
   /// Names of the operator calls as the text form of the function numbers them, by search node.
   [[nodiscard]] std::vector<std::string> NodeNames() const;
+  /// The search problem of the candidates as they are now.
+  Status MakeProblem();
   void FindCoverable();
   /// All but the fallback's candidates for what another backend covers.
   [[nodiscard]] std::vector<bool> Competing() const;
@@ -35,6 +37,8 @@ struct Placement::State {
   [[nodiscard]] std::vector<bool> AllowedFor(size_t backend) const;
 
   DataflowGraph graph;
+  std::optional<Constraints> constraints;
+  std::vector<Refusal> refusals;
   std::vector<PlacementTarget> targets;
   Pricer& pricer;
   const Progress& progress;

@@ -28,6 +28,7 @@ Json OperatorJson(const OperatorPlacement& placement) {
                {"variant", placement.variant}, {"partition", placement.symbol},   {"cost_us", placement.cost_us},
                {"sharers", placement.sharers}, {"runner_up", placement.runner_up}};
   json["runner_up_extra_us"] = OrNull(placement.runner_up_extra_us);
+  json["pinned"] = placement.pinned;
   json["rejections"] = std::move(rejections);
   return json;
 }
@@ -43,6 +44,7 @@ OperatorPlacement OperatorFrom(const Json& json) {
   placement.sharers = json.at("sharers");
   placement.runner_up = json.at("runner_up");
   placement.runner_up_extra_us = NumberOrNothing(json.at("runner_up_extra_us"));
+  placement.pinned = json.value("pinned", false);  // files of before have none
   for (const Json& rejection : json.at("rejections")) {
     placement.rejections.push_back({rejection.at("backend"), rejection.at("variant"), rejection.at("reason")});
   }
@@ -98,6 +100,8 @@ std::string ToJson(const CompileReport& report) {
   const Json json = {
       {"model", report.model},
       {"threads", report.threads},
+      {"pins", report.pins},
+      {"forbids", report.forbids},
       {"plan", std::move(plan)},
       {"end_to_end_ms", std::move(timings)},
       {"end_to_end_ratio", std::move(ratios)},
@@ -131,6 +135,8 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     CompileReport report;
     report.model = json.at("model");
     report.threads = json.at("threads");
+    report.pins = json.value("pins", std::vector<std::string>());
+    report.forbids = json.value("forbids", std::vector<std::string>());
     for (const Json& entry : json.at("plan")) {
       report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
                              NumberOrNothing(entry.at("margin_us"))});
@@ -176,6 +182,8 @@ std::string PlanTable(const CompileReport& report) {
   text += fmt::format("plan: {} partitions, estimated {:.1f} us; {} {:.1f} us\n", report.plan.size(), report.estimated_us,
                       report.search_complete ? "the cheapest cover at the measured prices is" : "stopped early, no cover is below",
                       report.lower_bound_us);
+  for (const std::string& pin : report.pins) text += "  --pin " + pin + "\n";
+  for (const std::string& forbid : report.forbids) text += "  --forbid " + forbid + "\n";
   for (const auto& [variant, total] : by_variant) {
     text += fmt::format("  {:<10} {:<22} {:>4} partitions {:>12.1f} us\n", variant.first, variant.second, total.first, total.second);
   }
@@ -200,7 +208,9 @@ std::string ExplanationText(const CompileReport& report) {
       text += fmt::format("  {:.1f} us", placement.cost_us);
       if (placement.sharers > 1) text += fmt::format(" (with {} others: {})", placement.sharers - 1, Shortened(placement.symbol, 60));
     }
-    if (placement.runner_up_extra_us) {
+    if (placement.pinned) {
+      text += "; pinned";
+    } else if (placement.runner_up_extra_us) {
       text += fmt::format("; runner-up {} (+{:.1f} us)", placement.runner_up, *placement.runner_up_extra_us);
     } else if (placement.backend != "host") {
       text += "; no other backend could";

@@ -61,11 +61,14 @@ struct OperatorPlacement {
   std::string runner_up;  ///< backend and variant that would hold it if its own were forbidden here; empty when there is none
   std::optional<double> runner_up_extra_us;  ///< by how much the whole plan would be dearer
   std::vector<Rejection> rejections;
+  bool pinned = false;  ///< to its backend by the user
 };
 
 struct CompileReport {
   std::string model;
   int threads = 1;
+  std::vector<std::string> pins;     ///< as the user wrote them
+  std::vector<std::string> forbids;  ///< as the user wrote them
   std::vector<PlanEntry> plan;
   /// Kernels, conversions and transitions, at the speed that the machine had during the race.
   double estimated_us = 0;

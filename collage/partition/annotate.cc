@@ -1,5 +1,6 @@
 #include "collage/partition/classic_flow.h"
 #include "collage/partition/valid_matches.h"
+#include "collage/pattern/fusion.h"
 
 namespace collage {
 namespace {
@@ -33,7 +34,9 @@ std::vector<SupportedRegion> Annotate(const DataflowGraph& graph, const std::vec
       for (PatternMatch& match : ValidMatches(graph, rule)) {
         bool clear = true;
         match.inside.ForEach([&](PostDfsIndex node) { clear = clear && !hidden[node]; });
-        if (clear) supported.push_back({i, std::move(match.inside), {{"Composite", rule.label}}});
+        if (!clear) continue;
+        std::string label = collage::LabelOf(rule, graph, match.inside);
+        supported.push_back({i, std::move(match.inside), {{"Composite", std::move(label)}}});
       }
     }
     for (const NestedSubGraph& composite : composites) {

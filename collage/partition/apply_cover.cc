@@ -13,10 +13,15 @@ Result<IRModule> ApplyCover(const IRModule& module, const DataflowGraph& graph, 
     if (chosen.candidate.spec->is_host) continue;
     for (NestedSubGraph nested : chosen.candidate.sub_graph.nested()) {
       const AttributeValue* compiler = nested.attributes.Find("Compiler");
-      if (compiler && compiler->AsString()) {
+      const AttributeValue* wanted = chosen.attributes.Find("global_symbol");
+      if (wanted && wanted->AsString()) {
+        nested.attributes.Set("global_symbol", names.Fresh(*wanted->AsString()));
+      } else if (compiler && compiler->AsString()) {
         nested.attributes.Set("global_symbol", names.Fresh(SymbolOf(graph, nested.sub_graph, *compiler->AsString())));
       }
-      for (const auto& [name, value] : chosen.attributes.entries()) nested.attributes.Set(name, value);
+      for (const auto& [name, value] : chosen.attributes.entries()) {
+        if (name != "global_symbol") nested.attributes.Set(name, value);
+      }
       partitions.push_back(std::move(nested));
     }
   }

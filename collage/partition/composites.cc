@@ -5,6 +5,7 @@
 #include "collage/partition/classic_flow.h"
 #include "collage/partition/valid_matches.h"
 #include "collage/pattern/check.h"
+#include "collage/pattern/fusion.h"
 
 namespace collage {
 
@@ -24,7 +25,7 @@ std::vector<NestedSubGraph> FindComposites(const DataflowGraph& graph, const std
       if (std::any_of(members.begin(), members.end(), [&](PostDfsIndex node) { return taken[node]; })) continue;
       if (!contracted.TryMerge(members)) continue;
       for (const PostDfsIndex node : members) taken[node] = true;
-      composites.push_back({SubGraph(graph, match.inside), {{"Composite", rule.label}}});
+      composites.push_back({SubGraph(graph, match.inside), {{"Composite", LabelOf(rule, graph, match.inside)}}});
     }
   }
   std::sort(composites.begin(), composites.end(),
@@ -39,7 +40,8 @@ Result<Expr> MergeComposite(const Expr& function, const std::vector<PatternRule>
 }
 
 std::vector<PatternMatch> ValidMatches(const DataflowGraph& graph, const PatternRule& rule) {
-  std::vector<PatternMatch> matches = AllMatches(graph, rule.pattern);
+  std::vector<PatternMatch> matches;
+  ForEachMatch(graph, rule, [&](PatternMatch match) { matches.push_back(std::move(match)); });
   const auto computes = [&](const IndexSet& inside) {
     bool calls = false;
     inside.ForEach([&](PostDfsIndex node) { calls = calls || graph[node].expr->As<Call>(); });

@@ -15,7 +15,7 @@ bool IsAcyclicCover(const DataflowGraph& graph, const Cover& cover) {
 Status CheckCover(const DataflowGraph& graph, const Cover& cover) {
   IndexSet covered;
   const auto describe = [&](PostDfsIndex node) {
-    const OpDef* op = CalledOp(graph[node].expr);
+    const OpDef* op = graph[node].op;
     return (op ? op->name : "value") + " (node " + std::to_string(node) + ")";
   };
   for (const ChosenPartition& chosen : cover) {
@@ -24,7 +24,7 @@ Status CheckCover(const DataflowGraph& graph, const Cover& cover) {
     covered |= inside;
   }
   for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-    if (CalledOp(graph[node].expr) && !covered.Contains(node)) return Fail("plan: " + describe(node) + " is in no partition");
+    if (graph[node].op && !covered.Contains(node)) return Fail("plan: " + describe(node) + " is in no partition");
   }
   if (!IsAcyclicCover(graph, cover)) return Fail("plan: the partitions depend on each other in a cycle");
   return {};
@@ -44,11 +44,11 @@ Cover JoinAdjacent(const DataflowGraph& graph, Cover cover, const MayJoin& may_j
   const auto join = [&](size_t first, size_t second) {
     const CandidatePartition& a = cover[first].candidate;
     const CandidatePartition& b = cover[second].candidate;
-    if (a.spec != b.spec || graph[a.sub_graph.inside().First()].block != graph[b.sub_graph.inside().First()].block) return;
+    if (!IsForTheSame(*a.spec, *b.spec) || graph[a.sub_graph.inside().First()].block != graph[b.sub_graph.inside().First()].block) return;
     std::vector<NestedSubGraph> inner;
     for (const CandidatePartition* part : {&a, &b}) {
       if (part->sub_graph.nested().size() != 1) return;
-      const std::vector<NestedSubGraph>& nested = part->sub_graph.nested().front().sub_graph.nested();
+      const std::span<const NestedSubGraph> nested = part->sub_graph.nested().front().sub_graph.nested();
       inner.insert(inner.end(), nested.begin(), nested.end());
     }
     const SubGraph flat(graph, a.sub_graph.inside() | b.sub_graph.inside(), std::move(inner));

@@ -23,8 +23,8 @@ bool IsAcyclicCover(const DataflowGraph& graph, const Cover& cover);
 Status CheckCover(const DataflowGraph& graph, const Cover& cover);
 
 /// Phase 4: the function with every partition replaced by a call of a Primitive function, composites inside. Partitions with a
-/// Compiler get a global_symbol, "collage_<compiler>_<label>", unique within the module; names that `module` already uses are
-/// not given again. `graph` is that of the module's @main.
+/// Compiler get a global_symbol, "collage_<compiler>_<label>" or what the plan says, unique within the module: names that are used
+/// already are numbered. `graph` is that of the module's @main.
 Result<IRModule> ApplyCover(const IRModule& module, const DataflowGraph& graph, const Cover& cover);
 
 /// Whether a joined partition may take the place of two.

@@ -10,7 +10,7 @@ std::vector<IndexSet> FindFusionGroups(const DataflowGraph& graph, const std::ve
   if (options.level > 0) return FusionGroups(graph, may_fuse, options.max_operators);
   std::vector<IndexSet> groups;
   for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-    const OpDef* op = CalledOp(graph[node].expr);
+    const OpDef* op = graph[node].op;
     if (op && may_fuse[node] && op->kind != OpKind::kOpaque) groups.emplace_back(std::vector<size_t>{node});
   }
   return groups;

@@ -12,7 +12,7 @@ using nlohmann::json;
 std::string Fingerprint(const DataflowGraph& graph) {
   uint64_t hash = HashCombine(0, graph.size());
   for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-    const OpDef* op = CalledOp(graph[node].expr);
+    const OpDef* op = graph[node].op;
     hash = HashCombine(hash, HashBytes(op ? op->name : "value"));
     hash = HashCombine(hash, HashBytes(ToString(graph[node].expr->type())));
     for (const PostDfsIndex input : graph[node].inputs) hash = HashCombine(hash, input);

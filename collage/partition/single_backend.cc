@@ -22,7 +22,7 @@ std::string LabelOf(const SubGraph& sub_graph) {
 bool IsOnlyViews(const DataflowGraph& graph, const SubGraph& sub_graph) {
   bool only = true;
   sub_graph.inside().ForEach([&](PostDfsIndex node) {
-    const OpDef* op = CalledOp(graph[node].expr);
+    const OpDef* op = graph[node].op;
     only = only && (!op || op->is_view);
   });
   return only;
@@ -106,7 +106,7 @@ Result<Cover> SingleBackendCover(const DataflowGraph& graph, const std::vector<C
   }
   for (PostDfsIndex node = 0; node < graph.size(); ++node) {
     if (greedy.Covers(node)) continue;
-    const OpDef* op = CalledOp(graph[node].expr);
+    const OpDef* op = graph[node].op;
     if (!op || op->is_view) {
       greedy.Take({SubGraph(graph, IndexSet({node})), host});
     } else if (!single[node].spec || !greedy.Take(single[node])) {

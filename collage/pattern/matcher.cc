@@ -22,9 +22,8 @@ bool AttributesInclude(const Expr& expr, const Attributes& wanted) {
 }
 
 /// Most expressions are calls of another operator: told apart before anything is looked up or kept.
-bool IsCallOfAnother(const PatternNode& node, const Expr& expr) {
+bool IsCallOfAnother(const PatternNode& node, const OpDef* op) {
   if (node.kind != Kind::kCall || node.children[0].node().kind != Kind::kOp) return false;
-  const OpDef* op = CalledOp(expr);
   return !op || op->name != node.children[0].node().name;
 }
 
@@ -47,7 +46,7 @@ bool ConstraintHolds(const PatternNode& node, const Expr& expr) {
 const PatternMatcher::Partials& PatternMatcher::Match(const Pattern& pattern, const Expr& expr) {
   static const Partials kNone;
   static const Partials kAnything(1);
-  if (IsCallOfAnother(pattern.node(), expr)) return kNone;
+  if (IsCallOfAnother(pattern.node(), CalledOp(expr))) return kNone;
   if (pattern.node().kind == Kind::kWildcard && pattern.node().capture.empty()) return kAnything;
   const auto key = std::make_pair(&pattern.node(), expr.get());
   const auto at = memo_.find(key);
@@ -239,14 +238,19 @@ std::vector<PatternMatch> PatternMatcher::Matches(const Pattern& pattern, PostDf
 }
 
 std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& pattern) {
-  PatternMatcher matcher(graph);
   std::vector<PatternMatch> all;
+  ForEachMatch(graph, pattern, [&](PatternMatch match) { all.push_back(std::move(match)); });
+  return all;
+}
+
+void ForEachMatch(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(PatternMatch)>& visit) {
+  PatternMatcher matcher(graph);
   for (PostDfsIndex root = 0; root < graph.size(); ++root) {
+    if (IsCallOfAnother(pattern.node(), graph[root].op)) continue;
     for (PatternMatch& match : matcher.Matches(pattern, root)) {
-      if (!match.inside.Empty()) all.push_back(std::move(match));
+      if (!match.inside.Empty()) visit(std::move(match));
     }
   }
-  return all;
 }
 
 }  // namespace collage

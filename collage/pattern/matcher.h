@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -58,6 +59,8 @@ class PatternMatcher {
   std::vector<std::shared_ptr<const PatternNode>> alive_;  // keys of the memo
 };
 
+/// Calls `visit` with every match of the pattern anywhere in the graph that has an inside, roots ascending.
+void ForEachMatch(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(PatternMatch)>& visit);
 /// Every match of the pattern anywhere in the graph that has an inside, roots ascending.
 std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& pattern);
 

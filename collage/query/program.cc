@@ -76,6 +76,10 @@ Json NamedFunction::NamesOf(std::span<const PostDfsIndex> nodes) const {
   return names;
 }
 
+Json NamedFunction::NamesOf(NodeList nodes) const {
+  return NamesOf(std::span<const PostDfsIndex>(std::vector<PostDfsIndex>(nodes.begin(), nodes.end())));
+}
+
 Json NamedFunction::NamesOf(const IndexSet& nodes) const { return NamesOf(std::span<const PostDfsIndex>(nodes.ToVector())); }
 
 Json NamedFunction::NamesOf(const std::vector<TensorSource>& tensors, const IndexSet& inside, bool projected_inside) const {

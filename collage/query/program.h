@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collage/dataflow/dataflow_graph.h"
+#include "collage/dataflow/sub_graph.h"
 #include "collage/dataflow/tensor_source.h"
 #include "collage/ir/parse.h"
 #include "collage/query/json_reader.h"
@@ -35,6 +35,7 @@ class NamedFunction {
   [[nodiscard]] const std::string& NameOf(PostDfsIndex node) const { return name_of_[node]; }
   /// The names of these nodes, each once, in the order of the program.
   [[nodiscard]] Json NamesOf(std::span<const PostDfsIndex> nodes) const;
+  [[nodiscard]] Json NamesOf(NodeList nodes) const;
   [[nodiscard]] Json NamesOf(const IndexSet& nodes) const;
   /// What the text calls these tensors, each name once: for a field of a tuple, the projection on the side that is asked for
   /// (inside of a sub-graph or outside), or where there is none the tuple itself.

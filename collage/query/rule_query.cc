@@ -18,9 +18,9 @@ Result<std::string> CompilerOfSpec(const JsonReader& query) {
 /// rule wraps it; a native one is left in place but for what wraps it or parts of it.
 std::vector<NestedSubGraph> PartitionsOf(const NamedCandidate& candidate, const std::string& compiler) {
   const SubGraph& sub_graph = candidate.sub_graph;
-  if (compiler.empty() || BackendOf(sub_graph) != "native") return sub_graph.nested();
+  if (compiler.empty() || BackendOf(sub_graph) != "native") return {sub_graph.nested().begin(), sub_graph.nested().end()};
   const Attributes attributes = {{"Primitive", AttributeValue(1)}, {"Compiler", compiler}};
-  return sub_graph.WithAttributes(candidate.function->graph(), attributes).nested();
+  return {NestedSubGraph{sub_graph, attributes}};
 }
 
 /// The functions that rewriting makes of the candidates of one function.

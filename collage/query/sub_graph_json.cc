@@ -7,7 +7,7 @@
 namespace collage {
 namespace {
 
-void CollectComposites(const NamedFunction& function, const std::vector<NestedSubGraph>& nested, Json& composites) {
+void CollectComposites(const NamedFunction& function, std::span<const NestedSubGraph> nested, Json& composites) {
   for (const NestedSubGraph& one : nested) {
     const AttributeValue* label = one.attributes.Find("Composite");
     if (!label || !label->AsString()) {
@@ -69,7 +69,7 @@ Result<SubGraph> SubGraphFrom(const NamedFunction& function, const JsonReader& r
   return sub_graph.WithAttributes(function.graph(), COLLAGE_TRY(AttributesFrom(COLLAGE_TRY(reader.At("attributes")))));
 }
 
-Json NestedToJson(const NamedFunction& function, const std::vector<NestedSubGraph>& nested) {
+Json NestedToJson(const NamedFunction& function, std::span<const NestedSubGraph> nested) {
   Json list = Json::array();
   for (const NestedSubGraph& one : nested) {
     Json entry = {{"inside", function.NamesOf(one.sub_graph.inside())}, {"attributes", ToJson(one.attributes)}};
@@ -96,7 +96,7 @@ Json OperatorsToJson(const NamedFunction& function, const IndexSet& inside) {
   return names;
 }
 
-Json CompositesToJson(const NamedFunction& function, const std::vector<NestedSubGraph>& nested) {
+Json CompositesToJson(const NamedFunction& function, std::span<const NestedSubGraph> nested) {
   Json composites = Json::array();
   CollectComposites(function, nested, composites);
   return composites;

@@ -14,7 +14,7 @@ Json WithWhatStandsBeside(const JsonReader& below, const JsonReader& query);
 Result<SubGraph> SubGraphFrom(const NamedFunction& function, const JsonReader& reader);
 
 /// What "nested" says of a sub-graph: a list of {"inside", "attributes"} and, where there is more inside, "nested".
-Json NestedToJson(const NamedFunction& function, const std::vector<NestedSubGraph>& nested);
+Json NestedToJson(const NamedFunction& function, std::span<const NestedSubGraph> nested);
 
 /// The backend whose function a sub-graph becomes: its "Compiler", else "native".
 std::string BackendOf(const SubGraph& sub_graph);
@@ -27,6 +27,6 @@ Json FunctionToJson(const NamedFunction& function, const SubGraph& sub_graph, co
 /// Names of operators called inside, as often as they are called, in alphabetic order.
 Json OperatorsToJson(const NamedFunction& function, const IndexSet& inside);
 /// "composites" of a partition: label, members, operators, inputs and output of each labelled sub-graph.
-Json CompositesToJson(const NamedFunction& function, const std::vector<NestedSubGraph>& nested);
+Json CompositesToJson(const NamedFunction& function, std::span<const NestedSubGraph> nested);
 
 }  // namespace collage

@@ -46,7 +46,6 @@ DeviceLimits LimitsOf(const Device& device) {
 Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std::vector<PricedCandidate>& candidates,
                                                 const std::vector<PricedBackend>& backends, Pricer& pricer, const Progress& progress) {
   CandidatePrices prices(candidates, backends, pricer, progress);
-  const DeviceLimits limits = LimitsOf(pricer.device());
   std::map<std::pair<size_t, uint64_t>, std::vector<size_t>> slots_of_function;
   for (size_t c = 0; c < candidates.size(); ++c) {
     PricedCandidate& candidate = candidates[c];
@@ -57,36 +56,57 @@ Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std:
       prices.slots_.push_back(std::move(slot));
       continue;
     }
-    const PricedBackend& backend = backends[candidate.backend];
-    const Function& function = *candidate.extracted.function->As<Function>();
     const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
     const auto [at, is_new] = slots_of_function.try_emplace({candidate.backend, hash});
-    if (is_new) {
-      ++prices.distinct_;
-      const Cost bound = Roofline(function, limits);
-      for (Variant& variant : backend.backend->Variants(function, pricer.device())) {
-        Slot slot{pricer.KeyOf(hash, std::string(backend.backend->Name()), backend.version, variant.name),
-                  std::move(variant),
-                  Cost::Unknown(),
-                  bound,
-                  {},
-                  Cost::Unknown(),
-                  {},
-                  c};
-        slot.function = prices.distinct_ - 1;
-        if (const auto known = COLLAGE_TRY(pricer.Find(slot.key))) prices.SetPrice(slot, *known);
-        at->second.push_back(prices.slots_.size());
-        prices.slots_.push_back(std::move(slot));
-      }
-      COLLAGE_TRY_STATUS(prices.FindTuned(candidate, c, at->second));
-    }
-    prices.slot_of_.push_back(at->second);
-    candidate.variants.clear();
-    for (size_t slot : at->second)
-      candidate.variants.push_back({prices.slots_[slot].variant, Cost::Unknown(), {}, prices.slots_[slot].key});
+    if (is_new) at->second = COLLAGE_TRY(prices.SlotsFor(candidate, c, hash));
+    prices.Give(candidate, at->second);
   }
   prices.FindAnchors(graph);
   return prices;
+}
+
+Result<std::vector<size_t>> CandidatePrices::SlotsFor(const PricedCandidate& candidate, size_t position, uint64_t hash) {
+  const PricedBackend& backend = (*backends_)[candidate.backend];
+  const Function& function = *candidate.extracted.function->As<Function>();
+  ++distinct_;
+  const Cost bound = Roofline(function, LimitsOf(pricer_->device()));
+  std::vector<size_t> slots;
+  for (Variant& variant : backend.backend->Variants(function, pricer_->device())) {
+    Slot slot{pricer_->KeyOf(hash, std::string(backend.backend->Name()), backend.version, variant.name),
+              std::move(variant),
+              Cost::Unknown(),
+              bound,
+              {},
+              Cost::Unknown(),
+              {},
+              position};
+    slot.function = distinct_ - 1;
+    if (const auto known = COLLAGE_TRY(pricer_->Find(slot.key))) SetPrice(slot, *known);
+    slots.push_back(slots_.size());
+    slots_.push_back(std::move(slot));
+  }
+  COLLAGE_TRY_STATUS(FindTuned(candidate, position, slots));
+  return slots;
+}
+
+void CandidatePrices::Give(PricedCandidate& candidate, const std::vector<size_t>& slots) {
+  slot_of_.push_back(slots);
+  candidate.variants.clear();
+  for (size_t slot : slots) candidate.variants.push_back({slots_[slot].variant, Cost::Unknown(), {}, slots_[slot].key});
+}
+
+Status CandidatePrices::AddLast(PricedCandidate& candidate) {
+  const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
+  const std::vector<size_t> slots = COLLAGE_TRY(SlotsFor(candidate, slot_of_.size(), hash));
+  for (const size_t slot : slots) {
+    std::optional<Measurement> known = COLLAGE_TRY(pricer_->FindInContext(slots_[slot].key, context_));
+    if (!known) continue;
+    slots_[slot].rounds_in_context = std::move(*known);
+    slots_[slot].in_context = pricer_->ToCost(slots_[slot].rounds_in_context);
+  }
+  Give(candidate, slots);
+  anchors_.emplace_back();
+  return {};
 }
 
 Status CandidatePrices::FindTuned(const PricedCandidate& candidate, size_t position, std::vector<size_t>& slots) {

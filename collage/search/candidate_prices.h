@@ -63,6 +63,9 @@ class CandidatePrices : public VariantPrices {
   /// Changes when a variant is added by tuning; zero when there is none.
   [[nodiscard]] uint64_t TuningHash() const;
 
+  /// Takes in what has been added behind the other candidates; what these are called stays as it was. Not for native code, of whose price
+  /// single operators are bounds.
+  Status AddLast(PricedCandidate& candidate);
   /// Makes a variant Invalid everywhere.
   Status MarkInvalid(size_t candidate, size_t variant, const std::string& reason);
   [[nodiscard]] const MeasurementKey& KeyOf(size_t candidate, size_t variant) const;
@@ -93,6 +96,8 @@ class CandidatePrices : public VariantPrices {
                   const Progress& progress)
       : candidates_(&candidates), backends_(&backends), pricer_(&pricer), progress_(&progress) {}
   void FindAnchors(const DataflowGraph& graph);
+  Result<std::vector<size_t>> SlotsFor(const PricedCandidate& candidate, size_t position, uint64_t hash);
+  void Give(PricedCandidate& candidate, const std::vector<size_t>& slots);
   Status MeasureSlot(Slot& slot);
   Status FindTuned(const PricedCandidate& candidate, size_t position, std::vector<size_t>& slots);
   void SetPrice(Slot& slot, const Measurement& measurement);

@@ -57,7 +57,7 @@ TEST_F(Rules, OpPredicatePullsConstantsWhenAskedTo) {
   EXPECT_EQ(Find(OpPredicateRule("r", only_add)), (Sets{{"1"}}));
   EXPECT_EQ(Find(OpPredicateRule("r", only_add, true)), (Sets{{"1", "const"}}));
   std::vector<Refusal> refusals;
-  OpPredicateRule("r", only_add)->AllSubGraphs(graph_, &refusals);
+  OpPredicateRule("r", only_add)->ForEach(graph_, &refusals, [](const SubGraph&) {});
   EXPECT_EQ(refusals.size(), 6u);
   EXPECT_EQ(refusals[0].reason, "no");
 }

@@ -10,6 +10,8 @@ CompileReport Example() {
   CompileReport report;
   report.model = "net.onnx";
   report.threads = 2;
+  report.pins = {"%0=dnnl"};
+  report.forbids = {"native:nn.conv2d"};
   report.plan = {{"collage_dnnl_conv2d", "dnnl", "winograd", {"nn.conv2d", "nn.relu"}, 12.5, 0.1}};
   report.estimated_us = 13;
   report.lower_bound_us = 13;
@@ -32,7 +34,7 @@ CompileReport Example() {
                        "openvino default",
                        3.5,
                        {{"native", "tiled", "no such \"tile\""}}},
-                      {"%1", "nn.relu", "dnnl", "winograd", "collage_dnnl_conv2d", 12.5, 2, "", {}, {}},
+                      {"%1", "nn.relu", "dnnl", "winograd", "collage_dnnl_conv2d", 12.5, 2, "", {}, {}, true},
                       {"%2", "reshape", "host", "", "", 0, 1, "", {}, {}}};
   return report;
 }
@@ -42,6 +44,8 @@ TEST(ReportTest, JsonReadsBackAsItWas) {
   const Result<CompileReport> read = ReportFromJson(text);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(ToJson(*read), text);
+  EXPECT_EQ(read->pins, std::vector<std::string>{"%0=dnnl"});
+  EXPECT_TRUE(read->operators[1].pinned);
   EXPECT_EQ(read->operators[0].rejections[0].reason, "no such \"tile\"");
   EXPECT_FALSE(read->operators[1].runner_up_extra_us.has_value());
 }
@@ -74,6 +78,8 @@ TEST(ReportTest, TheExplanationNamesRunnerPriceRunnerUpAndRefusal) {
   EXPECT_THAT(text, testing::HasSubstr("runner-up openvino default (+3.5 us)"));
   EXPECT_THAT(text, testing::HasSubstr("refused: native tiled: no such \"tile\""));
   EXPECT_THAT(text, testing::HasSubstr("12.5 us"));
+  EXPECT_THAT(text, testing::HasSubstr("; pinned"));
+  EXPECT_THAT(text, testing::HasSubstr("--forbid native:nn.conv2d"));
   EXPECT_THAT(text, testing::HasSubstr("host"));
 }
 

@@ -129,6 +129,9 @@ TEST_F(Partition, RandomPlansKeepResults) {
     const Cover joined = JoinAdjacent(graph, cover, [](const auto&, const auto&, const auto&) { return true; });
     EXPECT_LE(joined.size(), cover.size());
     ASSERT_TRUE(IsAcyclicCover(graph, joined));
+    const Cover joined_from_file =
+        JoinAdjacent(graph, LoadPlan(graph, saved).value(), [](const auto&, const auto&, const auto&) { return true; });
+    EXPECT_TRUE(StructuralEqual(ApplyCover(module, graph, joined_from_file).value(), ApplyCover(module, graph, joined).value()));
     ExpectEquivalent(ApplyCover(module, graph, joined).value(), module.MainExpr(), seed);
   }
 }

@@ -341,6 +341,19 @@ class CommandLineTest(unittest.TestCase):
             done = self.compile(self.model, "--target", target)
             self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_pins_and_what_is_forbidden(self):
+        report = self.folder / "pinned.json"
+        words = ["--pin", "nn.relu=native", "--forbid", "openvino", "--forbid", "dnnl:nn.global_avg_pool2d", "--json", report]
+        done = self.compile(self.model, *words, output=self.folder / "pinned.collage")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        placed = {entry["operator"]: entry for entry in json.loads(report.read_text())["operators"]}
+        self.assertEqual((placed["nn.relu"]["backend"], placed["nn.relu"]["pinned"]), ("native", True))
+        self.assertFalse(placed["nn.conv2d"]["pinned"])
+        self.assertNotIn("openvino", {entry["backend"] for entry in placed.values()})
+        self.assertNotEqual(placed["nn.global_avg_pool2d"]["backend"], "dnnl")
+        self.assertEqual(json.loads(report.read_text())["pins"], ["nn.relu=native"])
+        self.assertIn("; pinned", self.collage("explain", self.folder / "pinned.collage").stdout)
+
     def test_symbolic_batch(self):
         small_model(self.folder / "m.onnx", batch="N")
         done = self.compile(self.folder / "m.onnx", "--shape", "x=2x3x16x16", output=self.folder / "m.collage")
@@ -358,6 +371,65 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, program), done.stderr)
 
     # What the user can mend.
+
+    def opt(self, program, *words):
+        (self.folder / "p.relay").write_text(program)
+        done = self.collage("opt", self.folder / "p.relay", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    # A convolution whose channels are scaled and shifted, in two ways.
+    SCALED = """def @main(%x: Tensor[(1, 3, 8, 8), float32]) {
+  %0 = nn.conv2d(%x, meta[relay.Constant][0] /* Tensor[(4, 3, 3, 3), float32] */, padding=[1, 1, 1, 1]);
+  %1 = multiply(%0, meta[relay.Constant][1] /* Tensor[(4, 1, 1), float32] */);
+  %2 = add(%1, meta[relay.Constant][2] /* Tensor[(1, 4, 1, 1), float32] */);
+  %3 = nn.relu(%2);
+  %4 = nn.softmax(%3);
+  add(%4, %3)
+}
+"""
+
+    def constants_of_scaled(self):
+        generator = np.random.default_rng(3)
+        shapes = {"0": (4, 3, 3, 3), "1": (4, 1, 1), "2": (1, 4, 1, 1)}
+        np.savez(self.folder / "c.npz", **{name: generator.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()})
+        return np.load(self.folder / "c.npz")
+
+    def test_optimize_for_each_backend(self):
+        before = self.constants_of_scaled()
+        for backend in ("dnnl", "openblas", "native"):
+            with self.subTest(backend):
+                words = ["--constants", self.folder / "c.npz", "--output-constants", self.folder / "d.npz"]
+                text = self.opt(self.SCALED, "--pass", f"optimize-for-{backend}", *words)
+                self.assertNotIn("multiply", text)
+                self.assertEqual(text.count("nn.bias_add"), 1)
+                numbers = [int(part.split("]")[0]) for part in text.split("meta[relay.Constant][")[1:]]
+                after = np.load(self.folder / "d.npz")
+                weight, bias = (after[str(number)] for number in numbers)
+                np.testing.assert_allclose(weight, before["0"] * before["1"].reshape(4, 1, 1, 1), rtol=1e-6)
+                np.testing.assert_allclose(bias, before["2"].reshape(4), rtol=1e-6)
+        plain = self.opt(self.SCALED, "--pass", "verify")
+        for backend in ("openvino", "reference"):
+            done = self.collage("opt", self.folder / "p.relay", "--pass", f"optimize-for-{backend}")
+            self.assertEqual((done.returncode, done.stdout), (0, plain))
+            self.assertIn("nothing changed", done.stderr)
+
+    def test_opt_places_text_and_applies_the_plan_again(self):
+        self.constants_of_scaled()
+        words = ["--constants", self.folder / "c.npz", "--cache", self.cache, "--threads", "1"]
+        targets = ["--target", "cpu -compiler=dnnl", "--target", "cpu", "--target", "cpu -compiler=openvino"]
+        plan = self.folder / "plan.json"
+        placed = self.opt(self.SCALED, "--pass", "collage", "--save-plan", plan, *targets, *words)
+        self.assertIn("Primitive=1", placed)
+        symbols = [part.split('"')[1] for part in placed.split("global_symbol=")[1:]]
+        self.assertTrue(symbols)
+        self.assertEqual(len(symbols), len(set(symbols)))
+        # Once more from the file alone: without targets, prices or measuring.
+        again = self.opt(self.SCALED, "--pass", "apply-plan", "--plan", plan, "--constants", self.folder / "c.npz")
+        self.assertEqual(again, placed)
+        plain = self.opt(placed, "--pass", "inline", "--constants", self.folder / "c.npz")
+        self.assertNotIn("Primitive", plain)
+        self.assertEqual(plain.count("nn.conv2d("), 1)
 
     def test_query_answers_cases(self):
         case = {"name": "n", "program": "fn (%x: float32) { %0 = exp(%x); %0 }", "query": {"subgraph": {"inside": ["%0"]}}}
@@ -403,6 +475,29 @@ class CommandLineTest(unittest.TestCase):
     def test_unknown_targets(self):
         self.assert_user_error(self.compile(self.model, "--target", "cpu -compiler=nosuch"), "nosuch", "dnnl")
         self.assert_user_error(self.compile(self.model, "--target", "toaster"), "toaster")
+
+    def test_plans_that_do_not_fit(self):
+        (self.folder / "p.relay").write_text(self.SCALED)
+        (self.folder / "bad.json").write_text("{}")
+        apply = ["opt", self.folder / "p.relay", "--pass", "apply-plan"]
+        self.assert_user_error(self.collage(*apply), "--plan")
+        self.assert_user_error(self.collage(*apply, "--plan", self.folder / "bad.json"), "bad.json", "format")
+        self.assert_user_error(self.collage(*apply, "--plan", self.folder / "none.json"), "none.json")
+
+    def test_contradicting_pins(self):
+        cases = {
+            ("--pin", "nn.softmax=dnnl"): ["--pin nn.softmax=dnnl", "'nn.softmax'"],
+            ("--pin", "nn.relu=cudnn"): ["--pin nn.relu=cudnn", "'cudnn'", "dnnl"],
+            ("--pin", "nn.relu"): ["--pin nn.relu", "NODE=BACKEND"],
+            ("--pin", "nn.relu=openblas"): ["(nn.relu)", "openblas", "rules"],
+            ("--pin", "nn.relu=native", "--pin", "nn.relu=dnnl"): ["(nn.relu)", "native", "--pin nn.relu=dnnl"],
+            ("--pin", "nn.relu=dnnl", "--forbid", "dnnl:nn.relu"): ["(nn.relu)", "--forbid dnnl:nn.relu"],
+            ("--forbid", "dnnl:nn.softmax"): ["--forbid dnnl:nn.softmax", "'nn.softmax'"],
+            ("--forbid", "nothing"): ["--forbid nothing", "'nothing'"],
+        }
+        for words, parts in cases.items():
+            with self.subTest(words):
+                self.assert_user_error(self.compile(self.model, *words), *parts)
 
     def test_an_unwritable_output(self):
         self.assert_user_error(self.compile(self.model, output=self.folder / "no" / "such" / "out.collage"), "out.collage")

@@ -25,7 +25,13 @@ class DnnlBackend final : public Backend {
     return Presence::Version(std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch));
   }
 
-  [[nodiscard]] BackendRules Rules() const override { return {BackendRules::Style::kPattern, dnnl_backend::PatternTable(), {}}; }
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules{BackendRules::Style::kPattern, dnnl_backend::PatternTable(), {}};
+    // What scales channels is a post-operation that reads a tensor once more, in the weights it is nothing; and what shifts them is a
+    // bias. Constants must be constants for weights to be packed.
+    rules.passes = {"fold_constants", "fold_batch_norm", "eliminate_dead_code"};
+    return rules;
+  }
 
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     const Result<OpSequence> sequence = ToOpSequence(function);

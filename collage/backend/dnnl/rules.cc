@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "collage/backend/dnnl/match_check.h"
@@ -59,28 +61,34 @@ std::vector<Form> Activations(const Form& form) {
 // Either side of an addition may be the one to fuse into; the matcher shows both.
 std::vector<Form> Additions(const Form& form) { return {Extend(form, "add", CallOf("add", {form.pattern, In(8)}), 1)}; }
 
-template <class Extension>
-std::vector<Form> ForEach(const std::vector<Form>& forms, Extension&& extension) {
-  std::vector<Form> extended;
-  for (const Form& form : forms) {
-    std::vector<Form> some = extension(form);
-    std::move(some.begin(), some.end(), std::back_inserter(extended));
-  }
-  return extended;
-}
-
 std::vector<Form> operator+(std::vector<Form> a, const std::vector<Form>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-// An operator with constant weights and every prefix of bias, activation, addition, activation.
-std::vector<Form> WithPostOps(const Form& base) {
-  const Pattern bias = Or({CallOf("nn.bias_add", {base.pattern, IsConstant()}), CallOf("add", {base.pattern, IsConstant()})});
-  const std::vector<Form> roots = {base, Extend(base, "bias", bias, 1)};
-  const std::vector<Form> activated = ForEach(roots, Activations);
-  const std::vector<Form> added = ForEach(roots, Additions);
-  return roots + activated + added + ForEach(added, Activations) + ForEach(activated, Additions);
+bool HasConstantWeights(const Expr& call) {
+  const std::vector<Expr>& args = call->As<Call>()->args;
+  return args.size() == 2 && !args[0]->As<Constant>() && args[1]->As<Constant>();
+}
+
+// Pointwise operators that post-operations are made of, alone or several together: GELU, swish. Which of their chains the library runs
+// is for the check to say.
+bool IsPointwise(const std::string& op) {
+  static const std::unordered_set<std::string_view> names = {"nn.bias_add", "add",     "subtract", "multiply", "divide",
+                                                             "maximum",     "minimum", "power",    "nn.relu",  "nn.leaky_relu",
+                                                             "clip",        "sigmoid", "tanh",     "erf"};
+  return names.contains(op);
+}
+
+// An operator with constant weights and what follows it element by element, as far as the library goes: bias, activations, the other side
+// of a residual connection, in any order.
+PatternRule WithPostOps(const std::string& op) {
+  FusionRule fusion;
+  fusion.begins = [op](const Expr& call) { return CalledOp(call)->name == op && HasConstantWeights(call); };
+  fusion.joins = [](const std::vector<Expr>& inside, const Expr& next) {
+    return IsPointwise(CalledOp(next)->name) && next->type() == inside.front()->type();
+  };
+  return PatternRule::Growing("dnnl." + op.substr(3), std::move(fusion), CheckMatch);
 }
 
 Form Scaled(const Form& form) {
@@ -101,9 +109,6 @@ std::vector<Form> OfHeads(const std::string& label, const char* op) {
 
 std::vector<Form> Products() {
   std::vector<Form> forms;
-  for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.matmul"}) {
-    forms = forms + WithPostOps({"dnnl." + std::string(op).substr(3), CallOf(op, {In(0), IsConstant()}), 1});
-  }
   for (const char* op : {"nn.matmul", "nn.batch_matmul"}) {
     const std::string label = "dnnl." + std::string(op).substr(3);
     const Form product{label + "_variables", CallOf(op, {In(0), In(1)}), 1};
@@ -162,7 +167,13 @@ std::vector<PatternRule> PatternTable() {
   std::vector<Form> forms = Products() + LayerNormalizations() + Binaries() + OneToOnes();
   std::stable_sort(forms.begin(), forms.end(), [](const Form& a, const Form& b) { return a.operators > b.operators; });
   std::vector<PatternRule> table;
-  for (Form& form : forms) table.push_back({std::move(form.label), std::move(form.pattern), CheckMatch});
+  const auto take = [&](Form& form) { table.push_back({std::move(form.label), std::move(form.pattern), CheckMatch}); };
+  // Of the patterns, a normalisation is longer than what it shares with the chain behind a product.
+  constexpr size_t kLongestChain = 9;
+  const auto shorter = std::find_if(forms.begin(), forms.end(), [](const Form& form) { return form.operators < kLongestChain; });
+  std::for_each(forms.begin(), shorter, take);
+  for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.matmul"}) table.push_back(WithPostOps(op));
+  std::for_each(shorter, forms.end(), take);
   return table;
 }
 

@@ -4,7 +4,7 @@
 
 namespace collage::dnnl_backend {
 
-/// The pattern table, longest patterns first.
+/// The table, longest first: patterns, and rules by which chains behind a product grow.
 std::vector<PatternRule> PatternTable();
 
 }  // namespace collage::dnnl_backend

@@ -19,7 +19,12 @@ class NativeBackend : public Backend {
     return ProbeGenerator();
   }
 
-  [[nodiscard]] BackendRules Rules() const override { return {BackendRules::Style::kNative, {}, Supports}; }
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules{BackendRules::Style::kNative, {}, Supports};
+    // Code is generated for what is written: each operator less is one less in a loop.
+    rules.passes = {"fold_constants", "simplify_expressions", "fold_batch_norm", "eliminate_common_subexpressions", "eliminate_dead_code"};
+    return rules;
+  }
 
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     const Result<OpSequence> sequence = ToOpSequence(function);

@@ -92,6 +92,8 @@ class OpenBlasBackend final : public Backend {
     for (const char* op : {"nn.dense", "nn.matmul", "nn.batch_matmul"}) AddRules(op, rules.patterns);
     std::stable_sort(rules.patterns.begin(), rules.patterns.end(),
                      [](const PatternRule& a, const PatternRule& b) { return a.label.size() > b.label.size(); });
+    // A product has no room for factors behind it but in its weights.
+    rules.passes = {"fold_constants", "fold_batch_norm", "eliminate_dead_code"};
     return rules;
   }
 

@@ -31,6 +31,7 @@ class OpenVinoBackend final : public Backend {
     BackendRules rules;
     rules.style = BackendRules::Style::kPredicate;
     rules.supports = [](const Expr& call) { return Supports(call); };
+    // No passes of ours: its compiler folds constants and normalisations in every region itself.
     return rules;
   }
 

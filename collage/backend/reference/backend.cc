@@ -57,6 +57,7 @@ class ReferenceBackend final : public Backend {
   [[nodiscard]] BackendRules Rules() const override {
     BackendRules rules;
     rules.style = BackendRules::Style::kPredicate;
+    // No passes either: what is written is what the truth is about.
     rules.supports = [](const Expr& call) {
       const OpDef* op = CalledOp(call);
       return op && op->reference ? Verdict::Accept() : Verdict::Reject("reference: no kernel of an operator");

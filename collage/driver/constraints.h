@@ -1,0 +1,76 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collage/candidate/rule.h"
+
+namespace collage {
+
+/// What a user wants of the placement, as written.
+struct UserConstraints {
+  /// "%12=dnnl": that operator runs there; an operator's name in place of a node's stands for all its calls. Nodes are called as in
+  /// the text form of the function that is placed, what it returns is "result".
+  std::vector<std::string> pin;
+  /// "dnnl", or "dnnl:nn.conv2d": nothing, or nothing that holds such an operator, runs there.
+  std::vector<std::string> forbid;
+
+  [[nodiscard]] bool Empty() const { return pin.empty() && forbid.empty(); }
+};
+
+/// Constraints as they apply to the candidates of one function.
+class Constraints {
+ public:
+  /// Errors name the flag and what is wrong with it: a node, an operator or a backend that is not there, a node pinned twice, a pin on
+  /// what is forbidden. `graph` must outlive the result.
+  static Result<Constraints> Resolve(const DataflowGraph& graph, const std::vector<std::string>& backends, const UserConstraints& said);
+
+  /// Whether a candidate keeps to all of them. Host candidates keep to none of the pins.
+  [[nodiscard]] bool Allow(const CandidatePartition& candidate) const;
+  /// The backend that a node is pinned to; empty: none.
+  [[nodiscard]] std::string PinOf(PostDfsIndex node) const;
+  [[nodiscard]] bool HoldsPinned(const IndexSet& inside) const { return inside.Intersects(pinned_); }
+  [[nodiscard]] bool Forbids(const std::string& backend, PostDfsIndex node) const { return !ForbiddingFlag(backend, node).empty(); }
+  /// "%12 (nn.conv2d)".
+  [[nodiscard]] std::string NameOf(PostDfsIndex node) const;
+
+  /// Whether some candidate is left for every pinned node. `found` are the candidates before the constraints, `refusals` what the rules
+  /// declined. Errors name node, backend, and the rules tried or the flag that is in the way.
+  [[nodiscard]] Status Check(const std::vector<CandidatePartition>& found, const std::vector<Refusal>& refusals) const;
+  /// For each backend, what its rules said of a node: "dnnl.conv2d: no primitive; native: no code for nn.foo".
+  [[nodiscard]] std::string RulesTried(PostDfsIndex node, const std::vector<Refusal>& refusals) const;
+
+  /// The constraints as written, for keys of what was measured under them; empty without any.
+  [[nodiscard]] std::string ToString() const;
+  [[nodiscard]] const UserConstraints& said() const { return said_; }
+
+ private:
+  struct Pin {
+    std::string backend;
+    std::string flag;
+  };
+  struct Forbidden {
+    std::string backend;
+    std::string op;  // empty: all
+    std::string flag;
+  };
+
+  Constraints(const DataflowGraph& graph, const std::vector<std::string>& backends) : graph_(&graph), backends_(backends) {}
+  Status AddPin(const std::string& text);
+  Status AddForbidden(const std::string& text);
+  Status CheckBackend(const std::string& flag, const std::string& backend) const;
+  /// The flag by which a backend may not hold a node; empty: it may.
+  [[nodiscard]] std::string ForbiddingFlag(const std::string& backend, PostDfsIndex node) const;
+  [[nodiscard]] std::string WhatRulesSaid(const std::string& backend, PostDfsIndex node, const std::vector<Refusal>& refusals) const;
+
+  const DataflowGraph* graph_;
+  std::vector<std::string> backends_;
+  UserConstraints said_;
+  std::unordered_map<const ExprNode*, std::string> names_;
+  std::unordered_map<PostDfsIndex, Pin> pins_;
+  IndexSet pinned_;
+  std::vector<Forbidden> forbidden_;
+};
+
+}  // namespace collage

@@ -1,0 +1,86 @@
+#include "collage/pattern/fusion.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "collage/dataflow/sub_graph.h"
+
+namespace collage {
+namespace {
+
+class Growth {
+ public:
+  Growth(const DataflowGraph& graph, const FusionRule& rule, const std::function<void(PatternMatch)>& visit)
+      : graph_(graph), rule_(rule), visit_(visit) {}
+
+  /// All matches that begin with this call.
+  void From(PostDfsIndex first) {
+    found_ = {IndexSet({first})};
+    seen_ = {found_.front()};
+    for (size_t i = 0; i < found_.size(); ++i) {
+      const SubGraph calls(graph_, found_[i]);
+      if (calls.exit().size() == 1 && !calls.HasTaps(graph_) && calls.IsConvex(graph_)) visit_(MatchOf(calls));
+      if (calls.exit().size() <= rule_.max_exits && calls.operator_count() < rule_.max_operators) Grow(calls, first);
+    }
+  }
+
+ private:
+  void Grow(const SubGraph& calls, PostDfsIndex first) {
+    std::vector<Expr> inside;
+    calls.inside().ForEach([&](PostDfsIndex node) { inside.push_back(graph_[node].expr); });
+    for (const PostDfsIndex next : calls.output()) {
+      if (!graph_[next].op || graph_[next].block != graph_[first].block) continue;
+      IndexSet grown = calls.inside();
+      grown.Add(next);
+      if (!seen_.contains(grown) && rule_.joins(inside, graph_[next].expr)) {
+        seen_.insert(grown);
+        found_.push_back(std::move(grown));
+      }
+    }
+  }
+
+  [[nodiscard]] PatternMatch MatchOf(const SubGraph& calls) const {
+    PatternMatch match{{graph_[calls.exit().front()].expr, {}}, calls.inside()};
+    calls.inside().ForEach([&](PostDfsIndex node) {
+      for (const PostDfsIndex input : graph_[node].inputs) {
+        if (graph_[input].expr->As<Constant>()) match.inside.Add(input);
+      }
+    });
+    size_t outside = 0;
+    for (const PostDfsIndex input : calls.input()) {
+      if (!graph_[input].expr->As<Constant>()) match.match.captures.emplace("outside" + std::to_string(outside++), graph_[input].expr);
+    }
+    return match;
+  }
+
+  const DataflowGraph& graph_;
+  const FusionRule& rule_;
+  const std::function<void(PatternMatch)>& visit_;
+  std::vector<IndexSet> found_;  // sets of calls
+  std::unordered_set<IndexSet> seen_;
+};
+
+}  // namespace
+
+void ForEachMatch(const DataflowGraph& graph, const PatternRule& rule, const std::function<void(PatternMatch)>& visit) {
+  if (!rule.fusion) return ForEachMatch(graph, rule.pattern, visit);
+  Growth growth(graph, *rule.fusion, visit);
+  for (PostDfsIndex node = 0; node < graph.size(); ++node) {
+    if (graph[node].op && rule.fusion->begins(graph[node].expr)) growth.From(node);
+  }
+}
+
+std::string LabelOf(const PatternRule& rule, const DataflowGraph& graph, const IndexSet& inside) {
+  if (!rule.fusion) return rule.label;
+  std::string label = rule.label;
+  bool is_first = true;
+  inside.ForEach([&](PostDfsIndex node) {
+    if (!graph[node].op) return;
+    const std::string& name = graph[node].op->name;
+    if (!is_first) label += "_" + (name == "nn.bias_add" ? "bias" : name.starts_with("nn.") ? name.substr(3) : name);
+    is_first = false;
+  });
+  return label;
+}
+
+}  // namespace collage

@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <set>
+
+#include "collage/candidate/rules.h"
+#include "collage/pattern/fusion.h"
+#include "tests/candidate/oracle.h"
+#include "tests/candidate/small_graphs.h"
+
+namespace collage {
+namespace {
+
+using Mask = Oracle::Mask;
+
+bool Begins(const Expr& call) { return CalledOp(call)->kind == OpKind::kOutElementwiseFusable || CalledOp(call)->name.back() == '2'; }
+
+/// Depends on all that is inside, as that of a library which takes one reduction, and no more than one operator of a name in a row.
+bool Joins(const std::vector<Expr>& inside, const Expr& next) {
+  const auto reductions =
+      std::count_if(inside.begin(), inside.end(), [](const Expr& call) { return CalledOp(call)->kind == OpKind::kCommReduce; });
+  if (CalledOp(next)->kind == OpKind::kCommReduce) return reductions == 0;
+  return CalledOp(next)->kind != OpKind::kOpaque && CalledOp(next) != CalledOp(inside.back());
+}
+
+/// "A match begins with one call; step by step a call that takes something of it joins, and every set on the way that has one exit, is
+/// convex and has no taps is a match, its constants inside", of every subset of the calls.
+class EverySubset {
+ public:
+  EverySubset(const DataflowGraph& graph, const Oracle& oracle, const FusionRule& rule) : graph_(graph), oracle_(oracle), rule_(rule) {}
+
+  [[nodiscard]] Oracle::Sets Matches() {
+    Oracle::Sets sets;
+    const Mask calls = oracle_.Calls();
+    for (Mask inside = calls; inside != 0; inside = (inside - 1) & calls) {
+      if (!IsReached(inside) || std::popcount(oracle_.Exits(inside)) != 1 || oracle_.HasTaps(inside) || !oracle_.IsConvex(inside)) continue;
+      std::set<size_t> members;
+      for (const size_t node : Oracle::Members(inside)) {
+        members.insert(node);
+        for (const Expr& arg : graph_[node].expr->As<Call>()->args) {
+          if (arg->As<Constant>()) members.insert(graph_.Find(arg));
+        }
+      }
+      sets.insert({members.begin(), members.end()});
+    }
+    return sets;
+  }
+
+ private:
+  [[nodiscard]] bool IsReached(Mask inside) {
+    const auto [at, is_new] = reached_.try_emplace(inside, false);
+    if (!is_new) return at->second;
+    bool reached = false;
+    const std::vector<size_t> members = Oracle::Members(inside);
+    if (members.size() == 1) {
+      reached = rule_.begins(graph_[members[0]].expr);
+    } else if (members.size() <= rule_.max_operators) {
+      for (const size_t last : members) reached = reached || IsReachedBy(inside & ~(Mask{1} << last), last);
+    }
+    return reached_[inside] = reached;
+  }
+
+  [[nodiscard]] bool IsReachedBy(Mask before, size_t next) {
+    if (!oracle_.Feeds(before, Mask{1} << next) || !IsReached(before)) return false;
+    if (static_cast<size_t>(std::popcount(oracle_.Exits(before))) > rule_.max_exits) return false;
+    std::vector<Expr> inside;
+    for (const size_t node : Oracle::Members(before)) inside.push_back(graph_[node].expr);
+    return rule_.joins(inside, graph_[next].expr);
+  }
+
+  const DataflowGraph& graph_;
+  const Oracle& oracle_;
+  const FusionRule& rule_;
+  std::map<Mask, bool> reached_;
+};
+
+Oracle::Sets Find(const DataflowGraph& graph, const PatternRule& rule) {
+  Oracle::Sets sets;
+  ForEachMatch(graph, rule, [&](PatternMatch match) {
+    EXPECT_TRUE(sets.insert(match.inside.ToVector()).second) << "found twice: " << match.inside.ToString();
+    for (const auto& [name, outside] : match.match.captures) EXPECT_FALSE(match.inside.Contains(graph.IndexOf(outside))) << name;
+  });
+  return sets;
+}
+
+void Compare(const Expr& function, size_t& found) {
+  const DataflowGraph graph(function);
+  const Oracle oracle(graph);
+  for (const size_t max_operators : {2, 4, 16}) {
+    for (const size_t max_exits : {1, 2}) {
+      const FusionRule rule{Begins, Joins, max_operators, max_exits};
+      const Oracle::Sets expected = EverySubset(graph, oracle, rule).Matches();
+      ASSERT_EQ(Find(graph, PatternRule::Growing("library.op", rule)), expected)
+          << max_operators << " operators, " << max_exits << " exits";
+      found += expected.size();
+    }
+  }
+}
+
+TEST(FusionRuleTest, GrowsEverySubsetThatTheRuleReaches) {
+  size_t found = 0;
+  for (size_t operators = 1; operators <= 5; ++operators) {
+    ForEveryConnectedDag(operators, 7, [&](const Expr& function) {
+      if (!testing::Test::HasFailure()) Compare(function, found);
+    });
+  }
+  for (uint64_t seed = 0; seed < 60 && !testing::Test::HasFailure(); ++seed) Compare(RandomDag(10, seed), found);
+  EXPECT_GT(found, 5'000u);
+}
+
+TEST(FusionRuleTest, TheRuleLabelsAndChecksWhatHasGrown) {
+  const DataflowGraph graph(RandomDag(12, 3));
+  const FusionRule grow{Begins, Joins};
+  size_t asked = 0;
+  const PatternRule rule =
+      PatternRule::Growing("library.op", grow, [&](const Match&) { return ++asked % 2 == 0 ? Verdict::Accept() : Verdict::Reject("odd"); });
+  std::vector<Refusal> refusals;
+  const std::vector<SubGraph> found = LabelledMatchesRule(rule)->AllSubGraphs(graph, &refusals);
+  const size_t all = Find(graph, rule).size();
+  ASSERT_GT(all, 4u);
+  EXPECT_EQ(found.size(), all / 2);
+  ASSERT_EQ(refusals.size(), all - all / 2);
+  EXPECT_EQ(refusals[0].reason, "odd");
+  for (const SubGraph& sub_graph : found) {
+    ASSERT_EQ(sub_graph.nested().size(), 1u);
+    EXPECT_EQ(*sub_graph.nested()[0].attributes.Find("Composite")->AsString(), LabelOf(rule, graph, sub_graph.inside()));
+  }
+}
+
+}  // namespace
+}  // namespace collage

@@ -1,0 +1,130 @@
+#include "collage/driver/constraints.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collage/backend/backend.h"
+#include "collage/driver/placement.h"
+#include "collage/ir/parse.h"
+#include "collage/op/table.h"
+#include "tests/lower/interpreter_backend.h"
+
+namespace collage {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A library of single operators, with the reference kernels inside.
+class Library : public Backend {
+ public:
+  Library(std::string name, std::vector<std::string> operators) : name_(std::move(name)), operators_(std::move(operators)) {}
+  [[nodiscard]] std::string_view Name() const override { return name_; }
+  [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    for (const std::string& op : operators_) {
+      rules.patterns.push_back({name_ + "." + op, pattern::CallOf(op, {pattern::Wildcard()}), {}});
+    }
+    rules.patterns.push_back({name_ + ".exp", pattern::CallOf("exp", {pattern::Wildcard()}),
+                              [](const Match&) { return Verdict::Reject("its kernel has a bug"); }});
+    return rules;
+  }
+  [[nodiscard]] std::vector<Variant> Variants(const Function&, const Device&) const override { return {{"only", {Layout()}, {Layout()}}}; }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    return InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs});
+  }
+
+ private:
+  std::string name_;
+  std::vector<std::string> operators_;
+};
+
+constexpr const char* kProgram = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); %1 = sigmoid(%0); %2 = nn.relu(%1); tanh(%2) }";
+
+class ConstraintsTest : public testing::Test {
+ protected:
+  Result<Placement> Place(const UserConstraints& constraints, const std::string& program = kProgram) {
+    const auto target = [](const Backend& backend) {
+      return PlacementTarget{
+          {&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=" + std::string(backend.Name())};
+    };
+    return Placement::Create(ParseExpr(program, Operators()).value().expr, {target(left_), target(right_)}, pricer_, progress_,
+                             constraints);
+  }
+  std::vector<std::string> BackendsOf(const UserConstraints& constraints) {
+    Placement placement = Place(constraints).value();
+    std::vector<std::string> backends;
+    for (const OperatorPlacement& op : placement.Report(placement.Search().value()).value().operators) backends.push_back(op.backend);
+    return backends;
+  }
+  std::string ErrorOf(const UserConstraints& constraints) {
+    const Result<Placement> placement = Place(constraints);
+    return placement ? "no error" : placement.error().message;
+  }
+
+  Library left_{"left", {"nn.relu", "sigmoid", "tanh"}};
+  Library right_{"right", {"nn.relu", "sigmoid"}};
+  Progress progress_;
+  MeasurementCache cache_ = MeasurementCache::Open({}).value();
+  Pricer pricer_{{}, cache_, {}};
+};
+
+TEST_F(ConstraintsTest, PinnedNodesRunWhereTheUserSays) {
+  EXPECT_EQ(BackendsOf({{"%0=right", "%1=left", "%2=right"}, {}}), (std::vector<std::string>{"right", "left", "right", "left"}));
+  EXPECT_EQ(BackendsOf({{"nn.relu=left", "sigmoid=right"}, {}}), (std::vector<std::string>{"left", "right", "left", "left"}));
+  EXPECT_EQ(BackendsOf({{"result=left", "%0=right", "%0=right"}, {"right:sigmoid"}})[1], "left");
+}
+
+TEST_F(ConstraintsTest, WhatIsForbiddenRunsElsewhere) {
+  EXPECT_EQ(BackendsOf({{}, {"left:nn.relu", "right:sigmoid"}}), (std::vector<std::string>{"right", "left", "right", "left"}));
+  EXPECT_EQ(BackendsOf({{}, {"right"}}), (std::vector<std::string>{"left", "left", "left", "left"}));
+}
+
+TEST_F(ConstraintsTest, SingleBackendPlansKeepToThemToo) {
+  Placement placement = Place({{"%0=right"}, {"right:sigmoid"}}).value();
+  std::vector<Plan> plans;
+  for (const size_t target : placement.Singles()) {
+    if (std::optional<Plan> plan = placement.SearchSingle(target).value()) plans.push_back(*std::move(plan));
+  }
+  ASSERT_EQ(plans.size(), 1u) << "right cannot run tanh";
+  const CompileReport report = placement.Report(plans[0]).value();
+  EXPECT_EQ(report.operators[0].backend, "right");
+  EXPECT_TRUE(report.operators[0].pinned);
+  EXPECT_EQ(report.operators[2].backend, "left");
+  EXPECT_FALSE(report.operators[2].pinned);
+  EXPECT_EQ(report.pins, std::vector<std::string>{"%0=right"});
+  EXPECT_EQ(report.forbids, std::vector<std::string>{"right:sigmoid"});
+}
+
+TEST_F(ConstraintsTest, ContradictionsNameNodeBackendAndRule) {
+  EXPECT_THAT(ErrorOf({{"%0=right", "%0=left"}, {}}),
+              AllOf(HasSubstr("--pin %0=left: %0 (nn.relu)"), HasSubstr("right by --pin %0=right")));
+  EXPECT_THAT(ErrorOf({{"nn.relu=right", "%2=left"}, {}}), AllOf(HasSubstr("--pin %2=left"), HasSubstr("--pin nn.relu=right")));
+  EXPECT_THAT(ErrorOf({{"%1=left"}, {"left:sigmoid"}}), AllOf(HasSubstr("%1 (sigmoid)"), HasSubstr("left, which --forbid left:sigmoid")));
+  EXPECT_THAT(ErrorOf({{"result=right"}, {}}),
+              AllOf(HasSubstr("right does not take result (tanh)"), HasSubstr("none of the rules of right matches")));
+}
+
+TEST_F(ConstraintsTest, UnknownWordsAreErrors) {
+  EXPECT_THAT(ErrorOf({{"%9=left"}, {}}), HasSubstr("no operator '%9'"));
+  EXPECT_THAT(ErrorOf({{"%0=middle"}, {}}), HasSubstr("no backend 'middle' among the targets, expected one of left, right"));
+  for (const char* malformed : {"%0", "=left", "%0=", ""}) EXPECT_THAT(ErrorOf({{malformed}, {}}), HasSubstr("NODE=BACKEND")) << malformed;
+  EXPECT_THAT(ErrorOf({{}, {"middle:nn.relu"}}), HasSubstr("no backend 'middle'"));
+  EXPECT_THAT(ErrorOf({{}, {"left:nn.conv2d"}}), HasSubstr("no operator 'nn.conv2d'"));
+}
+
+TEST_F(ConstraintsTest, AnUncoveredOperatorIsNamedWithTheRulesTried) {
+  Placement placement = Place({{}, {"left:tanh"}}).value();
+  EXPECT_THAT(placement.Search().error().message,
+              AllOf(HasSubstr("operator result (tanh)"), HasSubstr("left: forbidden by --forbid left:tanh"), HasSubstr("right: none")));
+  constexpr const char* kExponential = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); exp(%0) }";
+  Placement other = Place({}, kExponential).value();
+  EXPECT_THAT(other.Search().error().message, HasSubstr("left: rule left.exp refused: its kernel has a bug"));
+  const Result<Placement> pinned = Place({{"exp=right"}, {}}, kExponential);
+  EXPECT_THAT(pinned.error().message, AllOf(HasSubstr("right does not take result (exp)"), HasSubstr("rule right.exp refused")));
+}
+
+}  // namespace
+}  // namespace collage
