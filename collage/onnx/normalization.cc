@@ -13,7 +13,7 @@ Result<std::vector<Expr>> ReadBatchNormalization(NodeReader& node) {
   std::vector<Expr> args;
   for (size_t i = 0; i < 5; ++i) args.push_back(COLLAGE_TRY(node.Input(i)));
   const double epsilon = COLLAGE_TRY(node.Float("epsilon", 1e-5F));
-  const Expr call = COLLAGE_TRY(node.Call("nn.batch_norm", std::move(args), {{"axis", 1}, {"epsilon", epsilon}}));
+  const Expr call = COLLAGE_TRY(node.Call("nn.batch_norm", args, {{"axis", 1}, {"epsilon", epsilon}}));
   return std::vector<Expr>{COLLAGE_TRY(NodeReader::Project(call, 0))};
 }
 
