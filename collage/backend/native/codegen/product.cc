@@ -33,8 +33,7 @@ ProductTile PickTile(const ProductSpec& spec, int lanes) {
   }
   while (spec.row_group > 0 && !good(rows)) --rows;
   if (spec.row_group == 0 && rows > 1 && spec.rows % rows != 0 && spec.rows < 8) rows = spec.rows;
-  const bool rows_fit = spec.row_group > 0 ? good(spec.tile_rows) : spec.tile_rows <= spec.rows;
-  if (spec.tile_rows > 0 && rows_fit) rows = spec.tile_rows;
+  if (spec.tile_rows > 0 && (spec.row_group > 0 ? good(spec.tile_rows) : spec.tile_rows <= spec.rows)) rows = spec.tile_rows;
   // Operands that are not packed must not be read beyond their end.
   if (spec.columns < lanes && !spec.packed_columns) return {rows, spec.columns};
   const int64_t most = std::clamp<int64_t>(std::min(accumulators / rows, spec.columns / lanes), 1, 4);
