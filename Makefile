@@ -20,7 +20,7 @@ program: configure
 	@cmake --build --preset $(PRESET) --target program
 
 test: build models
-	@ctest --test-dir build/$(PRESET) --output-on-failure
+	@ctest --test-dir build/$(PRESET) --output-on-failure --parallel $$(nproc)
 
 models: setup
 	@$(PYTHON) bench/models.py --output build/models

@@ -1,18 +1,16 @@
 #include "collage/cost/measurement.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
 #include "collage/cost/kernel_buffers.h"
 #include "collage/runtime/parallel.h"
 #include "collage/support/check.h"
+#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 class CacheEvictor {
  public:
@@ -70,7 +68,7 @@ Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOpt
     }
     const Clock::time_point start = Clock::now();
     const Status status = buffers.Run(kernel);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = Clock::SecondsSince(start);
     if (!status) return {{}, status.error().message};
     spent += seconds;
     const bool is_slow = spent >= options.most_seconds;

@@ -1,7 +1,6 @@
 #include "collage/cost/race.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,13 +8,10 @@
 
 #include "collage/cost/measurement.h"
 #include "collage/support/check.h"
+#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 class Runner {
  public:
@@ -31,7 +27,7 @@ class Runner {
     std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937 random(1);
     for (int round = 0; round < options_.most_rounds && !progress.ShouldStop(); ++round) {
-      if (round >= options_.least_rounds && IsEnough(round, SecondsSince(start))) break;
+      if (round >= options_.least_rounds && IsEnough(round, Clock::SecondsSince(start))) break;
       if (round == options_.least_rounds) DropLosers(order);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
@@ -55,7 +51,7 @@ class Runner {
     for (int run = 0; run < std::max(options_.warm_up, 1); ++run) {
       const Clock::time_point start = Clock::now();
       if (!RunOnce(i)) return;
-      fastest = std::min(fastest, SecondsSince(start));
+      fastest = std::min(fastest, Clock::SecondsSince(start));
     }
     runs_per_turn_[i] = std::clamp(static_cast<int>(options_.seconds_per_turn / std::max(fastest, 1e-9)), 1, 2000);
   }
@@ -84,7 +80,7 @@ class Runner {
     for (int run = 0; run < runs_per_turn_[i]; ++run) {
       const Clock::time_point start = Clock::now();
       if (!RunOnce(i)) return;
-      samples.push_back(SecondsSince(start));
+      samples.push_back(Clock::SecondsSince(start));
     }
     results_[i].rounds.push_back(Percentile(std::move(samples), 0.5));
   }

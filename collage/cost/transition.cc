@@ -1,7 +1,6 @@
 #include "collage/cost/transition.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -11,13 +10,12 @@
 #include "collage/ir/structural.h"
 #include "collage/op/table.h"
 #include "collage/runtime/parallel.h"
+#include "collage/support/clock.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
 
 namespace collage {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 61;
 
@@ -84,7 +82,7 @@ class Runner {
     buffers_.ReadInputs();
     const Clock::time_point start = Clock::now();
     const Status outcome = Run();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = Clock::SecondsSince(start);
     if (!outcome) status = outcome;
     return seconds;
   }

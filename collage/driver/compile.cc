@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "collage/cost/cache.h"
@@ -18,6 +17,7 @@
 #include "collage/ir/visit.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
+#include "collage/support/clock.h"
 #include "collage/support/priority.h"
 #include "collage/transform/pass.h"
 
@@ -66,8 +66,7 @@ CompileOptions WithinBudget(CompileOptions options) {
 Progress MeasuringProgress(const CompileOptions& options) {
   Progress progress = options.progress;
   if (options.budget_seconds) {
-    const std::chrono::duration<double> share(*options.budget_seconds * (1 - 2 * kShareOfBudget));
-    progress.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(share);
+    progress.deadline = Clock::After(*options.budget_seconds * (1 - 2 * kShareOfBudget));
   }
   return progress;
 }
@@ -98,7 +97,7 @@ Status SaveSingleBackends(const Placement& placement, const std::vector<Plan>& p
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& given) {
   const RaisedPriority priority;
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   const CompileOptions options = WithinBudget(given);
   const Progress measuring = MeasuringProgress(options);
   const Device device{DeviceKind::kCpu, 0, options.threads};
@@ -149,7 +148,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   report.apparent_loss = outcome.apparent_loss;
   if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
   report.budget_seconds = options.budget_seconds;
-  report.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.elapsed_seconds = Clock::SecondsSince(start);
   COLLAGE_TRY_STATUS(SaveSingleBackends(placement, contestants, lower, report.model, options));
   if (!options.output.empty()) {
     options.progress.Report({"saving", 0, 0, options.output.string()});

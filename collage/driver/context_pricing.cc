@@ -1,18 +1,15 @@
 #include "collage/driver/context_pricing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
 #include "collage/driver/model_inputs.h"
+#include "collage/support/clock.h"
 #include "collage/support/log.h"
 
 namespace collage {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 using KernelSamples = std::unordered_map<std::string, std::vector<double>>;  // seconds, by global_symbol
 
@@ -30,7 +27,7 @@ class ProfiledPlan {
     executable_.SetProfiling(true);
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(executable_.Run(inputs_, outputs_));
-    whole_.push_back(SecondsSince(start));
+    whole_.push_back(Clock::SecondsSince(start));
     for (const StepProfile& step : executable_.profile()) {
       if (step.kind == "kernel") samples_[step.record.name].push_back(step.microseconds * 1e-6);
     }
@@ -100,7 +97,7 @@ class ContextPricing {
  private:
   static constexpr size_t kAll = static_cast<size_t>(-1);
 
-  [[nodiscard]] bool IsOver(double seconds) const { return options_.progress.ShouldStop() || SecondsSince(start_) > seconds; }
+  [[nodiscard]] bool IsOver(double seconds) const { return options_.progress.ShouldStop() || Clock::SecondsSince(start_) > seconds; }
 
   Result<std::optional<Plan>> Search(size_t target) {
     if (target != kAll) return placement_.SearchSingle(target);
@@ -139,7 +136,7 @@ class ContextPricing {
       const std::optional<Plan> plan = COLLAGE_TRY(placement_.SearchSingle(target));
       if (plan && plan->result.cost.ToSeconds() < kRivalRatio * searched->result.cost.ToSeconds()) rivals.push_back(target);
     }
-    const double from = std::max(SecondsSince(start_), options_.context_seconds * kExploreAllUntil);
+    const double from = std::max(Clock::SecondsSince(start_), options_.context_seconds * kExploreAllUntil);
     const double share = options_.context_seconds * (kExploreSinglesUntil - kExploreAllUntil) / static_cast<double>(rivals.size() + 1);
     for (size_t i = 0; i < rivals.size(); ++i) COLLAGE_TRY_STATUS(Explore(rivals[i], from + share * static_cast<double>(i + 1)));
     return {};
@@ -183,7 +180,7 @@ class ContextPricing {
     constexpr int kLeastRuns = 7;
     constexpr int kMostRuns = 200;
     const Clock::time_point start = Clock::now();
-    for (int run = 0; run < kMostRuns && (run < kLeastRuns || SecondsSince(start) < kSecondsOfRound); ++run) {
+    for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
       COLLAGE_TRY_STATUS(profiled.Run());
       if (first_) COLLAGE_TRY_STATUS(first_->Run());
     }

@@ -1,12 +1,12 @@
 #include "collage/cost/tuning.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <unordered_map>
 
 #include "collage/driver/placement.h"
 #include "collage/driver/placement_state.h"
+#include "collage/support/clock.h"
 #include "collage/support/log.h"
 
 namespace collage {
@@ -25,10 +25,7 @@ struct Job {
 
 class KernelTuning {
  public:
-  KernelTuning(Placement::State& state, double seconds)
-      : state_(state),
-        end_(std::chrono::steady_clock::now() +
-             std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds))) {}
+  KernelTuning(Placement::State& state, double seconds) : state_(state), end_(Clock::After(seconds)) {}
 
   Status Run(const std::vector<SearchChoice>& plan) {
     const std::vector<Job> jobs = Jobs(plan);
@@ -40,7 +37,7 @@ class KernelTuning {
   }
 
  private:
-  [[nodiscard]] bool IsOver() const { return state_.progress.ShouldStop() || std::chrono::steady_clock::now() >= end_; }
+  [[nodiscard]] bool IsOver() const { return state_.progress.ShouldStop() || Clock::now() >= end_; }
 
   [[nodiscard]] const Backend& BackendOf(size_t candidate) const { return *state_.backends[state_.candidates[candidate].backend].backend; }
 
@@ -148,7 +145,7 @@ class KernelTuning {
   }
 
   Placement::State& state_;
-  std::chrono::steady_clock::time_point end_;
+  Clock::time_point end_;
   std::string place_;
 };
 

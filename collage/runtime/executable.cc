@@ -9,6 +9,7 @@
 
 #include "collage/runtime/execution_plan.h"
 #include "collage/runtime/memory_plan.h"
+#include "collage/support/clock.h"
 #include "collage/support/memory.h"
 
 namespace collage {
@@ -158,7 +159,6 @@ Status Executable::State::RunSteps() {
     for (const ExecutionPlan::Step& step : plan.steps) COLLAGE_TRY_STATUS(RunStep(step));
     return {};
   }
-  using Clock = std::chrono::steady_clock;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(RunStep(plan.steps[i]));

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
+
+#include "collage/support/clock.h"
 
 namespace collage {
 
@@ -21,14 +22,14 @@ struct Progress {
   std::function<void(const ProgressEvent&)> report;
   const std::atomic<bool>* stop_requested = nullptr;
   /// When the work should stop by itself.
-  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  Clock::time_point deadline = Clock::time_point::max();
 
   void Report(const ProgressEvent& event) const {
     if (report) report(event);
   }
   [[nodiscard]] bool ShouldStop() const {
     if (stop_requested && stop_requested->load(std::memory_order_relaxed)) return true;
-    return deadline != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= deadline;
+    return deadline != Clock::time_point::max() && Clock::now() >= deadline;
   }
 };
 

@@ -1,10 +1,11 @@
 #include "collage/cost/measurement.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <random>
+
+#include "tests/support/simulated_clock.h"
 
 namespace collage {
 namespace {
@@ -38,32 +39,34 @@ TEST(PercentileTest, TheIntervalHoldsTheTrueMedianAboutAsOftenAsItClaims) {
   EXPECT_GT(held, kTrials * 95 / 100);
 }
 
-class SleepingKernel : public Kernel {
+class SteadyKernel : public Kernel {
  public:
-  SleepingKernel() {
+  SteadyKernel() {
     inputs_.push_back({TensorType{{4}, DType::kFloat32}, Layout()});
     outputs_.push_back({TensorType{{4}, DType::kFloat32}, Layout()});
   }
   Status Run(std::span<const void* const>, std::span<void* const>, void*) override {
     ++runs;
-    ::usleep(1000);
+    SimulatedClock::Pass(1e-3);
     return {};
   }
   int runs = 0;
 };
 
 TEST(MeasureKernelTest, TakesSamplesUntilTheBudgetIsSpent) {
-  SleepingKernel kernel;
+  const SimulatedClock clock;
+  SteadyKernel kernel;
   MeasureOptions options;
   options.relative_width = 0;
   const Measurement measurement = MeasureKernel(kernel, Device{}, options);
-  EXPECT_GE(measurement.ToCost(0.5), Cost::Microseconds(1000));
+  EXPECT_NEAR(measurement.ToCost(0.5).ToSeconds(), 1e-3, 5e-6);
   EXPECT_GE(static_cast<int>(measurement.samples.size()), options.least_samples);
   EXPECT_EQ(kernel.runs, static_cast<int>(measurement.samples.size()) + options.warm_up);
 }
 
 TEST(MeasureKernelTest, ASlowKernelIsNotRunOften) {
-  SleepingKernel kernel;
+  const SimulatedClock clock;
+  SteadyKernel kernel;
   MeasureOptions options;
   options.most_seconds = 0.003;
   EXPECT_GE(MeasureKernel(kernel, Device{}, options).samples.size(), 2u);

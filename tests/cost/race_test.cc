@@ -1,42 +1,47 @@
 #include "collage/cost/race.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <random>
+
+#include "tests/support/simulated_clock.h"
 
 namespace collage {
 namespace {
 
-Contestant Sleeper(const std::string& name, int microseconds) {
-  return {name, [microseconds] {
-            ::usleep(microseconds);
+Contestant Contender(const std::string& name, double seconds) {
+  return {name, [seconds] {
+            SimulatedClock::Pass(seconds);
             return Status{};
           }};
 }
 
 TEST(RaceTest, WhoHasLostLeavesTheTimeToTheOthers) {
+  const SimulatedClock clock;
   RaceOptions options;
   options.budget_seconds = 0.5;
   options.seconds_per_turn = 0;
-  const std::vector<RaceResult> results = Race({Sleeper("fast", 500), Sleeper("slow", 5000), Sleeper("as fast", 500)}, options, {});
+  const std::vector<RaceResult> results =
+      Race({Contender("fast", 500e-6), Contender("slow", 5000e-6), Contender("as fast", 500e-6)}, options, {});
   EXPECT_EQ(results[1].rounds.size(), 5u);
   EXPECT_GT(results[0].rounds.size(), 5u);
   EXPECT_EQ(results[0].rounds.size(), results[2].rounds.size());
-  EXPECT_GT(PairedRatio(results[1], results[0]), 1.25);
+  EXPECT_NEAR(PairedRatio(results[1], results[0]), 10, 0.1);
 }
 
 TEST(RaceTest, OrdersContestantsByTheirTime) {
+  const SimulatedClock clock;
   RaceOptions options;
   options.budget_seconds = 0.2;
   options.lost_ratio = 100;
-  const std::vector<RaceResult> results = Race({Sleeper("slow", 4000), Sleeper("fast", 1000)}, options, {});
+  const std::vector<RaceResult> results = Race({Contender("slow", 4000e-6), Contender("fast", 1000e-6)}, options, {});
   ASSERT_GE(results[0].rounds.size(), 5u);
   EXPECT_EQ(results[0].rounds.size(), results[1].rounds.size());
-  EXPECT_GT(PairedRatio(results[0], results[1]), 1.5);
+  EXPECT_NEAR(PairedRatio(results[0], results[1]), 4, 0.1);
 }
 
 TEST(RaceTest, AFailureTakesOnlyItsContestantOut) {
+  const SimulatedClock clock;
   int runs = 0;
   const std::vector<Contestant> contestants = {{"broken", [&] { return ++runs > 4 ? Status(Fail("boom")) : Status{}; }},
                                                {"whole", [] { return Status{}; }}};
@@ -49,15 +54,17 @@ TEST(RaceTest, AFailureTakesOnlyItsContestantOut) {
 }
 
 TEST(RaceTest, StopsWhenAsked) {
+  const SimulatedClock clock;
   std::atomic<bool> stop{true};
   const std::vector<RaceResult> results = Race({{"only", [] { return Status{}; }}}, {}, {nullptr, &stop});
   EXPECT_TRUE(results[0].rounds.empty());
 }
 
 TEST(RaceTest, GoesOnWhileEqualContestantsDiffer) {
+  const SimulatedClock clock;
   std::mt19937 random(1);
   const auto unsteady = [&] {
-    ::usleep(random() % 2 == 0 ? 200 : 2000);
+    SimulatedClock::Pass(random() % 2 == 0 ? 200e-6 : 2000e-6);
     return Status{};
   };
   RaceOptions options;

@@ -1,11 +1,11 @@
 #include "collage/driver/context_pricing.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
 #include "tests/lower/interpreter_backend.h"
+#include "tests/support/simulated_clock.h"
 
 namespace collage {
 namespace {
@@ -22,7 +22,7 @@ class MoodyKernel : public Kernel {
     outputs_ = kernel_->outputs();
   }
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
-    ::usleep(flatters_ ? (ran_last == this ? 200 : 4000) : 1500);
+    SimulatedClock::Pass(flatters_ ? (ran_last == this ? 200e-6 : 4000e-6) : 1500e-6);
     ran_last = this;
     return kernel_->Run(inputs, outputs, workspace);
   }
@@ -76,6 +76,7 @@ class ContextPricingTest : public testing::Test {
         std::count_if(report.plan.begin(), report.plan.end(), [&](const PlanEntry& entry) { return entry.variant == variant; }));
   }
 
+  SimulatedClock clock_;
   MoodyBackend backend_;
   CompileOptions options_;
   MeasurementCache cache_ = MeasurementCache::Open({}).value();
@@ -89,7 +90,7 @@ TEST_F(ContextPricingTest, WhatFlattersAloneIsNotChosenForTheNetwork) {
   EXPECT_EQ(placement.RoundsInContext(alone), 0u);
   const Plan plan = PriceInContext(placement, Lowering(), options_).value().plans.front();
   EXPECT_EQ(Count(placement, plan, "steady"), 4u);
-  EXPECT_NEAR(plan.result.cost.ToSeconds(), 4 * 1.6e-3, 1.2e-3);
+  EXPECT_NEAR(plan.result.cost.ToSeconds(), 4 * 1.5e-3, 1e-4);
   EXPECT_GE(placement.RoundsInContext(plan), 3u);
 }
 

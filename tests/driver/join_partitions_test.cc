@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "collage/driver/placement.h"
 #include "collage/ir/op_sequence.h"
@@ -7,6 +6,7 @@
 #include "collage/ir/print.h"
 #include "collage/op/table.h"
 #include "tests/lower/interpreter_backend.h"
+#include "tests/support/simulated_clock.h"
 
 namespace collage {
 namespace {
@@ -16,18 +16,18 @@ constexpr size_t kMostOperators = 6;
 /// Takes its time: as much for each operator, and some for every run.
 class SlowKernel : public Kernel {
  public:
-  SlowKernel(std::unique_ptr<Kernel> kernel, useconds_t microseconds) : kernel_(std::move(kernel)), microseconds_(microseconds) {
+  SlowKernel(std::unique_ptr<Kernel> kernel, double seconds) : kernel_(std::move(kernel)), seconds_(seconds) {
     inputs_ = kernel_->inputs();
     outputs_ = kernel_->outputs();
   }
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
-    ::usleep(microseconds_);
+    SimulatedClock::Pass(seconds_);
     return kernel_->Run(inputs, outputs, workspace);
   }
 
  private:
   std::unique_ptr<Kernel> kernel_;
-  useconds_t microseconds_;
+  double seconds_;
 };
 
 /// A graph compiler of small regions, which are quick to start or grow slower with their size.
@@ -46,10 +46,10 @@ class Compiler : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    const auto operators = static_cast<useconds_t>(ToOpSequence(function)->steps.size());
+    const auto operators = static_cast<double>(ToOpSequence(function)->steps.size());
     std::unique_ptr<Kernel> kernel =
         COLLAGE_TRY(InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs}));
-    return std::make_unique<SlowKernel>(std::move(kernel), gains_ ? 400 + 50 * operators : 100 * operators * operators);
+    return std::make_unique<SlowKernel>(std::move(kernel), gains_ ? 400e-6 + 50e-6 * operators : 100e-6 * operators * operators);
   }
 
  private:
@@ -75,6 +75,7 @@ class JoinPartitionsTest : public testing::Test {
         .value();
   }
 
+  SimulatedClock clock_;
   Progress progress_;
   MeasurementCache cache_ = MeasurementCache::Open({}).value();
   Pricer pricer_{{}, cache_, {}};

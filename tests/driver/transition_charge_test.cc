@@ -1,21 +1,21 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "collage/driver/context_pricing.h"
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
 #include "tests/lower/interpreter_backend.h"
+#include "tests/support/simulated_clock.h"
 
 namespace collage {
 namespace {
 
 constexpr double kAlone = 2e-3;
-constexpr double kHandOver = 3e-3;
+constexpr double kHandOver = 1.5e-3;
 
 /// The pool of threads that worked last in this process.
 const void* worked_last = nullptr;
 
-/// Takes 2 ms, and 3 ms more right after a kernel of another backend's pool.
+/// Takes 2 ms, and 1.5 ms more right after a kernel of another backend's pool.
 class PoolKernel : public Kernel {
  public:
   PoolKernel(std::unique_ptr<Kernel> kernel, const void* pool) : kernel_(std::move(kernel)), pool_(pool) {
@@ -24,7 +24,7 @@ class PoolKernel : public Kernel {
   }
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
     const bool is_ours = worked_last == nullptr || worked_last == pool_;
-    ::usleep(static_cast<useconds_t>((is_ours ? kAlone : kAlone + kHandOver) * 1e6));
+    SimulatedClock::Pass(is_ours ? kAlone : kAlone + kHandOver);
     worked_last = pool_;
     return kernel_->Run(inputs, outputs, workspace);
   }
@@ -66,6 +66,7 @@ constexpr const char* kProgram = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.rel
 
 /// Four kernels of alternating backends: three hand-overs, charged once each, before as well as after pricing in context.
 TEST(TransitionChargeTest, AHandOverIsPaidOnce) {
+  const SimulatedClock clock;
   const PoolBackend one("one", {"nn.relu"});
   const PoolBackend two("two", {"sigmoid"});
   const auto target = [](const PoolBackend& backend) {
@@ -84,13 +85,13 @@ TEST(TransitionChargeTest, AHandOverIsPaidOnce) {
   constexpr double kExpected = 4 * kAlone + 3 * kHandOver;
   const Plan alone = placement.Search().value();
   EXPECT_EQ(alone.result.partitions, 4u);
-  EXPECT_NEAR(alone.result.cost.ToSeconds(), kExpected, 3.5e-3);
+  EXPECT_NEAR(alone.result.cost.ToSeconds(), kExpected, 1e-4);
   // In the network the first kernel, too, comes after another pool: that of the run before.
   ASSERT_TRUE(PriceInContext(placement, lower, options));
   placement.AllowOnlyKnownInContext(true);
   const Plan plan = placement.Search().value();
   EXPECT_GE(placement.RoundsInContext(plan), 3u);
-  EXPECT_NEAR(plan.result.cost.ToSeconds(), kExpected + kHandOver, 3.5e-3);
+  EXPECT_NEAR(plan.result.cost.ToSeconds(), kExpected + kHandOver, 1e-4);
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--seeds", default="0:20", help="FIRST:END or a list with commas")
     parser.add_argument("--budget", default="3s")
-    parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--limit", type=float, default=1e9, help="stop after so many seconds")
     parser.add_argument("--reference", action="store_true", help="only read the models and run them on the reference executor")
     parser.add_argument("--only-all", action="store_true", help="no second compile for one target alone")
