@@ -70,7 +70,8 @@ def time_programs(arguments, compiles, archive, folder):
 def study(arguments, model):
     print(f"=== {model.stem} ===", flush=True)
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
+        folder = arguments.keep / model.stem if arguments.keep else pathlib.Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
         archive = folder / "inputs.npz"
         np.savez(archive, **peers.make_inputs(model, {}))
         compiles = []
@@ -95,8 +96,9 @@ def main():
     parser.add_argument("--compiles", type=int, default=10)
     parser.add_argument("--tolerance", type=float, default=0.03)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=10, help="turns that each program gets (default 10)")
-    parser.add_argument("--slice", type=float, default=0.2, help="seconds of one turn (default 0.2)")
+    parser.add_argument("--rounds", type=int, default=100, help="turns that each program gets (default 100)")
+    parser.add_argument("--slice", type=float, default=0.03, help="seconds of one turn (default 0.03): short, because what disturbs lasts longer")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="where programs, reports and price caches are left")
     parser.add_argument("--collage", default=str(peers.ROOT / "build/release/bin/collage"))
     arguments = parser.parse_args()
     try:
