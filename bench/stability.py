@@ -64,7 +64,7 @@ def time_programs(arguments, compiles, archive, folder):
             worker.close()
     rounds = np.array([worker.round_medians for worker in workers])
     to_first = np.median(rounds / rounds[0], axis=1)
-    return to_first[:-1] / to_first.min(), abs(to_first[-1] - 1), np.median(rounds, axis=1)[:-1]
+    return to_first[:-1] / to_first[:-1].min(), peers.equal_pair_noise(rounds[-1] / rounds[0]), np.median(rounds, axis=1)[:-1]
 
 
 def study(arguments, model):
@@ -86,7 +86,7 @@ def study(arguments, model):
             f"{number:4}{'busy' if compiled['loaded'] else 'quiet':>12}{report['winner']:>12}{len(report['plan']):12}"
             f"{report['estimated_us'] / 1e3:13.3f}{report['end_to_end_ms']['chosen']:10.3f}{now:10.3f}{ratio:13.3f}"
         )
-    print(f"largest: {ratios.max():.3f}; A/A differs by {noise:.1%}", flush=True)
+    print(f"largest: {ratios.max():.3f}; noise of this run (A/A): {noise:.1%}", flush=True)
     return ratios.max() <= 1 + arguments.tolerance + noise
 
 
