@@ -18,6 +18,7 @@ struct Options {
   std::string json;
   std::string budget;
   std::string tune;
+  bool eager = false;
   bool cache_only = false;
   std::string single_backends;
   UserConstraints constraints;
@@ -36,6 +37,7 @@ Status Compile(const Options& options) {
     if (!seconds) return Fail(seconds.error().At("--tune"));
     compile.tuning_seconds = *seconds;
   }
+  compile.eager = options.eager;
   compile.cache_only = options.cache_only;
   compile.single_backends = options.single_backends;
   compile.constraints = options.constraints;
@@ -46,9 +48,9 @@ Status Compile(const Options& options) {
   const CandidateCounts& counts = compiled.report.candidates;
   std::printf(
       "%scandidates: %zu found, %zu distinct, %zu of them measured now; variants: %zu measured now, %zu known, %zu rejected, "
-      "%zu not needed\n",
+      "%zu not needed (%zu of them by assumption)\n",
       PlanTable(compiled.report).c_str(), counts.found, counts.distinct, counts.measured, counts.variants.measured, counts.variants.cached,
-      counts.rejected, counts.variants.unpriced);
+      counts.rejected, counts.variants.unpriced, counts.variants.assumed);
   std::printf("saved: %s\n", options.output.c_str());
   if (options.json.empty()) return {};
   const std::string text = ToJson(compiled.report) + "\n";
@@ -73,6 +75,9 @@ void AddCompileCommand(CLI::App& app, int& code) {
       command->add_option("--tune", options->tune,
                           "Time for tuning the schedules of generated kernels, such as 60s. What earlier compiles with the same "
                           "cache have tuned is used without it");
+  command->add_flag("--eager", options->eager,
+                    "Measure every candidate. By default those are left out that hardly can be part of the cheapest plan, by what kernels "
+                    "like them have taken");
   command
       ->add_flag("--cache-only", options->cache_only,
                  "Measure nothing: all prices and the race come from the cache, and what is not there is an error that names it")

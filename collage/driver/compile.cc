@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -14,7 +13,6 @@
 #include "collage/driver/race.h"
 #include "collage/driver/timer.h"
 #include "collage/explain/what_if_report.h"
-#include "collage/ir/visit.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
 #include "collage/support/clock.h"
@@ -36,20 +34,6 @@ Status CheckWritable(const std::filesystem::path& output) {
   if (std::filesystem::is_directory(output)) return Fail(output.string() + ": cannot be written: is a folder");
   if (::access(folder.c_str(), W_OK) != 0) return Fail(output.string() + ": cannot be written: " + std::strerror(errno));
   return {};
-}
-
-/// Between two uses of a weight a run touches all others, so that much is evicted between samples: a power of two, so that models of
-/// one size share prices, and no more than a core's own caches hold, which is quickly written: what kernels take in their network is
-/// measured there (PriceInContext). Weights of less than 1 MiB stay in the caches.
-MeasureOptions InContext(const Function& function, MeasureOptions measure) {
-  constexpr size_t kStaysInCache = size_t{1} << 20;
-  constexpr size_t kMostEvicted = size_t{4} << 20;
-  size_t weights = 0;
-  PostOrder(function.body, [&](const Expr& expr) {
-    if (const Constant* constant = expr->As<Constant>()) weights += constant->value.ByteCount();
-  });
-  measure.eviction_bytes = weights < kStaysInCache ? 0 : std::bit_floor(std::min(weights, kMostEvicted));
-  return measure;
 }
 
 /// Of a budget, a seventh each is for pricing in context and for the race, the rest for kernels alone.
@@ -115,13 +99,14 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   std::optional<double> noise_floor;
   if (!options.cache_only) noise_floor = MeasureNoiseFloor(device, options.progress);
   const std::unique_ptr<KernelTimer> timer = MakeTimer(options.isolated);
-  Pricer pricer(device, cache, InContext(module.Main(), options.measure), timer.get());
+  Pricer pricer(device, cache, ForModel(module.Main(), options.measure), timer.get());
   if (options.cache_only) pricer.AllowOnlyCached();
   Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, measuring, options.constraints));
   LowerOptions lower = placement.LoweringOptions();
   lower.artifacts = std::make_shared<ArtifactCache>();
   lower.program.input_names = model.input_names;
   lower.program.output_names = model.output_names;
+  if (options.eager) COLLAGE_TRY_STATUS(placement.PriceEverything());
   if (options.tuning_seconds > 0) COLLAGE_TRY_STATUS(placement.Tune(options.tuning_seconds));
   PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options));
   if (std::optional<Plan> joined = COLLAGE_TRY(placement.JoinAdjacentPartitions(priced.plans.front()))) {
@@ -138,9 +123,11 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   // Exploring may have ended before the prices came down to those of the plans.
   report.lower_bound_us =
       std::min({priced.lower_bound.ToMicroseconds(), contestants.front().result.cost.ToMicroseconds(), report.estimated_us});
+  report.proved_lower_bound_us = std::min(report.lower_bound_us, COLLAGE_TRY(placement.ProvedLowerBound()).ToMicroseconds());
   report.drift = outcome.drift;
   report.estimated_us *= outcome.drift;
   report.lower_bound_us *= outcome.drift;
+  report.proved_lower_bound_us *= outcome.drift;
   report.noise = outcome.noise;
   report.raced = outcome.raced;
   report.candidates = placement.Counts();

@@ -34,6 +34,8 @@ struct CompileOptions {
   /// Nothing is measured: whatever is not in the cache is an error that says what it is. Excludes a budget, because what a budget left
   /// out is not there.
   bool cache_only = false;
+  /// Every candidate is priced, instead of those only that can be part of the cheapest plan by what is assumed of the others.
+  bool eager = false;
   /// Seconds for pricing kernels inside whole plans.
   double context_seconds = 40;
   /// Seconds for tuning the schedules of generated kernels before they are priced in context. What earlier compiles have tuned is used in

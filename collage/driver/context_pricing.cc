@@ -132,9 +132,10 @@ class ContextPricing {
     const std::optional<Plan> searched = COLLAGE_TRY(SearchKnown(kAll));
     if (!searched) return {};
     std::vector<size_t> rivals;
+    const Cost dear = Cost::Seconds(kRivalRatio * searched->result.cost.ToSeconds());
     for (const size_t target : placement_.Singles()) {
       const std::optional<Plan> plan = COLLAGE_TRY(placement_.SearchSingle(target));
-      if (plan && plan->result.cost.ToSeconds() < kRivalRatio * searched->result.cost.ToSeconds()) rivals.push_back(target);
+      if (plan && plan->result.cost < dear) rivals.push_back(target);
     }
     const double from = std::max(Clock::SecondsSince(start_), options_.context_seconds * kExploreAllUntil);
     const double share = options_.context_seconds * (kExploreSinglesUntil - kExploreAllUntil) / static_cast<double>(rivals.size() + 1);

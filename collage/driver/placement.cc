@@ -12,6 +12,7 @@
 #include "collage/driver/transitions.h"
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
+#include "collage/search/shortest_path.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
 
@@ -29,6 +30,18 @@ class RestrictedPrices : public VariantPrices {
  private:
   VariantPrices& prices_;
   std::vector<bool> allowed_;
+};
+
+/// The prices of a placement without what was assumed of those that are not known.
+class ProvedPrices : public VariantPrices {
+ public:
+  explicit ProvedPrices(const CandidatePrices& prices) : prices_(prices) {}
+  [[nodiscard]] Cost PriceOrBound(size_t c, size_t v) const override { return prices_.ProvedBound(c, v); }
+  [[nodiscard]] bool IsPriced(size_t, size_t) const override { return true; }
+  Status Price(size_t, size_t) override { return {}; }
+
+ private:
+  const CandidatePrices& prices_;
 };
 
 }  // namespace
@@ -49,7 +62,7 @@ Result<Placement> Placement::Create(const Expr& function, const std::vector<Plac
   state->candidates = std::move(found.candidates);
   state->refusals = std::move(found.refusals);
   for (const PlacementTarget& target : targets) state->backends.push_back(target.priced);
-  state->prices = COLLAGE_TRY(CandidatePrices::Create(state->graph, state->candidates, state->backends, pricer, progress));
+  state->prices = COLLAGE_TRY(CandidatePrices::Create(state->candidates, state->backends, pricer, progress));
   COLLAGE_TRY_STATUS(state->MakeProblem());
   COLLAGE_TRY_STATUS(state->prices->LoadInContext(state->ContextHash()));
   return Placement(std::move(state));
@@ -67,7 +80,45 @@ Status Placement::State::MakeProblem() {
   return {};
 }
 
+Status Placement::State::PriceFirstPlans() {
+  if (std::exchange(first_plans_priced, true)) return {};
+  for (const size_t target : Singles()) {
+    const std::vector<bool> allowed = AllowedFor(target);
+    SearchProblem problem = built.problem;
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      for (size_t v = 0; v < problem.candidates[c].variants.size(); ++v)
+        problem.candidates[c].variants[v].cost = allowed[c] ? prices->Roofline(c, v) : Cost::Invalid();
+    }
+    const Result<SearchResult> first = SearchShortestPath(problem);
+    if (!first) continue;
+    for (const auto& [c, v] : first->choices) {
+      if (!progress.ShouldStop() && !prices->IsPriced(c, v)) COLLAGE_TRY_STATUS(prices->Price(c, v));
+    }
+  }
+  return {};
+}
+
+Status Placement::PriceEverything() {
+  const std::vector<bool> competing = state_->Competing();
+  state_->prices->AssumeNothing();
+  for (size_t c = 0; c < state_->candidates.size(); ++c) {
+    for (size_t v = 0; competing[c] && v < state_->candidates[c].variants.size() && !state_->progress.ShouldStop(); ++v) {
+      if (!state_->prices->IsPriced(c, v)) COLLAGE_TRY_STATUS(state_->prices->Price(c, v));
+    }
+  }
+  return {};
+}
+
+Result<Cost> Placement::ProvedLowerBound() {
+  ProvedPrices proved(*state_->prices);
+  RestrictedPrices restricted(proved, state_->Competing());
+  Result<LazySearchResult> found = SearchLazily(state_->built.problem, restricted, state_->progress);
+  if (!found) return Fail(state_->NameNode(found.error().message));
+  return found->result.cost;
+}
+
 Result<Plan> Placement::Search() {
+  if (!state_->pricer.allows_only_cached()) COLLAGE_TRY_STATUS(state_->PriceFirstPlans());
   Result<Plan> plan = state_->SearchVerified("searched", state_->Competing());
   if (plan || state_->pricer.has_missed()) return plan;
   // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
@@ -75,17 +126,20 @@ Result<Plan> Placement::Search() {
   return state_->SearchVerified("searched", std::vector<bool>(state_->candidates.size(), true));
 }
 
-std::vector<size_t> Placement::Singles() const {
+std::vector<size_t> Placement::State::Singles() const {
   std::vector<size_t> singles;
-  for (size_t target = 0; target < state_->targets.size(); ++target) {
-    if (!state_->targets[target].is_fallback && !state_->coverable[target].Empty()) singles.push_back(target);
+  for (size_t target = 0; target < targets.size(); ++target) {
+    if (!targets[target].is_fallback && !coverable[target].Empty()) singles.push_back(target);
   }
   return singles;
 }
 
+std::vector<size_t> Placement::Singles() const { return state_->Singles(); }
+
 Result<std::optional<Plan>> Placement::SearchSingle(size_t target) {
+  if (!state_->pricer.allows_only_cached()) COLLAGE_TRY_STATUS(state_->PriceFirstPlans());
   const std::string name(state_->targets[target].priced.backend->Name());
-  Result<Plan> plan = state_->SearchVerified(name, state_->AllowedFor(target), WhenStopped::kGiveUp);
+  Result<Plan> plan = state_->SearchVerified(name, state_->AllowedFor(target), {WhenStopped::kGiveUp, /*only_priced=*/true});
   if (!plan && state_->pricer.has_missed()) return Fail(plan.error());
   if (!plan) {
     spdlog::debug("no plan of {} alone: {}", name, plan.error().message);
@@ -180,15 +234,15 @@ Status Placement::StoreContextPricing(const Cost& lower_bound) {
 
 void Placement::AllowOnlyKnownInContext(bool only) { state_->prices->AllowOnlyKnownInContext(only); }
 
-Result<Plan> Placement::State::SearchVerified(const std::string& name, const std::vector<bool>& allowed, WhenStopped when_stopped) {
+Result<Plan> Placement::State::SearchVerified(const std::string& name, const std::vector<bool>& allowed, const LazySearchOptions& options) {
   while (true) {
     RestrictedPrices restricted(*prices, allowed);
     progress.Report({"searching", 0, 0, name});
-    Result<LazySearchResult> found = SearchLazily(built.problem, restricted, progress, when_stopped);
+    Result<LazySearchResult> found = SearchLazily(built.problem, restricted, progress, options);
     if (!conversion_failure.empty()) return Fail(conversion_failure);
     if (!found) return Fail(NameNode(found.error().message));
     if (!COLLAGE_TRY(VerifyChoices(found->result.choices))) continue;
-    if (when_stopped == WhenStopped::kPriceWhatIsNeeded) search_complete = search_complete && found->is_complete;
+    if (options.when_stopped == WhenStopped::kPriceWhatIsNeeded) search_complete = search_complete && found->is_complete;
     return Plan{name, std::move(found->result), false};
   }
 }
@@ -312,7 +366,7 @@ CandidateCounts Placement::Counts() const {
           state_->prices->distinct(),
           state_->prices->measured(),
           counts.rejected,
-          {counts.measured, counts.cached, state_->prices->unpriced()}};
+          {counts.measured, counts.cached, state_->prices->unpriced(), state_->prices->assumed()}};
 }
 
 LowerOptions Placement::LoweringOptions() const {

@@ -61,10 +61,15 @@ class Placement {
   Status StoreContextPricing(const Cost& lower_bound);
   /// Whether plans are made of kernels priced in context only.
   void AllowOnlyKnownInContext(bool only);
+  /// Prices everything that could be part of a plan, as far as there is time.
+  Status PriceEverything();
+  /// No cover is cheaper than this at the prices known now, by rooflines alone.
+  Result<Cost> ProvedLowerBound();
   /// Targets, by their position, whose backend can run some operator; the fallback is none of them.
   [[nodiscard]] std::vector<size_t> Singles() const;
-  /// The cheapest plan that uses one target's backend wherever it can, and native code or the fallback where it cannot. Nothing when
-  /// there is no such plan, or when the search was asked to stop before everything that it needs had been priced.
+  /// The cheapest plan that uses one target's backend wherever it can, and native code or the fallback where it cannot, of what the search
+  /// over all backends has priced, which holds at least what that backend alone would do; more is priced only where that is no plan.
+  /// Nothing when there is no such plan, or when the search was asked to stop before everything that it needs had been priced.
   Result<std::optional<Plan>> SearchSingle(size_t target);
   /// The plan with adjacent partitions of one graph compiler joined, wherever the joined one is valid and measured not slower than the two
   /// and the transition between them; nothing when that is nowhere. Joined candidates are added to those of the placement.

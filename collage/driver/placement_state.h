@@ -14,8 +14,10 @@ struct Placement::State {
   State(const Expr& function, std::vector<PlacementTarget> placement_targets, Pricer& prices_of, const Progress& report)
       : graph(function), targets(std::move(placement_targets)), pricer(prices_of), progress(report) {}
 
-  Result<Plan> SearchVerified(const std::string& name, const std::vector<bool>& allowed,
-                              WhenStopped when_stopped = WhenStopped::kPriceWhatIsNeeded);
+  Result<Plan> SearchVerified(const std::string& name, const std::vector<bool>& allowed, const LazySearchOptions& options = {});
+  /// Prices what each backend alone would do, as far as rooflines can tell: few and large kernels. That tells what the others have to beat,
+  /// and every backend has a plan.
+  Status PriceFirstPlans();
   /// Compares what has not been compared yet with the reference; false when something was wrong and is Invalid now.
   Result<bool> VerifyChoices(const std::vector<SearchChoice>& choices);
   [[nodiscard]] std::string NameNode(const std::string& message) const;
@@ -35,6 +37,8 @@ struct Placement::State {
   /// True when no other backend covers any of its operators.
   [[nodiscard]] bool CoversOnlyOrphans(size_t candidate) const;
   [[nodiscard]] std::vector<bool> AllowedFor(size_t backend) const;
+  /// Targets, by their position, whose backend can run some operator; the fallback is none of them.
+  [[nodiscard]] std::vector<size_t> Singles() const;
 
   DataflowGraph graph;
   std::optional<Constraints> constraints;
@@ -49,6 +53,7 @@ struct Placement::State {
   std::vector<IndexSet> coverable;  // search nodes that each backend has a variant for
   std::string conversion_failure;
   bool search_complete = true;
+  bool first_plans_priced = false;
 };
 
 }  // namespace collage

@@ -1,8 +1,11 @@
 #include "collage/driver/timer.h"
 
+#include <algorithm>
+#include <bit>
 #include <filesystem>
 
 #include "collage/cost/worker.h"
+#include "collage/ir/visit.h"
 #include "collage/support/log.h"
 
 namespace collage {
@@ -12,6 +15,17 @@ std::unique_ptr<KernelTimer> MakeTimer(bool isolated) {
   if (isolated && std::filesystem::exists(worker)) return std::make_unique<WorkerTimer>(WorkerOptions{worker});
   if (isolated) spdlog::warn("{} is not there: kernels are timed in this process", worker.string());
   return std::make_unique<InProcessTimer>();
+}
+
+MeasureOptions ForModel(const Function& function, MeasureOptions measure) {
+  constexpr size_t kStaysInCache = size_t{1} << 20;
+  constexpr size_t kMostEvicted = size_t{4} << 20;
+  size_t weights = 0;
+  PostOrder(function.body, [&](const Expr& expr) {
+    if (const Constant* constant = expr->As<Constant>()) weights += constant->value.ByteCount();
+  });
+  measure.eviction_bytes = weights < kStaysInCache ? 0 : std::bit_floor(std::min(weights, kMostEvicted));
+  return measure;
 }
 
 }  // namespace collage

@@ -3,10 +3,16 @@
 #include <memory>
 
 #include "collage/cost/kernel_timer.h"
+#include "collage/ir/expr.h"
 
 namespace collage {
 
 /// Times kernels in a worker process, or in this one where `isolated` is false or the worker program is not there (a warning then).
 std::unique_ptr<KernelTimer> MakeTimer(bool isolated);
+
+/// How kernels of this model are timed: between two uses of a weight a run touches all others, so that much is evicted between samples: a
+/// power of two, so that models of one size share prices, and no more than a core's own caches hold, which is quickly written; what kernels
+/// take in their network is measured there (PriceInContext). Weights of less than 1 MiB stay in the caches.
+MeasureOptions ForModel(const Function& function, MeasureOptions measure);
 
 }  // namespace collage

@@ -97,35 +97,38 @@ std::string ToJson(const CompileReport& report) {
   Json operators = Json::array();
   for (const OperatorPlacement& placement : report.operators) operators.push_back(OperatorJson(placement));
   const CandidateCounts& counts = report.candidates;
-  const Json json = {
-      {"model", report.model},
-      {"threads", report.threads},
-      {"pins", report.pins},
-      {"forbids", report.forbids},
-      {"plan", std::move(plan)},
-      {"end_to_end_ms", std::move(timings)},
-      {"end_to_end_ratio", std::move(ratios)},
-      {"difference_from_reference", std::move(differences)},
-      {"winner", report.winner},
-      {"raced", report.raced},
-      {"noise", report.noise},
-      {"noise_floor", OrNull(report.noise_floor)},
-      {"additive_error_us", OrNull(report.additive_error_us)},
-      {"apparent_loss", OrNull(report.apparent_loss)},
-      {"elapsed_seconds", report.elapsed_seconds},
-      {"budget_seconds", OrNull(report.budget_seconds)},
-      {"drift", report.drift},
-      {"estimated_us", report.estimated_us},
-      {"lower_bound_us", report.lower_bound_us},
-      {"search_complete", report.search_complete},
-      {"candidates",
-       {{"found", counts.found},
-        {"distinct", counts.distinct},
-        {"measured", counts.measured},
-        {"rejected", counts.rejected},
-        {"variants",
-         {{"measured", counts.variants.measured}, {"cached", counts.variants.cached}, {"unpriced", counts.variants.unpriced}}}}},
-      {"operators", std::move(operators)}};
+  const Json variants = {{"measured", counts.variants.measured},
+                         {"cached", counts.variants.cached},
+                         {"unpriced", counts.variants.unpriced},
+                         {"assumed", counts.variants.assumed}};
+  const Json json = {{"model", report.model},
+                     {"threads", report.threads},
+                     {"pins", report.pins},
+                     {"forbids", report.forbids},
+                     {"plan", std::move(plan)},
+                     {"end_to_end_ms", std::move(timings)},
+                     {"end_to_end_ratio", std::move(ratios)},
+                     {"difference_from_reference", std::move(differences)},
+                     {"winner", report.winner},
+                     {"raced", report.raced},
+                     {"noise", report.noise},
+                     {"noise_floor", OrNull(report.noise_floor)},
+                     {"additive_error_us", OrNull(report.additive_error_us)},
+                     {"apparent_loss", OrNull(report.apparent_loss)},
+                     {"elapsed_seconds", report.elapsed_seconds},
+                     {"budget_seconds", OrNull(report.budget_seconds)},
+                     {"drift", report.drift},
+                     {"estimated_us", report.estimated_us},
+                     {"lower_bound_us", report.lower_bound_us},
+                     {"proved_lower_bound_us", report.proved_lower_bound_us},
+                     {"search_complete", report.search_complete},
+                     {"candidates",
+                      {{"found", counts.found},
+                       {"distinct", counts.distinct},
+                       {"measured", counts.measured},
+                       {"rejected", counts.rejected},
+                       {"variants", variants}}},
+                     {"operators", std::move(operators)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -156,6 +159,7 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.drift = json.at("drift");
     report.estimated_us = json.at("estimated_us");
     report.lower_bound_us = json.at("lower_bound_us");
+    report.proved_lower_bound_us = json.value("proved_lower_bound_us", 0.0);
     report.search_complete = json.at("search_complete");
     const Json& counts = json.at("candidates");
     const Json& variants = counts.at("variants");
@@ -163,7 +167,7 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
                          counts.at("distinct"),
                          counts.at("measured"),
                          counts.at("rejected"),
-                         {variants.at("measured"), variants.at("cached"), variants.at("unpriced")}};
+                         {variants.at("measured"), variants.at("cached"), variants.at("unpriced"), variants.value("assumed", size_t{0})}};
     for (const Json& placement : json.at("operators")) report.operators.push_back(OperatorFrom(placement));
     return report;
   } catch (const nlohmann::json::exception& error) {
@@ -182,6 +186,10 @@ std::string PlanTable(const CompileReport& report) {
   text += fmt::format("plan: {} partitions, estimated {:.1f} us; {} {:.1f} us\n", report.plan.size(), report.estimated_us,
                       report.search_complete ? "the cheapest cover at the measured prices is" : "stopped early, no cover is below",
                       report.lower_bound_us);
+  if (report.proved_lower_bound_us < report.lower_bound_us) {
+    text += fmt::format("  {} variants were left out by assumptions; without these, no cover is below {:.1f} us\n",
+                        report.candidates.variants.assumed, report.proved_lower_bound_us);
+  }
   for (const std::string& pin : report.pins) text += "  --pin " + pin + "\n";
   for (const std::string& forbid : report.forbids) text += "  --forbid " + forbid + "\n";
   for (const auto& [variant, total] : by_variant) {

@@ -39,6 +39,7 @@ struct CandidateCounts {
     size_t measured = 0;  ///< timed in this compile
     size_t cached = 0;    ///< whose price was known
     size_t unpriced = 0;  ///< that a lower bound kept off every cheapest path
+    size_t assumed = 0;   ///< of these, the ones whose bound is more than the proved one of the roofline
   } variants;
 };
 
@@ -74,9 +75,11 @@ struct CompileReport {
   double estimated_us = 0;
   /// How many times slower the machine was during the race than when the prices in the plan were taken, by a plan that ran at both times.
   double drift = 1;
-  /// No cover of the candidates is cheaper at the measured prices, given that a fused native kernel takes at least 0.8 of the time of
-  /// its dearest operator alone. A plan that won the race without being the searched one may be estimated above it.
+  /// No cover of the candidates is cheaper at the measured prices and what is assumed of those that were not measured (PriceBounds). A
+  /// plan that won the race without being the searched one may be estimated above it.
   double lower_bound_us = 0;
+  /// The same with nothing assumed: what was not measured takes no less than its roofline.
+  double proved_lower_bound_us = 0;
   bool search_complete = true;
   bool raced = false;  ///< false: the outcome of an earlier, equal race was in the cache
   std::string winner;  ///< "searched", or the single backend whose plan won the race

@@ -12,24 +12,27 @@
 namespace collage {
 namespace {
 
-// A fused kernel skips what its dearest operator alone would write; this share leaves room for that.
-constexpr double kAnchorShare = 0.8;
-
-Cost Roofline(const Function& function, const DeviceLimits& limits) {
-  const Result<OpSequence> sequence = ToOpSequence(function);
-  if (!sequence) return Cost();
-  double flops = 0;
-  for (const OpSequence::Step& step : sequence->steps) flops += step.op->work(step.argument_types, step.result_type, step.attributes).flops;
-  double bytes = 0;
-  for (size_t value : sequence->parameters) bytes += static_cast<double>(sequence->values[value].type.ByteCount());
-  for (size_t value : sequence->results) bytes += static_cast<double>(sequence->values[value].type.ByteCount());
-  return Cost::Seconds(std::max(flops / limits.flops_per_second, bytes / limits.bytes_per_second));
+/// Equal for equal calls on tensors of equal types.
+uint64_t NumberOf(const OpSequence::Step& step) {
+  uint64_t number = HashCombine(HashBytes(step.op->name), step.attributes.Hash());
+  for (const Type& type : step.argument_types) number = HashCombine(number, HashBytes(ToString(type)));
+  return number;
 }
 
-size_t CallCount(const DataflowGraph& graph, const SubGraph& sub_graph) {
-  size_t count = 0;
-  sub_graph.inside().ForEach([&](PostDfsIndex index) { count += CalledOp(graph[index].expr) ? 1 : 0; });
-  return count;
+KernelWork WorkOf(const Function& function, const DeviceLimits& limits) {
+  KernelWork work;
+  const Result<OpSequence> sequence = ToOpSequence(function);
+  if (!sequence) return work;
+  double flops = 0;
+  for (const OpSequence::Step& step : sequence->steps) {
+    flops += step.op->work(step.argument_types, step.result_type, step.attributes).flops;
+    if (step.op->kind == OpKind::kOutElementwiseFusable) work.heavy.push_back(NumberOf(step));
+  }
+  std::sort(work.heavy.begin(), work.heavy.end());
+  for (size_t value : sequence->parameters) work.bytes += static_cast<double>(sequence->values[value].type.ByteCount());
+  for (size_t value : sequence->results) work.bytes += static_cast<double>(sequence->values[value].type.ByteCount());
+  work.roofline = Cost::Seconds(std::max(flops / limits.flops_per_second, work.bytes / limits.bytes_per_second));
+  return work;
 }
 
 }  // namespace
@@ -43,17 +46,17 @@ DeviceLimits LimitsOf(const Device& device) {
   return {threads * kCyclesPerSecond * kFlopsPerCycle * kSavedByFastAlgorithms, threads * kCyclesPerSecond * kBytesPerCycle};
 }
 
-Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std::vector<PricedCandidate>& candidates,
-                                                const std::vector<PricedBackend>& backends, Pricer& pricer, const Progress& progress) {
+Result<CandidatePrices> CandidatePrices::Create(std::vector<PricedCandidate>& candidates, const std::vector<PricedBackend>& backends,
+                                                Pricer& pricer, const Progress& progress) {
   CandidatePrices prices(candidates, backends, pricer, progress);
   std::map<std::pair<size_t, uint64_t>, std::vector<size_t>> slots_of_function;
   for (size_t c = 0; c < candidates.size(); ++c) {
     PricedCandidate& candidate = candidates[c];
     if (!candidate.is_partition) {
       // The host's candidates come with their variant, at no price.
-      Slot slot{{}, candidate.variants.at(0).variant, Cost(), Cost(), {}, Cost(), {}, c};
-      prices.slot_of_.push_back({prices.slots_.size()});
-      prices.slots_.push_back(std::move(slot));
+      Slot slot{{}, candidate.variants.at(0).variant, Cost(), {}, Cost(), {}, c};
+      slot.function = prices.bounds_.AddFunction({});
+      prices.slot_of_.push_back({prices.AddSlot(std::move(slot))});
       continue;
     }
     const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
@@ -61,7 +64,7 @@ Result<CandidatePrices> CandidatePrices::Create(const DataflowGraph& graph, std:
     if (is_new) at->second = COLLAGE_TRY(prices.SlotsFor(candidate, c, hash));
     prices.Give(candidate, at->second);
   }
-  prices.FindAnchors(graph);
+  prices.UpdateBounds();
   return prices;
 }
 
@@ -69,24 +72,34 @@ Result<std::vector<size_t>> CandidatePrices::SlotsFor(const PricedCandidate& can
   const PricedBackend& backend = (*backends_)[candidate.backend];
   const Function& function = *candidate.extracted.function->As<Function>();
   ++distinct_;
-  const Cost bound = Roofline(function, LimitsOf(pricer_->device()));
+  KernelWork work = WorkOf(function, LimitsOf(pricer_->device()));
+  work.backend = candidate.backend;
+  const size_t number = bounds_.AddFunction(std::move(work));
   std::vector<size_t> slots;
   for (Variant& variant : backend.backend->Variants(function, pricer_->device())) {
     Slot slot{pricer_->KeyOf(hash, std::string(backend.backend->Name()), backend.version, variant.name),
               std::move(variant),
               Cost::Unknown(),
-              bound,
               {},
               Cost::Unknown(),
               {},
               position};
-    slot.function = distinct_ - 1;
+    slot.function = number;
     if (const auto known = COLLAGE_TRY(pricer_->Find(slot.key))) SetPrice(slot, *known);
-    slots.push_back(slots_.size());
-    slots_.push_back(std::move(slot));
+    slots.push_back(AddSlot(std::move(slot)));
   }
   COLLAGE_TRY_STATUS(FindTuned(candidate, position, slots));
   return slots;
+}
+
+size_t CandidatePrices::AddSlot(Slot slot) {
+  std::string layouts;
+  for (const Layout& layout : slot.variant.inputs) layouts += layout.ToString() + " ";
+  layouts += "-> ";
+  for (const Layout& layout : slot.variant.outputs) layouts += layout.ToString() + " ";
+  const size_t number = bounds_.AddVariant(slot.function, std::move(layouts));
+  slots_.push_back(std::move(slot));
+  return number;
 }
 
 void CandidatePrices::Give(PricedCandidate& candidate, const std::vector<size_t>& slots) {
@@ -105,7 +118,7 @@ Status CandidatePrices::AddLast(PricedCandidate& candidate) {
     slots_[slot].in_context = pricer_->ToCost(slots_[slot].rounds_in_context);
   }
   Give(candidate, slots);
-  anchors_.emplace_back();
+  UpdateBounds();
   return {};
 }
 
@@ -125,8 +138,7 @@ Status CandidatePrices::FindTuned(const PricedCandidate& candidate, size_t posit
     const std::optional<Measurement> known = COLLAGE_TRY(pricer_->Find(tuned.key));
     if (tuned.variant.name == base.variant.name || !known) continue;
     SetPrice(tuned, *known);
-    slots.push_back(slots_.size());
-    slots_.push_back(std::move(tuned));
+    slots.push_back(AddSlot(std::move(tuned)));
   }
   return {};
 }
@@ -143,11 +155,12 @@ Result<std::vector<size_t>> CandidatePrices::AddTuned(size_t candidate, size_t v
     slot.rounds_in_context = std::move(*known);
     slot.in_context = pricer_->ToCost(slot.rounds_in_context);
   }
-  slots_.push_back(std::move(slot));
+  const size_t added = AddSlot(std::move(slot));
+  UpdateBounds();
   std::vector<size_t> sharing;
   for (size_t c = 0; c < slot_of_.size(); ++c) {
     if (std::find(slot_of_[c].begin(), slot_of_[c].end(), base) == slot_of_[c].end()) continue;
-    slot_of_[c].push_back(slots_.size() - 1);
+    slot_of_[c].push_back(added);
     sharing.push_back(c);
   }
   return sharing;
@@ -162,43 +175,20 @@ uint64_t CandidatePrices::TuningHash() const {
   return hash;
 }
 
-void CandidatePrices::FindAnchors(const DataflowGraph& graph) {
-  anchors_.resize(candidates_->size());
-  std::map<std::pair<size_t, PostDfsIndex>, size_t> single;
-  const auto is_ours = [&](const PricedCandidate& candidate) {
-    return candidate.is_partition && (*backends_)[candidate.backend].style == BackendRules::Style::kNative;
-  };
-  for (size_t c = 0; c < candidates_->size(); ++c) {
-    const PricedCandidate& candidate = (*candidates_)[c];
-    if (!is_ours(candidate) || CallCount(graph, candidate.candidate.sub_graph) != 1) continue;
-    candidate.candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
-      const OpDef* op = CalledOp(graph[index].expr);
-      if (op && op->kind == OpKind::kOutElementwiseFusable && !slot_of_[c].empty()) single.emplace(std::pair{candidate.backend, index}, c);
-    });
-  }
-  for (size_t c = 0; c < candidates_->size(); ++c) {
-    const PricedCandidate& candidate = (*candidates_)[c];
-    if (!is_ours(candidate) || CallCount(graph, candidate.candidate.sub_graph) < 2) continue;
-    candidate.candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
-      if (const auto at = single.find({candidate.backend, index}); at != single.end()) anchors_[c].push_back(at->second);
-    });
-  }
-}
-
-Cost CandidatePrices::AnchorBound(size_t candidate) const {
-  Cost bound;
-  for (size_t anchor : anchors_[candidate]) {
-    Cost cheapest = Cost::Invalid();
-    for (size_t slot : slot_of_[anchor]) cheapest = std::min(cheapest, PriceOf(slots_[slot]));
-    if (cheapest.IsKnown()) bound = std::max(bound, Cost::Seconds(kAnchorShare * cheapest.ToSeconds()));
-  }
-  return bound;
-}
-
 Cost CandidatePrices::PriceOrBound(size_t candidate, size_t variant) const {
-  const Slot& slot = slots_[slot_of_[candidate][variant]];
-  if (only_known_in_context_ && slot.in_context.IsUnknown()) return Cost::Invalid();
-  return IsPriced(slot) ? PriceOf(slot) : std::max(slot.bound, AnchorBound(candidate));
+  const size_t at = slot_of_[candidate][variant];
+  if (only_known_in_context_ && slots_[at].in_context.IsUnknown()) return Cost::Invalid();
+  return IsPriced(slots_[at]) ? PriceOf(slots_[at]) : bounds_.Bound(at);
+}
+
+Cost CandidatePrices::Roofline(size_t candidate, size_t variant) const {
+  const size_t at = slot_of_[candidate][variant];
+  return slots_[at].cost.IsInvalid() ? Cost::Invalid() : bounds_.Roofline(at);
+}
+
+Cost CandidatePrices::ProvedBound(size_t candidate, size_t variant) const {
+  const size_t at = slot_of_[candidate][variant];
+  return IsPriced(slots_[at]) ? PriceOf(slots_[at]) : bounds_.Roofline(at);
 }
 
 bool CandidatePrices::IsPriced(size_t candidate, size_t variant) const {
@@ -209,13 +199,21 @@ bool CandidatePrices::IsPriced(const Slot& slot) { return !slot.cost.IsUnknown()
 
 Cost CandidatePrices::PriceOf(const Slot& slot) const {
   if (!slot.in_context.IsUnknown()) return slot.in_context;
-  if (slot.cost.IsUnknown()) return slot.bound;
   return slot.cost.IsKnown() ? Cost::Seconds(slot.cost.ToSeconds() * ContextFactor(slot)) : slot.cost;
 }
 
 double CandidatePrices::ContextFactor(const Slot& slot) const {
   const auto at = least_factor_.find({slot.key.backend, slot.key.variant});
   return at == least_factor_.end() ? 1 : at->second;
+}
+
+void CandidatePrices::UpdateBounds() {
+  for (size_t slot = 0; slot < slots_.size(); ++slot) UpdateBound(slot);
+}
+
+void CandidatePrices::UpdateBound(size_t slot) {
+  const bool is_priced = IsPriced(slots_[slot]);
+  bounds_.SetPrice(slot, is_priced ? PriceOf(slots_[slot]) : Cost::Unknown(), slots_[slot].cost);
 }
 
 // From scratch, because the median of several rounds may be above that of the first.
@@ -229,6 +227,7 @@ void CandidatePrices::UpdateContextFactors() {
     const auto [at, is_new] = least_factor_.try_emplace({slot.key.backend, slot.key.variant}, factor);
     if (!is_new) at->second = std::min(at->second, factor);
   }
+  UpdateBounds();
 }
 
 Status CandidatePrices::LoadInContext(uint64_t context) {
@@ -276,16 +275,15 @@ Status CandidatePrices::MeasureSlot(Slot& slot) {
 }
 
 Status CandidatePrices::Price(size_t candidate, size_t variant) {
-  for (size_t anchor : anchors_[candidate]) {
-    bool is_news = false;
-    for (size_t slot : slot_of_[anchor]) {
-      is_news = is_news || slots_[slot].cost.IsUnknown();
-      COLLAGE_TRY_STATUS(MeasureSlot(slots_[slot]));
-    }
-    // The bound has risen; whether this candidate is still wanted is for the next round to say.
-    if (is_news) return {};
+  const size_t wanted = slot_of_[candidate][variant];
+  std::vector<size_t> telling = bounds_.Telling(wanted);
+  // When its bound has risen, whether it is still wanted is for the next round to say.
+  if (telling.empty()) telling.push_back(wanted);
+  for (const size_t slot : telling) {
+    COLLAGE_TRY_STATUS(MeasureSlot(slots_[slot]));
+    UpdateBound(slot);
   }
-  return MeasureSlot(slots_[slot_of_[candidate][variant]]);
+  return {};
 }
 
 Status CandidatePrices::MarkInvalid(size_t candidate, size_t variant, const std::string& reason) {
@@ -293,11 +291,12 @@ Status CandidatePrices::MarkInvalid(size_t candidate, size_t variant, const std:
   slot.cost = Cost::Invalid();
   slot.in_context = Cost::Invalid();
   slot.invalid_reason = reason;
+  UpdateBounds();
   return pricer_->MarkInvalid(slot.key, reason);
 }
 
 size_t CandidatePrices::measured() const {
-  std::vector<bool> is_measured(distinct_);
+  std::vector<bool> is_measured(slots_.size());
   for (const Slot& slot : slots_) {
     if (slot.measured) is_measured[slot.function] = true;
   }
@@ -306,6 +305,12 @@ size_t CandidatePrices::measured() const {
 
 size_t CandidatePrices::unpriced() const {
   return static_cast<size_t>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return !IsPriced(slot); }));
+}
+
+size_t CandidatePrices::assumed() const {
+  size_t count = 0;
+  for (size_t at = 0; at < slots_.size(); ++at) count += !IsPriced(slots_[at]) && bounds_.Bound(at) > bounds_.Roofline(at) ? 1 : 0;
+  return count;
 }
 
 const MeasurementKey& CandidatePrices::KeyOf(size_t candidate, size_t variant) const { return slots_[slot_of_[candidate][variant]].key; }

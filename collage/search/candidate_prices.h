@@ -8,6 +8,7 @@
 
 #include "collage/cost/pricer.h"
 #include "collage/search/lazy.h"
+#include "collage/search/price_bounds.h"
 #include "collage/search/problem.h"
 
 namespace collage {
@@ -30,14 +31,12 @@ struct DeviceLimits {
 DeviceLimits LimitsOf(const Device& device);
 
 /// Prices of the candidates of one function. Equal functions share their prices. What is in the cache is known from the start;
-/// the rest is bounded by the roofline of its work and, for code that we generate, by a large share of the price of its dearest
-/// operator alone: fusing a chain behind a convolution does not make the convolution faster, so one measured operator prices all
-/// that is fused to it.
+/// the rest is bounded by the roofline of its work and by what is assumed of it (PriceBounds).
 class CandidatePrices : public VariantPrices {
  public:
   /// `candidates` must outlive it; their variants are filled in here.
-  static Result<CandidatePrices> Create(const DataflowGraph& graph, std::vector<PricedCandidate>& candidates,
-                                        const std::vector<PricedBackend>& backends, Pricer& pricer, const Progress& progress);
+  static Result<CandidatePrices> Create(std::vector<PricedCandidate>& candidates, const std::vector<PricedBackend>& backends,
+                                        Pricer& pricer, const Progress& progress);
 
   [[nodiscard]] Cost PriceOrBound(size_t candidate, size_t variant) const override;
   [[nodiscard]] bool IsPriced(size_t candidate, size_t variant) const override;
@@ -50,6 +49,12 @@ class CandidatePrices : public VariantPrices {
   Status LoadInContext(uint64_t context);
   [[nodiscard]] size_t RoundsInContext(size_t candidate, size_t variant) const;
   [[nodiscard]] Cost CostInContext(size_t candidate, size_t variant) const;
+  /// From now on nothing is assumed: what is not measured is bounded by its roofline.
+  void AssumeNothing() { bounds_.AssumeNothing(); }
+  /// Lower bound that no assumption went into; the price where it is known.
+  [[nodiscard]] Cost ProvedBound(size_t candidate, size_t variant) const;
+  /// The lower bound that does not depend on any price; Invalid where that is known.
+  [[nodiscard]] Cost Roofline(size_t candidate, size_t variant) const;
   /// Whether variants that were never part of a whole program count as Invalid.
   void AllowOnlyKnownInContext(bool only) { only_known_in_context_ = only; }
 
@@ -63,8 +68,7 @@ class CandidatePrices : public VariantPrices {
   /// Changes when a variant is added by tuning; zero when there is none.
   [[nodiscard]] uint64_t TuningHash() const;
 
-  /// Takes in what has been added behind the other candidates; what these are called stays as it was. Not for native code, of whose price
-  /// single operators are bounds.
+  /// Takes in what has been added behind the other candidates; what these are called stays as it was.
   Status AddLast(PricedCandidate& candidate);
   /// Makes a variant Invalid everywhere.
   Status MarkInvalid(size_t candidate, size_t variant, const std::string& reason);
@@ -77,32 +81,35 @@ class CandidatePrices : public VariantPrices {
   [[nodiscard]] size_t measured() const;
   /// Variants of these of which nothing but a lower bound is known.
   [[nodiscard]] size_t unpriced() const;
+  /// Of these, the ones whose bound hangs on an assumption.
+  [[nodiscard]] size_t assumed() const;
 
  private:
   struct Slot {
     MeasurementKey key;
     Variant variant;
     Cost cost = Cost::Unknown();  ///< alone
-    Cost bound;
     Measurement rounds_in_context;
     Cost in_context = Cost::Unknown();
     std::string invalid_reason;
     size_t candidate;       ///< one of those that share it
-    size_t function = 0;    ///< number of its (function, backend) pair
+    size_t function = 0;    ///< number of its (function, backend) pair, as in the bounds
     bool measured = false;  ///< by this object
   };
 
   CandidatePrices(const std::vector<PricedCandidate>& candidates, const std::vector<PricedBackend>& backends, Pricer& pricer,
                   const Progress& progress)
       : candidates_(&candidates), backends_(&backends), pricer_(&pricer), progress_(&progress) {}
-  void FindAnchors(const DataflowGraph& graph);
   Result<std::vector<size_t>> SlotsFor(const PricedCandidate& candidate, size_t position, uint64_t hash);
   void Give(PricedCandidate& candidate, const std::vector<size_t>& slots);
   Status MeasureSlot(Slot& slot);
   Status FindTuned(const PricedCandidate& candidate, size_t position, std::vector<size_t>& slots);
+  size_t AddSlot(Slot slot);
   void SetPrice(Slot& slot, const Measurement& measurement);
-  [[nodiscard]] Cost AnchorBound(size_t candidate) const;
   void UpdateContextFactors();
+  /// Tells the bounds what is known now.
+  void UpdateBounds();
+  void UpdateBound(size_t slot);
   [[nodiscard]] double ContextFactor(const Slot& slot) const;
   [[nodiscard]] static bool IsPriced(const Slot& slot);
   [[nodiscard]] Cost PriceOf(const Slot& slot) const;
@@ -112,8 +119,8 @@ class CandidatePrices : public VariantPrices {
   Pricer* pricer_;
   const Progress* progress_;
   std::vector<Slot> slots_;
+  PriceBounds bounds_;                        // its variants are numbered as the slots
   std::vector<std::vector<size_t>> slot_of_;  // [candidate][variant]
-  std::vector<std::vector<size_t>> anchors_;  // candidates of one operator inside of a candidate of several
   size_t distinct_ = 0;
   size_t priced_now_ = 0;
   std::unordered_map<IndexSet, Cost> cheapest_;  // of those measured in this process, by the nodes inside

@@ -52,16 +52,20 @@ void Count(const SearchProblem& problem, const VariantPrices& prices, LazySearch
 
 }  // namespace
 
-Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& prices, const Progress& progress, WhenStopped when_stopped) {
+Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& prices, const Progress& progress,
+                                      const LazySearchOptions& options) {
   LazySearchResult result;
   while (true) {
     ++result.rounds;
     UpdateCosts(problem, prices, Unpriced::kAtTheirBound);
     result.result = COLLAGE_TRY(SearchShortestPath(problem));
-    if (COLLAGE_TRY(PriceChoices(result.result.choices, prices, &progress))) break;
-    if (!progress.ShouldStop()) continue;
+    if (!options.only_priced) {
+      if (COLLAGE_TRY(PriceChoices(result.result.choices, prices, &progress))) break;
+      if (!progress.ShouldStop()) continue;
+    }
     const Cost lower_bound = result.result.cost;
-    result.result = COLLAGE_TRY(SearchPriced(problem, prices, when_stopped));
+    result.result =
+        COLLAGE_TRY(SearchPriced(problem, prices, progress.ShouldStop() ? options.when_stopped : WhenStopped::kPriceWhatIsNeeded));
     result.result.lower_bound = lower_bound;
     result.is_complete = false;
     break;

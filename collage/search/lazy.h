@@ -29,10 +29,16 @@ class VariantPrices {
 /// What a search that is asked to stop does where the priced variants alone are no cover.
 enum class WhenStopped { kPriceWhatIsNeeded, kGiveUp };
 
+struct LazySearchOptions {
+  WhenStopped when_stopped = WhenStopped::kPriceWhatIsNeeded;
+  /// The cheapest cover of what is priced already; only where that is no cover, what is needed is priced in addition.
+  bool only_priced = false;
+};
+
 /// The cheapest cover, pricing only what lies on a path that could still be the cheapest: search with lower bounds, price what
 /// the optimum uses, and repeat until all of it is priced (LazySP: Dellin and Srinivasa, ICAPS 2016). With admissible bounds the
 /// optimum is that of eager pricing. Costs of `problem.candidates` are overwritten.
 Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& prices, const Progress& progress,
-                                      WhenStopped when_stopped = WhenStopped::kPriceWhatIsNeeded);
+                                      const LazySearchOptions& options = {});
 
 }  // namespace collage

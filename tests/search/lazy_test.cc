@@ -79,7 +79,7 @@ TEST(SearchLazilyTest, StoppedAtOnceItMayGiveUp) {
   SearchProblem problem = truth;
   HiddenPrices prices(truth, random);
   const std::atomic<bool> stop{true};
-  ASSERT_FALSE(SearchLazily(problem, prices, {nullptr, &stop}, WhenStopped::kGiveUp));
+  ASSERT_FALSE(SearchLazily(problem, prices, {nullptr, &stop}, {WhenStopped::kGiveUp}));
   for (size_t c = 0; c < truth.candidates.size(); ++c) {
     for (size_t v = 0; v < truth.candidates[c].variants.size(); ++v) EXPECT_FALSE(prices.IsPriced(c, v));
   }
@@ -105,6 +105,24 @@ TEST(SearchLazilyTest, StoppedAtOnceItPricesWhatACoverNeeds) {
     left_unpriced += result->unpriced;
   }
   EXPECT_GT(left_unpriced, 1000u);
+}
+
+TEST(SearchLazilyTest, OfWhatIsPricedItPricesWhatACoverNeeds) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 500; ++round) {
+    const SearchProblem truth = RandomProblem(random, false);
+    const Result<SearchResult> eager = SearchDijkstra(truth);
+    if (!eager) continue;
+    SearchProblem problem = truth;
+    HiddenPrices prices(truth, random);
+    const size_t first = SearchLazily(problem, prices, {}, {WhenStopped::kGiveUp, true})->priced;
+    EXPECT_GT(first, 0u);
+    const LazySearchResult again = SearchLazily(problem, prices, {}, {WhenStopped::kGiveUp, true}).value();
+    EXPECT_EQ(again.priced, first) << "now that is a cover";
+    EXPECT_GE(again.result.cost, eager->cost);
+    EXPECT_LE(again.result.lower_bound, eager->cost);
+    for (const SearchChoice& choice : again.result.choices) EXPECT_TRUE(prices.IsPriced(choice.candidate, choice.variant));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+// Lazy pricing on recorded prices: bench_lazy MODEL.onnx CACHE [THREADS]. CACHE is that of `collage compile --eager MODEL.onnx`. Nothing is
+// timed: each price that a search asks for is taken from there. Prints how many of the distinct candidates a lazy search asks for, by
+// backend, and what its plan costs beside that of a search that knows all prices (which, among equal kernels, takes the one that was timed
+// at a luckier moment). Exits 1 when the plan is dearer by more than 2%, or when more than 40% were asked for.
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "collage/cost/cache_maintenance.h"
+#include "collage/driver/placement.h"
+#include "collage/driver/timer.h"
+#include "collage/ir/structural.h"
+#include "collage/onnx/reader.h"
+#include "collage/transform/pass.h"
+
+namespace collage {
+namespace {
+
+/// Answers with what another compile has measured.
+class RecordedTimer : public KernelTimer {
+ public:
+  RecordedTimer(Pricer& recorded, const std::vector<PlacementTarget>& targets) : recorded_(recorded) {
+    for (const PlacementTarget& target : targets) versions_[target.priced.backend] = target.priced.version;
+  }
+
+  Result<Measurement> Measure(const KernelJob& job) override {
+    const uint64_t hash = StructuralHash(job.function, ForPricing());
+    const std::string name(job.backend->Name());
+    functions_[name].insert(hash);
+    ++variants_;
+    const MeasurementKey key = recorded_.KeyOf(hash, name, versions_.at(job.backend), job.variant.name);
+    std::optional<Measurement> found = COLLAGE_TRY(recorded_.Find(key));
+    missing_ += found ? 0 : 1;
+    return found ? std::move(*found) : Measurement{{}, "not recorded"};
+  }
+  Result<double> Difference(const KernelJob&) override { return 0.0; }
+
+  [[nodiscard]] const std::map<std::string, std::set<uint64_t>>& functions() const { return functions_; }
+  [[nodiscard]] size_t variants() const { return variants_; }
+  [[nodiscard]] size_t missing() const { return missing_; }
+
+ private:
+  Pricer& recorded_;
+  std::map<const Backend*, std::string> versions_;
+  std::map<std::string, std::set<uint64_t>> functions_;  // asked for, by backend
+  size_t variants_ = 0;
+  size_t missing_ = 0;
+};
+
+struct Outcome {
+  Cost searched;
+  std::vector<std::pair<std::string, Cost>> singles;
+};
+
+class Replay {
+ public:
+  Replay(Expr function, std::vector<PlacementTarget> targets, const MeasureOptions& measure, MeasurementCache& recorded, Device device)
+      : function_(std::move(function)),
+        targets_(std::move(targets)),
+        measure_(measure),
+        cache_(recorded),
+        device_(device),
+        recorded_(device, recorded, measure) {}
+
+  Status Run() {
+    RecordedTimer all(recorded_, targets_);
+    const Outcome eager = COLLAGE_TRY(Search(all, true));
+    RecordedTimer asked(recorded_, targets_);
+    const Outcome lazy = COLLAGE_TRY(Search(asked, false));
+    size_t distinct = 0;
+    size_t measured = 0;
+    std::printf("%-10s %9s %9s\n", "backend", "distinct", "asked for");
+    for (const auto& [backend, functions] : all.functions()) {
+      const auto at = asked.functions().find(backend);
+      const size_t count = at == asked.functions().end() ? 0 : at->second.size();
+      std::printf("%-10s %9zu %9zu\n", backend.c_str(), functions.size(), count);
+      distinct += functions.size();
+      measured += count;
+    }
+    const double share = static_cast<double>(measured) / static_cast<double>(distinct);
+    std::printf("%-10s %9zu %9zu (%.0f%%); variants %zu of %zu; not recorded %zu\n", "all", distinct, measured, 100 * share,
+                asked.variants(), all.variants(), all.missing());
+    const double loss = lazy.searched.ToSeconds() / eager.searched.ToSeconds() - 1;
+    std::printf("%-10s %12s %12s\n%-10s %9.1f us %9.1f us (%+.2f%%)\n", "plan", "eager", "lazy", "searched",
+                eager.searched.ToMicroseconds(), lazy.searched.ToMicroseconds(), 100 * loss);
+    for (size_t i = 0; i < eager.singles.size() && i < lazy.singles.size(); ++i) {
+      std::printf("%-10s %9.1f us %9.1f us\n", eager.singles[i].first.c_str(), eager.singles[i].second.ToMicroseconds(),
+                  lazy.singles[i].second.ToMicroseconds());
+    }
+    missed_ = share > 0.4 || loss > 0.02;
+    return {};
+  }
+  [[nodiscard]] bool missed() const { return missed_; }
+
+ private:
+  /// A cache that knows conversions and transitions only.
+  Result<MeasurementCache> WithoutKernels() {
+    MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open({}));
+    COLLAGE_TRY_STATUS(ForEachEntry(cache_, [&](const CacheEntry& entry) -> Status {
+      const bool is_shared = entry.key.backend == "layout conversion" || entry.key.backend == kTransitionBackend;
+      return is_shared ? cache.Store(entry.key, entry.measurement) : Status();
+    }));
+    return cache;
+  }
+
+  Result<Outcome> Search(RecordedTimer& timer, bool eager) {
+    MeasurementCache cache = COLLAGE_TRY(WithoutKernels());
+    Pricer pricer(device_, cache, measure_, &timer);
+    const Progress progress;
+    Placement placement = COLLAGE_TRY(Placement::Create(function_, targets_, pricer, progress));
+    if (eager) COLLAGE_TRY_STATUS(placement.PriceEverything());
+    Outcome outcome;
+    outcome.searched = COLLAGE_TRY(placement.Search()).result.cost;
+    for (const size_t target : placement.Singles()) {
+      if (const std::optional<Plan> plan = COLLAGE_TRY(placement.SearchSingle(target)))
+        outcome.singles.emplace_back(plan->name, plan->result.cost);
+    }
+    return outcome;
+  }
+
+  Expr function_;
+  std::vector<PlacementTarget> targets_;
+  MeasureOptions measure_;
+  MeasurementCache& cache_;
+  Device device_;
+  Pricer recorded_;
+  bool missed_ = false;
+};
+
+Result<bool> Run(const std::filesystem::path& path, const std::filesystem::path& cache_path, int threads) {
+  const Device device{DeviceKind::kCpu, 0, threads};
+  OnnxModel model = COLLAGE_TRY(ReadOnnxFile(path, {}));
+  const IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
+  MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(cache_path, MeasurementCache::Missing::kFail));
+  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets({}, device));
+  Replay replay(module.MainExpr(), std::move(targets), ForModel(module.Main(), {}), cache, device);
+  COLLAGE_TRY_STATUS(replay.Run());
+  return !replay.missed();
+}
+
+}  // namespace
+}  // namespace collage
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: bench_lazy MODEL.onnx CACHE [THREADS]\n");
+    return 2;
+  }
+  const collage::Result<bool> held = collage::Run(argv[1], argv[2], argc > 3 ? std::atoi(argv[3]) : 2);
+  if (!held) std::fprintf(stderr, "%s\n", held.error().message.c_str());
+  return held && *held ? 0 : 1;
+}
