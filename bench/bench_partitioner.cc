@@ -1,8 +1,10 @@
 // Building the dataflow graph and the candidates of large functions, one thread: each under 2 s and 1 GiB at 10 000 operators, and
 // at most 13 times what 1 000 operators take. Exits 1 where a bound is missed.
 //
-// A time is the fastest of several rounds. The sizes of a shape take turns, each round of each in a process of its own: whatever else
-// the machine does meets all sizes alike, and growth is that of the work.
+// The sizes of a shape take turns, each turn in a process of its own, and each is run for about equally long: whatever else the machine
+// does then meets all sizes alike. (The fastest run of many would not do: a machine that is disturbed every few milliseconds leaves a
+// short run alone at times, and never a long one.) A turn gives the median of its runs and the growth between the sizes of that turn; the
+// table gives the medians over the turns.
 
 #include <algorithm>
 #include <functional>
@@ -22,8 +24,8 @@ namespace {
 constexpr double kMostSeconds = 2;
 constexpr double kMostMegabytes = 1024;
 constexpr double kMostGrowth = 13;
-constexpr int kRounds = 6;
-constexpr size_t kRunsOfRound = 3;
+constexpr size_t kTurns = 9;
+constexpr size_t kOperatorsOfTurn = 30'000;
 
 struct Times {
   double graph;
@@ -32,34 +34,52 @@ struct Times {
   double megabytes;
 };
 
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 Times Measure(const std::function<Expr(size_t)>& make, size_t operators) {
   const CaseUsage usage = RunApart([&] {
     const Expr function = make(operators);
-    std::optional<DataflowGraph> graph;
-    const double graph_seconds = FastestOf(
-        kRunsOfRound, [&] { graph.emplace(function); }, [&] { graph.reset(); });
     const std::vector<SpecPointer> specs = BenchSpecs();
-    std::vector<CandidatePartition> candidates;
-    const double candidate_seconds = FastestOf(
-        kRunsOfRound, [&] { candidates = AllCandidates(*graph, specs); }, [&] { candidates.clear(); });
-    return std::vector<double>{graph_seconds, candidate_seconds, static_cast<double>(candidates.size())};
+    std::vector<double> graph_seconds;
+    std::vector<double> candidate_seconds;
+    size_t count = 0;
+    for (size_t run = 0; run < kOperatorsOfTurn / operators; ++run) {
+      std::optional<DataflowGraph> graph;
+      graph_seconds.push_back(SecondsOf([&] { graph.emplace(function); }));
+      std::vector<CandidatePartition> candidates;
+      candidate_seconds.push_back(SecondsOf([&] { candidates = AllCandidates(*graph, specs); }));
+      count = candidates.size();
+    }
+    return std::vector<double>{Median(graph_seconds), Median(candidate_seconds), static_cast<double>(count)};
   });
   return {usage.values[0], usage.values[1], usage.values[2], usage.peak_megabytes};
 }
 
-/// The best of each size.
-std::map<size_t, Times> MeasureInTurns(const std::function<Expr(size_t)>& make, const std::vector<size_t>& sizes) {
-  std::map<size_t, Times> best;
-  for (int round = 0; round < kRounds; ++round) {
-    for (const size_t operators : sizes) {
-      const Times times = Measure(make, operators);
-      Times& kept = best.emplace(operators, times).first->second;
-      kept.graph = std::min(kept.graph, times.graph);
-      kept.candidates = std::min(kept.candidates, times.candidates);
-      kept.megabytes = std::max(kept.megabytes, times.megabytes);
-    }
+/// Of each size, and how much longer the largest takes than the size a tenth of it.
+struct Turns {
+  std::map<size_t, std::vector<Times>> times;
+  std::vector<double> growth;
+};
+
+Turns MeasureInTurns(const std::function<Expr(size_t)>& make, const std::vector<size_t>& sizes) {
+  Turns turns;
+  for (size_t turn = 0; turn < kTurns; ++turn) {
+    for (const size_t operators : sizes) turns.times[operators].push_back(Measure(make, operators));
+    const Times& small = turns.times.at(sizes.front()).back();
+    const Times& large = turns.times.at(10 * sizes.front()).back();
+    turns.growth.push_back((large.graph + large.candidates) / (small.graph + small.candidates));
   }
-  return best;
+  return turns;
+}
+
+double MedianOf(const std::vector<Times>& turns, double Times::*field) {
+  std::vector<double> values;
+  for (const Times& times : turns) values.push_back(times.*field);
+  return Median(values);
 }
 
 }  // namespace
@@ -75,19 +95,15 @@ int main() {
   };
   for (const Shape& shape : {Shape{"chain", ConvolutionChain, {1000, 10000}}, Shape{"residual blocks", ResidualNetwork, {1000, 10000}},
                              Shape{"NASNet-like", NasnetLike, {1000, 2000, 10000}}}) {
-    const std::map<size_t, Times> best = MeasureInTurns(shape.make, shape.sizes);
-    const Times& smallest = best.at(shape.sizes.front());
-    for (const auto& [operators, times] : best) {
+    const Turns turns = MeasureInTurns(shape.make, shape.sizes);
+    for (const auto& [operators, times] : turns.times) {
       std::vector<std::string> row = {shape.name,
                                       std::to_string(operators),
-                                      table.Bounded(times.graph, kMostSeconds, " s"),
-                                      table.Bounded(times.candidates, kMostSeconds, " s"),
-                                      std::to_string(static_cast<size_t>(times.count)),
-                                      table.Bounded(times.megabytes, kMostMegabytes, " MiB")};
-      if (operators == 10 * shape.sizes.front()) {
-        const double growth = (times.graph + times.candidates) / (smallest.graph + smallest.candidates);
-        row.push_back(table.Bounded(growth, kMostGrowth, "x"));
-      }
+                                      table.Bounded(MedianOf(times, &Times::graph), kMostSeconds, " s"),
+                                      table.Bounded(MedianOf(times, &Times::candidates), kMostSeconds, " s"),
+                                      std::to_string(static_cast<size_t>(times.front().count)),
+                                      table.Bounded(MedianOf(times, &Times::megabytes), kMostMegabytes, " MiB")};
+      if (operators == 10 * shape.sizes.front()) row.push_back(table.Bounded(Median(turns.growth), kMostGrowth, "x"));
       table.Row(row);
     }
   }

@@ -50,13 +50,17 @@ CaseUsage RunApart(const std::function<std::vector<double>()>& run) {
   return usage;
 }
 
+double SecondsOf(const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 double FastestOf(size_t repetitions, const std::function<void()>& run, const std::function<void()>& clear) {
   double fastest = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < repetitions; ++i) {
     clear();
-    const auto start = std::chrono::steady_clock::now();
-    run();
-    fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    fastest = std::min(fastest, SecondsOf(run));
   }
   return fastest;
 }

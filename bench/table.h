@@ -14,6 +14,9 @@ struct CaseUsage {
 /// Runs a case in a process of its own, so that neither its memory nor its caches help or harm the next. Values are few.
 CaseUsage RunApart(const std::function<std::vector<double>()>& run);
 
+/// Seconds of one run.
+double SecondsOf(const std::function<void()>& run);
+
 /// Seconds of the fastest of `repetitions` runs; `clear` comes before each and is not timed.
 double FastestOf(
     size_t repetitions, const std::function<void()>& run, const std::function<void()>& clear = [] {});

@@ -1,6 +1,6 @@
 #include <unordered_map>
-#include <unordered_set>
 
+#include "collage/candidate/number_tables.h"
 #include "collage/candidate/rules.h"
 #include "collage/pattern/fusion.h"
 #include "collage/pattern/matcher.h"
@@ -18,12 +18,17 @@ class DFPattern final : public PartitionRule {
       : name_(std::move(name)), pattern_(std::move(pattern)), check_(std::move(check)) {}
 
   void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
-    std::unordered_set<IndexSet> seen;
+    NumberTables tables;
+    std::vector<IndexSet> seen;
     ForEachMatch(graph, pattern_, [&](PatternMatch match) {
-      if (seen.contains(match.inside)) return;
+      const size_t last = match.inside.Last();
+      const uint64_t hash = match.inside.Hash();
+      const auto is_equal = [&](uint32_t number) { return seen[number] == match.inside; };
+      if (tables.Contains(last, hash, is_equal)) return;
       const Verdict verdict = check_ ? check_(match.match) : Verdict::Accept();
       if (!verdict.accepted) return Refuse(refusals, name_, std::move(match.inside), verdict.reason);
-      seen.insert(match.inside);
+      tables.Insert(last, hash, seen.size(), is_equal);
+      seen.push_back(match.inside);
       visit(SubGraph(graph, std::move(match.inside)));
     });
   }
@@ -56,44 +61,50 @@ class GrownMatches final : public PartitionRule {
 
 class OpPredicate final : public PartitionRule {
  public:
-  OpPredicate(std::string name, CallPredicate supports, bool pull_constants)
-      : name_(std::move(name)), supports_(std::move(supports)), pull_constants_(pull_constants) {}
+  OpPredicate(std::string name, CallPredicate supports, bool pull_constants, bool take_opaque = true)
+      : name_(std::move(name)), supports_(std::move(supports)), pull_constants_(pull_constants), take_opaque_(take_opaque) {}
 
   void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
       if (!graph[node].op) continue;
       IndexSet inside({node});
-      const Verdict verdict = supports_ ? supports_(graph[node].expr) : Verdict::Accept();
+      const Verdict verdict = Decide(graph[node]);
       if (!verdict.accepted) {
         Refuse(refusals, name_, std::move(inside), verdict.reason);
         continue;
       }
       for (const PostDfsIndex input : graph[node].inputs) {
-        if (pull_constants_ && graph[input].expr->As<Constant>()) inside.Add(input);
+        if (pull_constants_ && graph[input].Is<Constant>()) inside.Add(input);
       }
       visit(SubGraph(graph, std::move(inside)));
     }
   }
 
  private:
+  [[nodiscard]] Verdict Decide(const DataflowGraph::Node& node) const {
+    if (!take_opaque_ && node.kind == OpKind::kOpaque) return Verdict::Reject(node.op->name + " is opaque to fusion");
+    return supports_ ? supports_(node.expr) : Verdict::Accept();
+  }
+
   std::string name_;
   CallPredicate supports_;
   bool pull_constants_;
+  bool take_opaque_;
 };
 
 /// One sub-graph for every node that a test accepts.
 class Singles final : public PartitionRule {
  public:
-  explicit Singles(std::function<bool(const Expr&)> accept) : accept_(std::move(accept)) {}
+  explicit Singles(bool (*accept)(const DataflowGraph::Node&)) : accept_(std::move(accept)) {}
 
   void ForEach(const DataflowGraph& graph, std::vector<Refusal>*, const Visitor& visit) const override {
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-      if (accept_(graph[node].expr)) visit(SubGraph(graph, IndexSet({node})));
+      if (accept_(graph[node])) visit(SubGraph(graph, IndexSet({node})));
     }
   }
 
  private:
-  std::function<bool(const Expr&)> accept_;
+  bool (*accept_)(const DataflowGraph::Node&);
 };
 
 }  // namespace
@@ -111,22 +122,14 @@ Rule OpPredicateRule(std::string name, CallPredicate supports, bool pull_constan
   return std::make_shared<OpPredicate>(std::move(name), std::move(supports), pull_constants);
 }
 
-Rule OpCallByKindRule(CallPredicate supports) {
-  return std::make_shared<OpPredicate>(
-      "OpCallByKind",
-      [supports = std::move(supports)](const Expr& call) {
-        if (CalledOp(call)->kind == OpKind::kOpaque) return Verdict::Reject(CalledOp(call)->name + " is opaque to fusion");
-        return supports ? supports(call) : Verdict::Accept();
-      },
-      false);
-}
+Rule OpCallByKindRule(CallPredicate supports) { return std::make_shared<OpPredicate>("OpCallByKind", std::move(supports), false, false); }
 
 Rule HostRule() {
-  return std::make_shared<Singles>([](const Expr& expr) { return CalledOp(expr) == nullptr; });
+  return std::make_shared<Singles>([](const DataflowGraph::Node& node) { return node.op == nullptr; });
 }
 
 Rule ViewRule() {
-  return std::make_shared<Singles>([](const Expr& expr) { return CalledOp(expr) != nullptr && CalledOp(expr)->is_view; });
+  return std::make_shared<Singles>([](const DataflowGraph::Node& node) { return node.op && node.op->is_view; });
 }
 
 }  // namespace collage

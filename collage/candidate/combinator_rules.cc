@@ -32,8 +32,10 @@ class Union final : public PartitionRule {
   void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
     DistinctSubGraphs distinct;
     for (const Rule& rule : sub_rules_) {
+      // A rule finds nothing twice, so what the last one finds need not be remembered.
+      const bool is_last = &rule == &sub_rules_.back();
       rule->ForEach(graph, refusals, [&](SubGraph sub_graph) {
-        if (distinct.Add(sub_graph)) visit(std::move(sub_graph));
+        if (is_last ? !distinct.Contains(sub_graph) : distinct.Add(sub_graph)) visit(std::move(sub_graph));
       });
     }
   }
@@ -61,7 +63,7 @@ class Combine final : public PartitionRule {
 bool ReleaseConstants(const DataflowGraph& graph, SubGraph& sub_graph) {
   IndexSet inside = sub_graph.inside();
   sub_graph.inside().ForEach([&](PostDfsIndex node) {
-    if (graph[node].expr->As<Constant>()) inside.Remove(node);
+    if (graph[node].Is<Constant>()) inside.Remove(node);
   });
   if (inside.Empty()) return false;
   std::vector<NestedSubGraph> nested;

@@ -1,14 +1,51 @@
 #include "collage/candidate/combiner.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
-#include <unordered_set>
+#include <unordered_map>
+
+#include "collage/candidate/number_tables.h"
 
 namespace collage {
 namespace {
 
-struct SubGraphHash {
-  size_t operator()(const SubGraph& sub_graph) const { return sub_graph.Hash(); }
+/// Lists of numbers by node, each in the order in which it grew, all in one array.
+class ListsByNode {
+ public:
+  explicit ListsByNode(size_t nodes) : ends_(nodes) {}
+
+  void Add(PostDfsIndex node, size_t number) {
+    const auto added = static_cast<uint32_t>(items_.size());
+    items_.push_back({static_cast<uint32_t>(number), kNone});
+    if (ends_[node].first == kNone) {
+      ends_[node].first = added;
+    } else {
+      items_[ends_[node].last].next = added;
+    }
+    ends_[node].last = added;
+  }
+  /// As long as `visit` answers true.
+  template <class Visitor>
+  void ForEach(PostDfsIndex node, const Visitor& visit) const {
+    for (uint32_t at = ends_[node].first; at != kNone; at = items_[at].next) {
+      if (!visit(items_[at].number)) return;
+    }
+  }
+  [[nodiscard]] bool empty() const { return ends_.empty(); }
+
+ private:
+  static constexpr auto kNone = static_cast<uint32_t>(-1);
+  struct Item {
+    uint32_t number;
+    uint32_t next;
+  };
+  struct Ends {
+    uint32_t first = kNone;
+    uint32_t last = kNone;
+  };
+  std::vector<Item> items_;
+  std::vector<Ends> ends_;
 };
 
 /// Sub-graphs are made in the order of their last nodes, and of those with one last node the smallest first. Joining two gives
@@ -17,40 +54,52 @@ struct SubGraphHash {
 class Closure {
  public:
   Closure(const DataflowGraph& graph, const std::vector<Combiner>& combiners, const CombineLimits& limits)
-      : graph_(graph), combiners_(combiners), limits_(limits), waiting_(graph.size()), by_exit_(graph.size()), by_entry_(graph.size()) {
-    const bool has_siblings = std::any_of(combiners.begin(), combiners.end(),
-                                          [](const Combiner& combiner) { return combiner.kind == Combiner::Kind::kSiblings; });
-    if (has_siblings) by_input_.resize(graph.size());
-  }
+      : graph_(graph),
+        combiners_(combiners),
+        limits_(limits),
+        by_exit_(graph.size()),
+        by_entry_(graph.size()),
+        by_input_(HasSiblings(combiners) ? graph.size() : 0) {}
 
   void Run(const std::vector<SubGraph>& seeds, const std::function<void(SubGraph)>& visit) {
-    for (const SubGraph& seed : seeds) waiting_[seed.inside().Last()].push_back({seed.inside(), {}, seed});
+    ListsByNode seeds_of(graph_.size());
+    for (size_t i = 0; i < seeds.size(); ++i) seeds_of.Add(seeds[i].inside().Last(), i);
     for (last_ = 0; last_ < graph_.size(); ++last_) {
       const size_t made_before = pool_.size();
-      if (!waiting_[last_].empty()) MakeAllWithThisLastNode();
+      seeds_of.ForEach(last_, [&](size_t seed) {
+        OfferHere({seeds[seed].inside(), {}, seeds[seed]});
+        return true;
+      });
+      MakeAllWithThisLastNode();
       for (size_t i = made_before; i < pool_.size(); ++i) visit(pool_[i]);
     }
   }
 
  private:
-  using Index = std::vector<std::vector<size_t>>;
-
   struct Offered {
     IndexSet inside;
     std::vector<NestedSubGraph> nested;
     std::optional<SubGraph> seed;  // seeds are taken as they are
   };
 
+  static bool HasSiblings(const std::vector<Combiner>& combiners) {
+    return std::any_of(combiners.begin(), combiners.end(),
+                       [](const Combiner& combiner) { return combiner.kind == Combiner::Kind::kSiblings; });
+  }
+
   void MakeAllWithThisLastNode() {
-    tried_.clear();
-    seen_.clear();
-    count_ = 0;
-    by_size_.clear();
-    for (Offered& offered : waiting_[last_]) OfferHere(std::move(offered));
-    waiting_[last_] = {};
+    if (const auto waiting = waiting_.find(last_); waiting != waiting_.end()) {
+      for (Offered& offered : waiting->second) OfferHere(std::move(offered));
+      waiting_.erase(waiting);
+    }
     for (size_t size = 0; size < by_size_.size(); ++size) {
       for (size_t i = 0; i < by_size_[size].size(); ++i) Make(std::move(by_size_[size][i]));
+      by_size_[size].clear();
     }
+    tried_.clear();
+    tried_tables_.Clear();
+    seen_.Clear();
+    count_ = 0;
   }
 
   void OfferHere(Offered offered) {
@@ -67,7 +116,11 @@ class Closure {
       waiting_[last].push_back({std::move(inside), std::move(nested), {}});
       return;
     }
-    if (nested.empty() && !tried_.insert(inside).second) return;
+    if (nested.empty()) {
+      const auto was_tried = [&](uint32_t number) { return tried_[number] == inside; };
+      if (!tried_tables_.Insert(0, inside.Hash(), tried_.size(), was_tried)) return;
+      tried_.push_back(inside);
+    }
     OfferHere({std::move(inside), std::move(nested), {}});
   }
 
@@ -79,15 +132,15 @@ class Closure {
       if (limits_.max_exits != 0 && made.exit().size() > limits_.max_exits) return;
       if (!limits_.keep_invalid && (!made.IsInOneBlock(graph_) || !made.IsConvex(graph_))) return;
     }
-    if (!seen_.insert(made).second) return;
+    if (!seen_.Insert(0, made.Hash(), pool_.size(), [&](uint32_t number) { return pool_[number] == made; })) return;
     count_ += offered.seed ? 0 : 1;
     const size_t self = pool_.size();
     pool_.push_back(std::move(made));
-    for (const PostDfsIndex node : pool_[self].exit()) by_exit_[node].push_back(self);
-    for (const PostDfsIndex node : pool_[self].entry()) by_entry_[node].push_back(self);
+    for (const PostDfsIndex node : pool_[self].exit()) by_exit_.Add(node, self);
+    for (const PostDfsIndex node : pool_[self].entry()) by_entry_.Add(node, self);
     for (const Combiner& combiner : combiners_) Apply(combiner, self);
     if (by_input_.empty()) return;
-    for (const PostDfsIndex node : pool_[self].input()) by_input_[node].push_back(self);
+    for (const PostDfsIndex node : pool_[self].input()) by_input_.Add(node, self);
   }
 
   void Apply(const Combiner& combiner, size_t self) {
@@ -104,12 +157,12 @@ class Closure {
         break;
       case Combiner::Kind::kTupleProjection:
         for (const PostDfsIndex output : pool_[self].output()) {
-          if (graph_[output].expr->As<TupleGetItem>()) Offer(pool_[self].inside() | IndexSet({output}), NestedOf(self));
+          if (graph_[output].Is<TupleGetItem>()) Offer(pool_[self].inside() | IndexSet({output}), NestedOf(self));
         }
         break;
       case Combiner::Kind::kConstant:
         for (const PostDfsIndex input : pool_[self].input()) {
-          if (graph_[input].expr->As<Constant>()) Offer(pool_[self].inside() | IndexSet({input}), NestedOf(self));
+          if (graph_[input].Is<Constant>()) Offer(pool_[self].inside() | IndexSet({input}), NestedOf(self));
         }
         break;
     }
@@ -119,38 +172,38 @@ class Closure {
     const auto try_pair = [&](size_t up, size_t down) {
       const SubGraph& upper = pool_[up];
       const SubGraph& lower = pool_[down];
-      if (upper.kind() > combiner.up || lower.kind() > combiner.down) return;
+      if (upper.kind() > combiner.up || lower.kind() > combiner.down) return true;
       if (!upper.inside().Intersects(lower.inside())) OfferUnion({up, down});
+      return true;
     };
-    for (const PostDfsIndex input : pool_[self].input()) {
-      for (const size_t up : by_exit_[input]) try_pair(up, self);
-    }
-    for (const PostDfsIndex output : pool_[self].output()) {
-      for (const size_t down : by_entry_[output]) try_pair(self, down);
-    }
+    for (const PostDfsIndex input : pool_[self].input()) by_exit_.ForEach(input, [&](size_t up) { return try_pair(up, self); });
+    for (const PostDfsIndex output : pool_[self].output()) by_entry_.ForEach(output, [&](size_t down) { return try_pair(self, down); });
   }
 
   void JoinSiblings(size_t self) {
     for (const PostDfsIndex input : pool_[self].input()) {
-      if (graph_[input].expr->As<Constant>()) continue;
-      for (size_t i = 0; i < by_input_[input].size(); ++i) {
-        const size_t other = by_input_[input][i];
+      if (graph_[input].Is<Constant>()) continue;
+      by_input_.ForEach(input, [&](size_t other) {
         const SubGraph& a = pool_[self];
         const SubGraph& b = pool_[other];
-        if (a.inside().Intersects(b.inside()) || a.Touches(b)) continue;
-        if (SubGraph(graph_, a.inside() | b.inside()).IsConvex(graph_)) OfferUnion({self, other});
-      }
+        const bool apart = !a.inside().Intersects(b.inside()) && !a.Touches(b);
+        if (apart && SubGraph(graph_, a.inside() | b.inside()).IsConvex(graph_)) OfferUnion({self, other});
+        return true;
+      });
     }
   }
 
   void JoinTupleArguments(size_t self) {
     for (const PostDfsIndex input : pool_[self].input()) {
-      if (graph_[input].expr->As<Tuple>()) JoinTuple(input, self, DataflowGraph::kNone);
+      if (graph_[input].Is<Tuple>()) JoinTuple(input, self, DataflowGraph::kNone);
     }
     for (const PostDfsIndex tuple : pool_[self].output()) {
-      if (!graph_[tuple].expr->As<Tuple>()) continue;
+      if (!graph_[tuple].Is<Tuple>()) continue;
       for (const PostDfsIndex consumer : graph_[tuple].outputs) {
-        for (const size_t down : by_entry_[consumer]) JoinTuple(tuple, down, self);
+        by_entry_.ForEach(consumer, [&](size_t down) {
+          JoinTuple(tuple, down, self);
+          return true;
+        });
       }
     }
   }
@@ -162,16 +215,16 @@ class Closure {
     for (const PostDfsIndex field : graph_[tuple].inputs) {
       std::vector<std::vector<size_t>> extended;
       for (const std::vector<size_t>& choice : choices) {
-        for (const size_t producer : by_exit_[field]) {
+        by_exit_.ForEach(field, [&](size_t producer) {
           const bool again = std::find(choice.begin(), choice.end(), producer) != choice.end();
           const bool clash = std::any_of(choice.begin(), choice.end(), [&](size_t other) {
             return other != producer && pool_[other].inside().Intersects(pool_[producer].inside());
           });
-          if (clash || producer == consumer) continue;
+          if (clash || producer == consumer) return true;
           extended.push_back(choice);
           if (!again) extended.back().push_back(producer);
-          if (limits_.max_per_last_node != 0 && extended.size() >= limits_.max_per_last_node) break;
-        }
+          return limits_.max_per_last_node == 0 || extended.size() < limits_.max_per_last_node;
+        });
       }
       choices = std::move(extended);
     }
@@ -204,16 +257,17 @@ class Closure {
   const std::vector<Combiner>& combiners_;
   const CombineLimits& limits_;
   std::vector<SubGraph> pool_;
-  std::vector<std::vector<Offered>> waiting_;  // by last node, those that come later
-  Index by_exit_;
-  Index by_entry_;
-  Index by_input_;  // only where siblings are joined
+  std::unordered_map<PostDfsIndex, std::vector<Offered>> waiting_;  // by last node, those that come later
+  ListsByNode by_exit_;
+  ListsByNode by_entry_;
+  ListsByNode by_input_;  // only where siblings are joined
   // Of the last node at hand:
   PostDfsIndex last_ = 0;
   size_t count_ = 0;
   std::vector<std::vector<Offered>> by_size_;
-  std::unordered_set<IndexSet> tried_;
-  std::unordered_set<SubGraph, SubGraphHash> seen_;
+  std::vector<IndexSet> tried_;
+  NumberTables tried_tables_;
+  NumberTables seen_;  // numbers in the pool
 };
 
 }  // namespace

@@ -6,12 +6,11 @@
 namespace collage {
 namespace {
 
-double WorkOf(const Expr& call) {
-  const OpDef* op = CalledOp(call);
-  if (!op || !op->work) return 0;
+double WorkOf(const DataflowGraph::Node& node) {
+  if (!node.op || !node.op->work) return 0;
   std::vector<Type> types;
-  for (const Expr& arg : call->As<Call>()->args) types.push_back(arg->type());
-  const Work work = op->work(types, call->type(), call->As<Call>()->attributes);
+  for (const Expr& arg : node.expr->As<Call>()->args) types.push_back(arg->type());
+  const Work work = node.op->work(types, node.expr->type(), node.expr->As<Call>()->attributes);
   // Bytes count as the flops that a processor does meanwhile (about fifteen on today's).
   return work.flops + 15 * work.bytes;
 }
@@ -35,8 +34,8 @@ std::vector<size_t> CutPositions(const DataflowGraph& graph, const std::vector<P
       ++ends[last_use[k]];
     }
     crossing -= ends[k];
-    const Expr& expr = graph[members[k]].expr;
-    if (crossing <= 1 && CalledOp(expr) && expr->type().AsTensor()) positions.push_back(k);
+    const DataflowGraph::Node& node = graph[members[k]];
+    if (crossing <= 1 && node.op && node.expr->type().AsTensor()) positions.push_back(k);
   }
   return positions;
 }
@@ -61,7 +60,7 @@ std::vector<IndexSet> CutRegion(const DataflowGraph& graph, const IndexSet& regi
   const std::vector<size_t> positions = CutPositions(graph, members);
   std::vector<double> work_before(members.size());
   double total = 0;
-  for (size_t k = 0; k < members.size(); ++k) work_before[k] = total += WorkOf(graph[members[k]].expr);
+  for (size_t k = 0; k < members.size(); ++k) work_before[k] = total += WorkOf(graph[members[k]]);
   std::set<std::pair<size_t, size_t>> pieces;  // [begin, end)
   const auto ends_of = [&](size_t count) {
     std::vector<size_t> ends = {0};

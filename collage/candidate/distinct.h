@@ -1,30 +1,30 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
+#include "collage/candidate/number_tables.h"
 #include "collage/dataflow/sub_graph.h"
 
 namespace collage {
 
-/// Sub-graphs in the order in which they were first added, each once. The table beside them holds numbers and parts of hashes only, a
-/// few bytes each, so that it stays in the caches when there are hundreds of thousands.
+/// Sub-graphs, each once. Equal ones have the same last node, so they are looked for by that.
 class DistinctSubGraphs {
  public:
   /// False when an equal one is there already.
-  bool Add(SubGraph sub_graph);
-  [[nodiscard]] const std::vector<SubGraph>& list() const { return list_; }
-  [[nodiscard]] std::vector<SubGraph> Take() { return std::move(list_); }
+  bool Add(const SubGraph& sub_graph) {
+    const auto is_equal = [&](uint32_t number) { return list_[number] == sub_graph; };
+    if (!tables_.Insert(sub_graph.inside().Last(), sub_graph.Hash(), list_.size(), is_equal)) return false;
+    list_.push_back(sub_graph);
+    return true;
+  }
+  [[nodiscard]] bool Contains(const SubGraph& sub_graph) const {
+    const auto is_equal = [&](uint32_t number) { return list_[number] == sub_graph; };
+    return tables_.Contains(sub_graph.inside().Last(), sub_graph.Hash(), is_equal);
+  }
 
  private:
-  struct Slot {
-    uint32_t hash;
-    uint32_t number;  // position in the list plus one; zero: empty
-  };
-  void Grow();
-
   std::vector<SubGraph> list_;
-  std::vector<Slot> slots_;  // a power of two, at most half full; linear probing
+  NumberTables tables_;
 };
 
 }  // namespace collage

@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <unordered_set>
+#include <cstdint>
+#include <utility>
 
 #include "collage/candidate/regions.h"
 
@@ -7,17 +8,17 @@ namespace collage {
 namespace {
 
 /// What the consumer of a value means for fusion.
-OpKind EdgeKind(const Expr& producer, const Expr& consumer, OpKind consumer_kind) {
-  if (consumer->As<Tuple>()) return producer->type().AsTensor() ? OpKind::kInjective : OpKind::kOpaque;
-  if (consumer->As<TupleGetItem>()) {
-    const std::vector<Type>& fields = producer->type().AsTuple()->fields;
+OpKind EdgeKind(const DataflowGraph::Node& producer, const DataflowGraph::Node& consumer, OpKind consumer_kind) {
+  if (consumer.Is<Tuple>()) return producer.expr->type().AsTensor() ? OpKind::kInjective : OpKind::kOpaque;
+  if (consumer.Is<TupleGetItem>()) {
+    const std::vector<Type>& fields = producer.expr->type().AsTuple()->fields;
     const bool flat = std::all_of(fields.begin(), fields.end(), [](const Type& field) { return field.AsTensor() != nullptr; });
     return flat ? OpKind::kInjective : OpKind::kOpaque;
   }
   if (consumer_kind != OpKind::kBroadcast) return consumer_kind;
   // An operand as large as the result is read element by element.
-  const TensorType* from = producer->type().AsTensor();
-  const TensorType* to = consumer->type().AsTensor();
+  const TensorType* from = producer.expr->type().AsTensor();
+  const TensorType* to = consumer.expr->type().AsTensor();
   return from && to && from->shape == to->shape ? OpKind::kElementwise : OpKind::kBroadcast;
 }
 
@@ -25,18 +26,22 @@ OpKind EdgeKind(const Expr& producer, const Expr& consumer, OpKind consumer_kind
 class Fusion {
  public:
   Fusion(const DataflowGraph& graph, const std::vector<bool>& accepted, size_t max_operators, bool fuse_anchors)
-      : graph_(graph), max_operators_(max_operators), fuse_anchors_(fuse_anchors), groups_(graph.size()) {
+      : graph_(graph),
+        max_operators_(max_operators),
+        fuse_anchors_(fuse_anchors),
+        groups_(graph.size()),
+        seen_in_(graph.size(), 0),
+        counted_in_(graph.size(), 0) {
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-      const Expr& expr = graph[node].expr;
       Group& group = groups_[node];
-      group.parent = node;
-      if (CalledOp(expr)) {
-        group.kind = accepted[node] ? CalledOp(expr)->kind : OpKind::kOpaque;
+      group.parent = static_cast<uint32_t>(node);
+      if (graph[node].op) {
+        group.kind = accepted[node] ? graph[node].kind : OpKind::kOpaque;
         group.operators = 1;
-      } else if (expr->As<Tuple>()) {
+      } else if (graph[node].Is<Tuple>()) {
         group.kind = OpKind::kTuple;
       } else {
-        group.kind = expr->As<TupleGetItem>() ? OpKind::kInjective : OpKind::kOpaque;
+        group.kind = graph[node].Is<TupleGetItem>() ? OpKind::kInjective : OpKind::kOpaque;
       }
       group.own_kind = group.kind;
     }
@@ -65,11 +70,11 @@ class Fusion {
 
  private:
   struct Group {
-    PostDfsIndex parent = 0;
+    uint32_t parent = 0;
+    uint32_t operators = 0;
     /// Of the root, raised by the anchor that joins; what else joins does not count, since all of it is computed on the way.
     OpKind kind = OpKind::kOpaque;
     OpKind own_kind = OpKind::kOpaque;
-    size_t operators = 0;
   };
 
   PostDfsIndex Root(PostDfsIndex node) {
@@ -107,33 +112,33 @@ class Fusion {
 
   /// Fuses all that lies between a node and its dominator when the limits hold.
   void FuseIf(PostDfsIndex node, PostDfsIndex sink, const Limits& limits) {
-    std::vector<PostDfsIndex> path;
-    std::unordered_set<PostDfsIndex> seen = {node};
-    std::unordered_set<PostDfsIndex> counted = {Root(sink)};
-    std::vector<PostDfsIndex> stack = {node};
+    ++tries_;
+    path_.clear();
+    stack_.assign(1, node);
+    seen_in_[node] = counted_in_[Root(sink)] = tries_;
     size_t operators = groups_[Root(sink)].operators;
-    while (!stack.empty()) {
-      const PostDfsIndex at = stack.back();
-      stack.pop_back();
-      path.push_back(at);
-      if (counted.insert(Root(at)).second) operators += groups_[Root(at)].operators;
+    while (!stack_.empty()) {
+      const PostDfsIndex at = stack_.back();
+      stack_.pop_back();
+      path_.push_back(at);
+      if (std::exchange(counted_in_[Root(at)], tries_) != tries_) operators += groups_[Root(at)].operators;
       if (operators > max_operators_) return;
       for (const PostDfsIndex next : graph_[at].outputs) {
-        if (EdgeKind(graph_[at].expr, graph_[next].expr, groups_[next].own_kind) > limits.edges) return;
-        if (!seen.insert(next).second) continue;
+        if (EdgeKind(graph_[at], graph_[next], groups_[next].own_kind) > limits.edges) return;
+        if (std::exchange(seen_in_[next], tries_) == tries_) continue;
         const OpKind kind = groups_[Root(next)].kind;
         if (kind > (next == sink ? limits.at_sink : limits.between) || graph_[next].block != graph_[node].block) return;
-        if (next != sink) stack.push_back(next);
+        if (next != sink) stack_.push_back(next);
       }
     }
-    for (const PostDfsIndex member : path) Join(member, sink);
+    for (const PostDfsIndex member : path_) Join(member, sink);
   }
 
   void Join(PostDfsIndex node, PostDfsIndex sink) {
     const PostDfsIndex from = Root(node);
     const PostDfsIndex into = Root(sink);
     if (from == into) return;
-    groups_[from].parent = into;
+    groups_[from].parent = static_cast<uint32_t>(into);
     groups_[into].operators += groups_[from].operators;
     if (groups_[from].kind == OpKind::kOutElementwiseFusable) groups_[into].kind = std::max(groups_[into].kind, groups_[from].kind);
   }
@@ -142,6 +147,12 @@ class Fusion {
   const size_t max_operators_;
   const bool fuse_anchors_;
   std::vector<Group> groups_;
+  // Of the try at hand; a node was met in it where its number is noted.
+  uint32_t tries_ = 0;
+  std::vector<uint32_t> seen_in_;
+  std::vector<uint32_t> counted_in_;
+  std::vector<PostDfsIndex> path_;
+  std::vector<PostDfsIndex> stack_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kNobody = static_cast<size_t>(-1);
 
-bool IsStructural(const Expr& expr) { return expr->As<Tuple>() || expr->As<TupleGetItem>(); }
+bool IsStructural(const DataflowGraph::Node& node) { return node.Is<Tuple>() || node.Is<TupleGetItem>(); }
 
 /// Tuples and projections that are each other's neighbours: all of them belong to a region or none.
 struct Bundle {
@@ -23,7 +23,7 @@ std::vector<Bundle> FindBundles(const DataflowGraph& graph) {
   std::vector<Bundle> bundles;
   std::vector<bool> seen(graph.size(), false);
   for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-    if (seen[node] || !IsStructural(graph[node].expr)) continue;
+    if (seen[node] || !IsStructural(graph[node])) continue;
     Bundle bundle{{node}, {}};
     seen[node] = true;
     bool external = false;
@@ -32,7 +32,7 @@ std::vector<Bundle> FindBundles(const DataflowGraph& graph) {
       external = external || member.external || member.block != graph[node].block;
       for (const auto* list : {&member.inputs, &member.outputs}) {
         for (const PostDfsIndex other : *list) {
-          if (!IsStructural(graph[other].expr)) {
+          if (!IsStructural(graph[other])) {
             bundle.neighbours.push_back(other);
           } else if (!seen[other]) {
             seen[other] = true;

@@ -8,7 +8,8 @@ size_t AncestorTree::Add(size_t parent) {
   const Node& up = nodes_[parent];
   const Node& jump = nodes_[up.jump];
   const bool equal_jumps = up.depth - jump.depth == jump.depth - nodes_[jump.jump].depth;
-  nodes_.push_back({parent, equal_jumps ? jump.jump : parent, up.depth + 1});
+  const auto above = static_cast<uint32_t>(parent);
+  nodes_.push_back({above, equal_jumps ? jump.jump : above, up.depth + 1});
   return nodes_.size() - 1;
 }
 
@@ -21,7 +22,7 @@ size_t AncestorTree::AtDepth(size_t node, size_t depth) const {
 }
 
 size_t AncestorTree::LowestCommonAncestor(size_t a, size_t b) const {
-  const size_t depth = std::min(nodes_[a].depth, nodes_[b].depth);
+  const size_t depth = std::min<size_t>(nodes_[a].depth, nodes_[b].depth);
   a = AtDepth(a, depth);
   b = AtDepth(b, depth);
   // Nodes of equal depth have jumps of equal length, so both climb in step.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace collage {
@@ -10,7 +11,10 @@ namespace collage {
 /// values skip over long chains. Node 0 is the root.
 class AncestorTree {
  public:
-  AncestorTree() : nodes_{{0, 0, 0}} {}
+  explicit AncestorTree(size_t expected = 0) {
+    nodes_.reserve(expected + 1);
+    nodes_.push_back({0, 0, 0});
+  }
 
   /// Adds a leaf and gives its number; numbers are handed out in sequence.
   size_t Add(size_t parent);
@@ -23,9 +27,9 @@ class AncestorTree {
 
  private:
   struct Node {
-    size_t parent;
-    size_t jump;
-    size_t depth;
+    uint32_t parent;
+    uint32_t jump;
+    uint32_t depth;
   };
   [[nodiscard]] size_t AtDepth(size_t node, size_t depth) const;
 

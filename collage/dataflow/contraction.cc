@@ -55,7 +55,7 @@ ContractedGraph::ContractedGraph(const DataflowGraph& graph) {
   for (PostDfsIndex i = 0; i < count; ++i) {
     parent_[i] = position_[i] = i;
     members_[i] = {i};
-    outputs_[i] = graph[i].outputs;
+    outputs_[i] = graph[i].outputs.ToVector();
     for (const PostDfsIndex input : graph[i].inputs) {
       if (!graph[input].inputs.empty()) inputs_[i].push_back(input);
     }

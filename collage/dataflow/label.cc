@@ -32,7 +32,7 @@ std::string SubGraph::Label(const DataflowGraph& graph) const {
   std::vector<NamedNode> names;
   CollectComposites(*this, named, names);
   inside().ForEach([&](PostDfsIndex node) {
-    const OpDef* op = CalledOp(graph[node].expr);
+    const OpDef* op = graph[node].op;
     if (op && !named.Contains(node)) names.push_back({node, op->name});
   });
   std::sort(names.begin(), names.end(), [](const NamedNode& a, const NamedNode& b) { return a.node < b.node; });

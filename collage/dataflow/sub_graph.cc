@@ -256,7 +256,7 @@ bool SubGraph::IsInOneBlock(const DataflowGraph& graph) const {
   bool same = true;
   bool known = false;
   inside().ForEach([&](PostDfsIndex node) {
-    if (graph[node].expr->As<Constant>()) return;
+    if (graph[node].Is<Constant>()) return;
     if (!known) block = graph[node].block;
     known = true;
     same = same && graph[node].block == block;
@@ -265,14 +265,14 @@ bool SubGraph::IsInOneBlock(const DataflowGraph& graph) const {
   // What a block inside this one computes cannot be passed in. The body of a function literal is no input: it is copied.
   return std::all_of(entry().begin(), entry().end(), [&](PostDfsIndex node) {
     const DataflowGraph::Node& consumer = graph[node];
-    return consumer.expr->As<Function>() || std::all_of(consumer.inputs.begin(), consumer.inputs.end(),
-                                                        [&](PostDfsIndex input) { return graph.BlockEncloses(graph[input].block, block); });
+    return consumer.Is<Function>() || std::all_of(consumer.inputs.begin(), consumer.inputs.end(),
+                                                  [&](PostDfsIndex input) { return graph.BlockEncloses(graph[input].block, block); });
   });
 }
 
 bool SubGraph::HasTaps(const DataflowGraph& graph) const {
   return std::any_of(exit().begin(), exit().end(), [&](PostDfsIndex node) {
-    const std::vector<PostDfsIndex>& outputs = graph[node].outputs;
+    const NodeIndices& outputs = graph[node].outputs;
     return std::any_of(outputs.begin(), outputs.end(), [&](PostDfsIndex output) { return inside().Contains(output); });
   });
 }

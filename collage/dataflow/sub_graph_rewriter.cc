@@ -84,7 +84,7 @@ std::vector<TensorSource> OutputTensors(const DataflowGraph& graph, const SubGra
     }
   };
   for (const PostDfsIndex node : sub_graph.exit()) {
-    const std::vector<PostDfsIndex>& users = graph[node].outputs;
+    const NodeIndices& users = graph[node].outputs;
     const bool only_fields = graph[node].expr->type().AsTuple() && !graph[node].external &&
                              std::all_of(users.begin(), users.end(),
                                          [&](PostDfsIndex user) { return inside.Contains(user) || graph[user].expr->As<TupleGetItem>(); });
@@ -169,7 +169,7 @@ bool SubGraphRewriter::StandsForItself(PostDfsIndex node) const {
   if (expr->As<Function>()) return InScope(node) && node + 1 != graph_.size() && IsAtomicFunction(expr);
   if (!expr->As<Var>()) return false;
   if (!scope_ || literals_.Contains(node)) return true;
-  const std::vector<PostDfsIndex>& users = graph_[node].outputs;
+  const NodeIndices& users = graph_[node].outputs;
   return scope_->Contains(node) && std::any_of(users.begin(), users.end(), [&](PostDfsIndex user) {
            const Let* let = graph_[user].expr->As<Let>();
            return let && let->variable == expr && scope_->Contains(user);

@@ -43,54 +43,92 @@ bool ConstraintHolds(const PatternNode& node, const Expr& expr) {
 
 }  // namespace
 
-const PatternMatcher::Partials& PatternMatcher::Match(const Pattern& pattern, const Expr& expr) {
+PatternMatcher::Subject PatternMatcher::Argument(const Subject& call, size_t position) const {
+  if (call.index != DataflowGraph::kNone) {
+    const DataflowGraph::Node& node = graph_[call.index];
+    if (node.op && node.inputs.size() == node.argument_count) return SubjectAt(node.inputs[position]);
+  }
+  return SubjectOf((*call.expr)->As<Call>()->args[position]);
+}
+
+const OpDef* PatternMatcher::OpOf(const Subject& subject) const {
+  return subject.index != DataflowGraph::kNone ? graph_[subject.index].op : CalledOp(*subject.expr);
+}
+
+const PatternMatcher::Partials& PatternMatcher::Match(const Pattern& pattern, const Subject& subject) {
   static const Partials kNone;
   static const Partials kAnything(1);
-  if (IsCallOfAnother(pattern.node(), CalledOp(expr))) return kNone;
+  if (IsCallOfAnother(pattern.node(), OpOf(subject))) return kNone;
   if (pattern.node().kind == Kind::kWildcard && pattern.node().capture.empty()) return kAnything;
-  const auto key = std::make_pair(&pattern.node(), expr.get());
+  const auto key = std::make_pair(&pattern.node(), subject.expr->get());
   const auto at = memo_.find(key);
   if (at != memo_.end()) return at->second;
-  Partials partials = Compute(pattern.node(), expr);
-  if (!pattern.node().capture.empty()) {
-    std::erase_if(partials, [&](Partial& partial) {
-      const auto [capture, is_new] = partial.captures.emplace(pattern.node().capture, expr);
-      return !is_new && capture->second != expr;
-    });
-  }
+  Partials partials = MatchOnce(pattern.node(), subject);
   return memo_[key] = std::move(partials);
 }
 
-PatternMatcher::Partials PatternMatcher::WithSelf(Partials partials, const Expr& expr) const {
-  const PostDfsIndex self = graph_.Find(expr);
-  if (self == DataflowGraph::kNone) return partials;
-  for (Partial& partial : partials) partial.inside.Add(self);
+PatternMatcher::Partials PatternMatcher::MatchOnce(const PatternNode& node, const Subject& subject) {
+  Partials partials = Compute(node, subject);
+  if (!node.capture.empty()) {
+    std::erase_if(partials, [&](Partial& partial) {
+      const auto [capture, is_new] = partial.captures.emplace(node.capture, *subject.expr);
+      return !is_new && capture->second != *subject.expr;
+    });
+  }
   return partials;
 }
 
-PatternMatcher::Partials PatternMatcher::Compute(const PatternNode& node, const Expr& expr) {
-  const Partials plain(1);
+PatternMatcher::Partials PatternMatcher::WithSelf(Partials partials, const Subject& subject) {
+  if (subject.index == DataflowGraph::kNone) return partials;
+  for (Partial& partial : partials) partial.inside.Add(subject.index);
+  return partials;
+}
+
+bool PatternMatcher::MatchLeaf(const PatternNode& node, const Subject& subject, Partials& partials) const {
+  if (!node.capture.empty()) return false;
   switch (node.kind) {
     case Kind::kWildcard:
-      return plain;
+      return true;
+    case Kind::kOp: {
+      const Op* op = (*subject.expr)->As<Op>();
+      if (!op || op->def->name != node.name) partials.clear();
+      return true;
+    }
+    case Kind::kConstant: {
+      const bool is_node = subject.index != DataflowGraph::kNone;
+      const bool matches = is_node ? graph_[subject.index].Is<Constant>() : (*subject.expr)->As<Constant>() != nullptr;
+      partials = matches ? WithSelf(std::move(partials), subject) : Partials{};
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+PatternMatcher::Partials PatternMatcher::Compute(const PatternNode& node, const Subject& subject) {
+  const Expr& expr = *subject.expr;
+  const auto itself = [&](bool matches) { return matches ? WithSelf(Partials(1), subject) : Partials(); };
+  switch (node.kind) {
+    case Kind::kWildcard:
+      return Partials(1);
     case Kind::kConstant:
-      return expr->As<Constant>() ? WithSelf(plain, expr) : Partials{};
+      return itself(expr->As<Constant>() != nullptr);
     case Kind::kScalar:
-      return IsScalarOf(expr, node.scalar) ? WithSelf(plain, expr) : Partials{};
+      return itself(IsScalarOf(expr, node.scalar));
     case Kind::kVariable: {
       const Var* variable = expr->As<Var>();
-      return variable && (node.name.empty() || variable->name == node.name) ? WithSelf(plain, expr) : Partials{};
+      return itself(variable && (node.name.empty() || variable->name == node.name));
     }
     case Kind::kOp: {
       const Op* op = expr->As<Op>();
-      return op && op->def->name == node.name ? plain : Partials{};
+      return Partials(op && op->def->name == node.name ? 1 : 0);
     }
     case Kind::kCall:
-      return MatchCall(node, expr);
+      return MatchCall(node, subject);
     case Kind::kOr: {
       Partials all;
       for (const Pattern& alternative : node.children) {
-        for (const Partial& partial : Match(alternative, expr)) {
+        for (const Partial& partial : Match(alternative, subject)) {
           if (std::find(all.begin(), all.end(), partial) == all.end()) all.push_back(partial);
         }
       }
@@ -100,19 +138,21 @@ PatternMatcher::Partials PatternMatcher::Compute(const PatternNode& node, const 
     case Kind::kType:
     case Kind::kDType:
     case Kind::kShape:
-      return ConstraintHolds(node, expr) ? Match(node.children[0], expr) : Partials{};
+      return ConstraintHolds(node, expr) ? Match(node.children[0], subject) : Partials{};
     case Kind::kDominator:
-      return MatchDominator(node, expr);
+      return MatchDominator(node, subject);
     default:
-      return MatchBranches(node, expr);
+      return MatchBranches(node, subject);
   }
 }
 
-PatternMatcher::Partials PatternMatcher::MatchInOrder(const std::vector<std::pair<const Pattern*, const Expr*>>& pairs) {
+PatternMatcher::Partials PatternMatcher::MatchInOrder(const Pairs& pairs) {
   Partials partials(1);
-  for (const auto& [pattern, expr] : pairs) {
+  for (const auto& [pattern, subject] : pairs) {
+    if (partials.empty()) break;
+    if (MatchLeaf(pattern->node(), subject, partials)) continue;
     Partials extended;
-    for (const Partial& right : Match(*pattern, *expr)) {
+    for (const Partial& right : Match(*pattern, subject)) {
       for (const Partial& left : partials) {
         Partial both{left.inside | right.inside, left.captures};
         const bool agree = std::all_of(right.captures.begin(), right.captures.end(), [&](const auto& capture) {
@@ -123,46 +163,57 @@ PatternMatcher::Partials PatternMatcher::MatchInOrder(const std::vector<std::pai
       }
     }
     partials = std::move(extended);
-    if (partials.empty()) break;
   }
   return partials;
 }
 
-PatternMatcher::Partials PatternMatcher::MatchCall(const PatternNode& node, const Expr& expr) {
-  const Call* call = expr->As<Call>();
-  if (!call || (!node.any && node.children.size() != call->args.size() + 1)) return {};
-  std::vector<std::pair<const Pattern*, const Expr*>> pairs = {{&node.children[0], &call->callee}};
-  if (node.any) return WithSelf(MatchInOrder(pairs), expr);
-  for (size_t i = 0; i < call->args.size(); ++i) pairs.emplace_back(&node.children[i + 1], &call->args[i]);
+PatternMatcher::Partials PatternMatcher::MatchCall(const PatternNode& node, const Subject& subject) {
+  const OpDef* op = OpOf(subject);
+  const bool is_node = op && subject.index != DataflowGraph::kNone;
+  // Of a node most is known without looking at the expression.
+  const Call* call = is_node ? nullptr : (*subject.expr)->As<Call>();
+  if (!is_node && !call) return {};
+  const size_t arguments = is_node ? graph_[subject.index].argument_count : call->args.size();
+  if (!node.any && node.children.size() != arguments + 1) return {};
+  Pairs pairs;
+  pairs.reserve(arguments + 1);
+  const PatternNode& callee = node.children[0].node();
+  if (!is_node || callee.kind != Kind::kOp || !callee.capture.empty()) {
+    const Expr& called = (*subject.expr)->As<Call>()->callee;
+    pairs.emplace_back(&node.children[0], op ? Subject{&called, DataflowGraph::kNone} : SubjectOf(called));
+  } else if (op->name != callee.name) {
+    return {};
+  }
+  if (node.any) return WithSelf(MatchInOrder(pairs), subject);
+  const size_t first = pairs.size();
+  for (size_t i = 0; i < arguments; ++i) pairs.emplace_back(&node.children[i + 1], Argument(subject, i));
   Partials partials = MatchInOrder(pairs);
-  const OpDef* op = CalledOp(expr);
-  if (op && op->commutative && call->args.size() == 2) {
-    std::swap(pairs[1].second, pairs[2].second);
+  if (op && op->commutative && arguments == 2) {
+    std::swap(pairs[first].second, pairs[first + 1].second);
     for (Partial& swapped : MatchInOrder(pairs)) {
       if (std::find(partials.begin(), partials.end(), swapped) == partials.end()) partials.push_back(std::move(swapped));
     }
   }
-  return WithSelf(std::move(partials), expr);
+  return WithSelf(std::move(partials), subject);
 }
 
-PatternMatcher::Partials PatternMatcher::MatchDominator(const PatternNode& node, const Expr& child) {
-  const PostDfsIndex self = graph_.Find(child);
+PatternMatcher::Partials PatternMatcher::MatchDominator(const PatternNode& node, const Subject& child) {
+  const PostDfsIndex self = child.index;
   if (self == DataflowGraph::kNone || Match(node.children[2], child).empty()) return {};
   Partials all;
   // Up from the child as long as the path matches; each expression met may be a parent.
-  std::vector<PostDfsIndex> stack = graph_[self].inputs;
+  std::vector<PostDfsIndex> stack = graph_[self].inputs.ToVector();
   IndexSet seen(stack);
   while (!stack.empty()) {
     const PostDfsIndex at = stack.back();
     stack.pop_back();
-    const Expr& expr = graph_[at].expr;
-    if (!Match(node.children[0], expr).empty()) {
-      Partials pairs = MatchInOrder({{&node.children[0], &expr}, {&node.children[2], &child}});
+    if (!Match(node.children[0], SubjectAt(at)).empty()) {
+      Partials pairs = MatchInOrder({{&node.children[0], SubjectAt(at)}, {&node.children[2], child}});
       for (Partial& partial : MatchBetween(node.children[1], at, self, std::move(pairs))) {
         if (std::find(all.begin(), all.end(), partial) == all.end()) all.push_back(std::move(partial));
       }
     }
-    if (Match(node.children[1], expr).empty()) continue;
+    if (Match(node.children[1], SubjectAt(at)).empty()) continue;
     for (const PostDfsIndex input : graph_[at].inputs) {
       if (seen.Contains(input)) continue;
       seen.Add(input);
@@ -183,7 +234,7 @@ PatternMatcher::Partials PatternMatcher::MatchBetween(const Pattern& path, PostD
     if (at != parent) {
       // Names inside of the path stand for many expressions, so they are captured by none.
       Partials extended;
-      for (const Partial& between : Match(path, graph_[at].expr)) {
+      for (const Partial& between : Match(path, SubjectAt(at))) {
         for (const Partial& partial : partials) extended.push_back({partial.inside | between.inside, partial.captures});
       }
       partials = std::move(extended);
@@ -198,9 +249,10 @@ PatternMatcher::Partials PatternMatcher::MatchBetween(const Pattern& path, PostD
   return partials;
 }
 
-PatternMatcher::Partials PatternMatcher::MatchBranches(const PatternNode& node, const Expr& expr) {
-  std::vector<std::pair<const Pattern*, const Expr*>> pairs;
-  const auto add = [&](size_t child, const Expr& part) { pairs.emplace_back(&node.children[child], &part); };
+PatternMatcher::Partials PatternMatcher::MatchBranches(const PatternNode& node, const Subject& subject) {
+  const Expr& expr = *subject.expr;
+  Pairs pairs;
+  const auto add = [&](size_t child, const Expr& part) { pairs.emplace_back(&node.children[child], SubjectOf(part)); };
   const Tuple* tuple = expr->As<Tuple>();
   const TupleGetItem* item = expr->As<TupleGetItem>();
   const If* branch = expr->As<If>();
@@ -224,15 +276,15 @@ PatternMatcher::Partials PatternMatcher::MatchBranches(const PatternNode& node, 
   } else {
     return {};
   }
-  return WithSelf(MatchInOrder(pairs), expr);
+  return WithSelf(MatchInOrder(pairs), subject);
 }
 
 std::vector<PatternMatch> PatternMatcher::Matches(const Pattern& pattern, PostDfsIndex root) {
   if (alive_.empty() || alive_.back() != pattern.shared()) alive_.push_back(pattern.shared());
   std::vector<PatternMatch> matches;
-  const Expr& expr = graph_[root].expr;
-  for (const Partial& partial : Match(pattern, expr)) {
-    matches.push_back({{expr, {partial.captures.begin(), partial.captures.end()}}, partial.inside});
+  // Each root is asked about once, so what is found there need not be kept.
+  for (Partial& partial : MatchOnce(pattern.node(), SubjectAt(root))) {
+    matches.push_back({{graph_[root].expr, {partial.captures.begin(), partial.captures.end()}}, std::move(partial.inside)});
   }
   return matches;
 }
@@ -245,11 +297,16 @@ std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& 
 
 void ForEachMatch(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(PatternMatch)>& visit) {
   PatternMatcher matcher(graph);
-  for (PostDfsIndex root = 0; root < graph.size(); ++root) {
-    if (IsCallOfAnother(pattern.node(), graph[root].op)) continue;
+  const auto try_root = [&](PostDfsIndex root) {
     for (PatternMatch& match : matcher.Matches(pattern, root)) {
       if (!match.inside.Empty()) visit(std::move(match));
     }
+  };
+  const PatternNode& node = pattern.node();
+  if (node.kind == Kind::kCall && node.children[0].node().kind == Kind::kOp) {
+    for (const PostDfsIndex root : graph.CallsOf(node.children[0].node().name)) try_root(root);
+  } else {
+    for (PostDfsIndex root = 0; root < graph.size(); ++root) try_root(root);
   }
 }
 

@@ -36,18 +36,33 @@ class PatternMatcher {
     friend bool operator==(const Partial&, const Partial&) = default;
   };
   using Partials = std::vector<Partial>;
+  /// An expression and its index, so that it need be neither looked up nor, mostly, looked at. kNone: it is no node.
+  struct Subject {
+    const Expr* expr;
+    PostDfsIndex index;
+  };
+  using Pairs = std::vector<std::pair<const Pattern*, Subject>>;
 
-  const Partials& Match(const Pattern& pattern, const Expr& expr);
-  Partials Compute(const PatternNode& node, const Expr& expr);
-  Partials MatchCall(const PatternNode& node, const Expr& expr);
-  Partials MatchInOrder(const std::vector<std::pair<const Pattern*, const Expr*>>& pairs);
-  Partials MatchBranches(const PatternNode& node, const Expr& expr);
-  Partials MatchDominator(const PatternNode& node, const Expr& child);
+  [[nodiscard]] Subject SubjectOf(const Expr& expr) const { return {&expr, graph_.Find(expr)}; }
+  [[nodiscard]] Subject SubjectAt(PostDfsIndex index) const { return {&graph_[index].expr, index}; }
+  [[nodiscard]] Subject Argument(const Subject& call, size_t position) const;
+  [[nodiscard]] const OpDef* OpOf(const Subject& subject) const;
+
+  const Partials& Match(const Pattern& pattern, const Subject& subject);
+  /// As Match, not kept.
+  Partials MatchOnce(const PatternNode& node, const Subject& subject);
+  Partials Compute(const PatternNode& node, const Subject& subject);
+  Partials MatchCall(const PatternNode& node, const Subject& subject);
+  Partials MatchInOrder(const Pairs& pairs);
+  /// Whether the pattern is one that needs no search, and if so what remains of `partials` with it.
+  bool MatchLeaf(const PatternNode& node, const Subject& subject, Partials& partials) const;
+  Partials MatchBranches(const PatternNode& node, const Subject& subject);
+  Partials MatchDominator(const PatternNode& node, const Subject& child);
   /// Adds to each of `partials` what `path` matches between `parent` and `child`, where the child dominates the parent and all that
   /// lies between matches; otherwise nothing is left.
   Partials MatchBetween(const Pattern& path, PostDfsIndex parent, PostDfsIndex child, Partials partials);
   /// Adds the node itself to each.
-  Partials WithSelf(Partials partials, const Expr& expr) const;
+  static Partials WithSelf(Partials partials, const Subject& subject);
 
   const DataflowGraph& graph_;
   struct KeyHash {

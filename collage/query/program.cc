@@ -85,7 +85,7 @@ Json NamedFunction::NamesOf(const IndexSet& nodes) const { return NamesOf(std::s
 Json NamedFunction::NamesOf(const std::vector<TensorSource>& tensors, const IndexSet& inside, bool projected_inside) const {
   std::vector<PostDfsIndex> nodes;
   for (const TensorSource& tensor : tensors) {
-    const std::vector<PostDfsIndex>& users = graph_[tensor.node].outputs;
+    const NodeIndices& users = graph_[tensor.node].outputs;
     const auto projection = std::find_if(users.begin(), users.end(), [&](PostDfsIndex user) {
       return graph_[user].expr->As<TupleGetItem>() && !name_of_[user].empty() && inside.Contains(user) == projected_inside &&
              ResolveTensor(graph_, {user, 0}) == tensor;

@@ -45,7 +45,7 @@ Result<std::vector<ChosenCandidate>> CheapestCover(const NamedFunction& function
   SearchProblem problem;
   problem.node_count = graph.size();
   problem.backend_count = specs.size() + 1;
-  for (PostDfsIndex node = 0; node < graph.size(); ++node) problem.tensors.push_back({node, graph[node].outputs});
+  for (PostDfsIndex node = 0; node < graph.size(); ++node) problem.tensors.push_back({node, graph[node].outputs.ToVector()});
   std::vector<std::optional<double>> price_of;
   for (const CandidatePartition& candidate : candidates) {
     // What breaks a condition that no rule may lift can be no function, so it has no price.

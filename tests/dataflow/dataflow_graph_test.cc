@@ -24,6 +24,11 @@ TEST(DataflowGraph, IndexesInPostOrder) {
   EXPECT_EQ(graph.IndexOf(names.at("1")), 3u);
   EXPECT_EQ(graph[2].outputs, (std::vector<size_t>{3, 4}));
   EXPECT_EQ(graph[4].inputs, (std::vector<size_t>{2, 3}));
+  EXPECT_TRUE(graph[2].Is<Call>() && graph[0].Is<Var>() && graph[5].Is<Function>());
+  EXPECT_FALSE(graph[2].Is<Constant>());
+  EXPECT_EQ(graph[4].argument_count, 2u);
+  EXPECT_EQ(graph.CallsOf("add"), std::vector<uint32_t>{4});
+  EXPECT_TRUE(graph.CallsOf("nn.conv2d").empty());
   EXPECT_EQ(graph[2].dominator_parent, 4u);
   EXPECT_EQ(graph[4].dominator_parent, 5u);
   EXPECT_EQ(graph[5].dominator_parent, DataflowGraph::kNone);
