@@ -118,7 +118,8 @@ Result<Cost> Placement::ProvedLowerBound() {
 }
 
 Result<Plan> Placement::Search() {
-  if (!state_->pricer.allows_only_cached()) COLLAGE_TRY_STATUS(state_->PriceFirstPlans());
+  const bool may_price = !state_->pricer.allows_only_cached() && !state_->prices->allows_only_known_in_context();
+  if (may_price) COLLAGE_TRY_STATUS(state_->PriceFirstPlans());
   Result<Plan> plan = state_->SearchVerified("searched", state_->Competing());
   if (plan || state_->pricer.has_missed()) return plan;
   // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
@@ -137,7 +138,6 @@ std::vector<size_t> Placement::State::Singles() const {
 std::vector<size_t> Placement::Singles() const { return state_->Singles(); }
 
 Result<std::optional<Plan>> Placement::SearchSingle(size_t target) {
-  if (!state_->pricer.allows_only_cached()) COLLAGE_TRY_STATUS(state_->PriceFirstPlans());
   const std::string name(state_->targets[target].priced.backend->Name());
   Result<Plan> plan = state_->SearchVerified(name, state_->AllowedFor(target), {WhenStopped::kGiveUp, /*only_priced=*/true});
   if (!plan && state_->pricer.has_missed()) return Fail(plan.error());

@@ -57,6 +57,7 @@ class CandidatePrices : public VariantPrices {
   [[nodiscard]] Cost Roofline(size_t candidate, size_t variant) const;
   /// Whether variants that were never part of a whole program count as Invalid.
   void AllowOnlyKnownInContext(bool only) { only_known_in_context_ = only; }
+  [[nodiscard]] bool allows_only_known_in_context() const { return only_known_in_context_; }
 
   /// What it takes alone; Unknown while that is not measured.
   [[nodiscard]] Cost CostAlone(size_t candidate, size_t variant) const { return slots_[slot_of_[candidate][variant]].cost; }
