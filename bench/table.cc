@@ -65,7 +65,7 @@ double FastestOf(size_t repetitions, const std::function<void()>& run, const std
   return fastest;
 }
 
-BoundTable::BoundTable(std::vector<std::string> columns) {
+BoundTable::BoundTable(const std::vector<std::string>& columns) {
   for (const std::string& column : columns) widths_.push_back(std::max<size_t>(column.size(), 14));
   if (!widths_.empty()) widths_.front() = 30;
   Row(columns);

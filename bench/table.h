@@ -24,7 +24,7 @@ double FastestOf(
 /// Prints rows as they come and remembers whether a bound was missed.
 class BoundTable {
  public:
-  explicit BoundTable(std::vector<std::string> columns);
+  explicit BoundTable(const std::vector<std::string>& columns);
   void Row(const std::vector<std::string>& cells);
   /// "0.123 s", with " > 2 s MISSED" behind where the bound does not hold.
   std::string Bounded(double value, double bound, const std::string& unit);

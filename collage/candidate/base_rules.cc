@@ -20,16 +20,24 @@ class DFPattern final : public PartitionRule {
   void ForEach(const DataflowGraph& graph, std::vector<Refusal>* refusals, const Visitor& visit) const override {
     NumberTables tables;
     std::vector<IndexSet> seen;
+    const auto is_new = [&](const IndexSet& inside) {
+      return !tables.Contains(inside.Last(), inside.Hash(), [&](uint32_t number) { return seen[number] == inside; });
+    };
+    const auto take = [&](IndexSet inside) {
+      tables.Insert(inside.Last(), inside.Hash(), seen.size(), [](uint32_t) { return false; });
+      seen.push_back(inside);
+      visit(SubGraph(graph, std::move(inside)));
+    };
+    if (!check_) {
+      return ForEachMatchedSet(graph, pattern_, [&](IndexSet inside) {
+        if (is_new(inside)) take(std::move(inside));
+      });
+    }
     ForEachMatch(graph, pattern_, [&](PatternMatch match) {
-      const size_t last = match.inside.Last();
-      const uint64_t hash = match.inside.Hash();
-      const auto is_equal = [&](uint32_t number) { return seen[number] == match.inside; };
-      if (tables.Contains(last, hash, is_equal)) return;
-      const Verdict verdict = check_ ? check_(match.match) : Verdict::Accept();
+      if (!is_new(match.inside)) return;
+      const Verdict verdict = check_(match.match);
       if (!verdict.accepted) return Refuse(refusals, name_, std::move(match.inside), verdict.reason);
-      tables.Insert(last, hash, seen.size(), is_equal);
-      seen.push_back(match.inside);
-      visit(SubGraph(graph, std::move(match.inside)));
+      take(std::move(match.inside));
     });
   }
 
@@ -95,7 +103,7 @@ class OpPredicate final : public PartitionRule {
 /// One sub-graph for every node that a test accepts.
 class Singles final : public PartitionRule {
  public:
-  explicit Singles(bool (*accept)(const DataflowGraph::Node&)) : accept_(std::move(accept)) {}
+  explicit Singles(bool (*accept)(const DataflowGraph::Node&)) : accept_(accept) {}
 
   void ForEach(const DataflowGraph& graph, std::vector<Refusal>*, const Visitor& visit) const override {
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {

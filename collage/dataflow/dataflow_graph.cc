@@ -8,13 +8,13 @@
 namespace collage {
 namespace {
 
+/// Operators, which are no nodes, may be among them: to see which is to look at each.
 void AppendNodeChildren(const Expr& expr, std::vector<const Expr*>& children) {
-  const size_t before = children.size();
   const auto add_all = [&](const std::vector<Expr>& list) {
     for (const Expr& child : list) children.push_back(&child);
   };
   if (const Call* call = expr->As<Call>()) {
-    children.push_back(&call->callee);
+    if (!call->callee->As<Op>()) children.push_back(&call->callee);
     add_all(call->args);
   } else if (const Tuple* tuple = expr->As<Tuple>()) {
     add_all(tuple->fields);
@@ -28,8 +28,6 @@ void AppendNodeChildren(const Expr& expr, std::vector<const Expr*>& children) {
     add_all(function->parameters);
     children.push_back(&function->body);
   }
-  const auto is_op = [](const Expr* child) { return (*child)->As<Op>() != nullptr; };
-  children.erase(std::remove_if(children.begin() + static_cast<std::ptrdiff_t>(before), children.end(), is_op), children.end());
 }
 
 DataflowGraph::Node Describe(const Expr& expr) {
@@ -45,10 +43,11 @@ DataflowGraph::Node Describe(const Expr& expr) {
   } else if (node.Is<Constant>() || node.Is<Var>()) {
     node.kind = OpKind::kElementwise;
   }
-  const Constant* constant = expr->As<Constant>();
-  node.inlined = constant ? constant->value.shape().empty() : node.Is<Function>();
+  node.inlined = node.Is<Constant>() ? expr->type().AsTensor()->shape.empty() : node.Is<Function>();
   return node;
 }
+
+constexpr auto kNoChild = static_cast<uint32_t>(-1);
 
 /// Edges as they are found, each once.
 class InputLists {
@@ -107,10 +106,11 @@ bool IsAtomicFunction(const Expr& expr) {
 std::vector<const Expr*> NodeChildren(const Expr& expr) {
   std::vector<const Expr*> children;
   AppendNodeChildren(expr, children);
+  std::erase_if(children, [](const Expr* child) { return (*child)->As<Op>() != nullptr; });
   return children;
 }
 
-DataflowGraph::DataflowGraph(Expr function, const std::vector<Place>& places) {
+DataflowGraph::DataflowGraph(const Expr& function, const std::vector<Place>& places) {
   COLLAGE_CHECK(function->As<Function>() != nullptr);
   const ChildLists children = IndexExpressions(function);
   ConnectNodes(children);
@@ -167,6 +167,10 @@ DataflowGraph::ChildLists DataflowGraph::IndexExpressions(const Expr& function) 
     Item& item = stack.back();
     if (item.next_child < waiting.size()) {
       const Expr& child = *waiting[item.next_child];
+      if (child->As<Op>()) {
+        children.nodes[place[item.number] + item.next_child++ - item.first_child] = kNoChild;
+        continue;
+      }
       const auto [number, is_new] = index_.Insert(child.get(), static_cast<uint32_t>(found.size()));
       children.nodes[place[item.number] + item.next_child - item.first_child] = number;
       ++item.next_child;
@@ -194,7 +198,9 @@ DataflowGraph::ChildLists DataflowGraph::Renumber(std::vector<Node> found, std::
   for (const uint32_t number : order) {
     nodes_.push_back(std::move(found[number]));
     ordered.begin.push_back(static_cast<uint32_t>(ordered.nodes.size()));
-    for (uint32_t k = place[number]; k < place[number + 1]; ++k) ordered.nodes.push_back(index_of[children.nodes[k]]);
+    for (uint32_t k = place[number]; k < place[number + 1]; ++k) {
+      if (children.nodes[k] != kNoChild) ordered.nodes.push_back(index_of[children.nodes[k]]);
+    }
   }
   ordered.begin.push_back(static_cast<uint32_t>(ordered.nodes.size()));
   return ordered;

@@ -83,10 +83,10 @@ class DataflowGraph {
   };
 
   /// `function` must be a Function expression. Linear in its size (times a logarithm for the dominators), without recursion.
-  explicit DataflowGraph(Expr function) : DataflowGraph(std::move(function), {}) {}
+  explicit DataflowGraph(const Expr& function) : DataflowGraph(function, {}) {}
   /// An expression with a place is not moved from there into the block of its uses: whoever reads the text takes the braces as they
   /// stand. Without places blocks follow from uses alone, since sharing has none.
-  DataflowGraph(Expr function, const std::vector<Place>& places);
+  DataflowGraph(const Expr& function, const std::vector<Place>& places);
 
   [[nodiscard]] const Expr& function() const { return nodes_.back().expr; }
   [[nodiscard]] size_t size() const { return nodes_.size(); }

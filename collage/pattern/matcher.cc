@@ -279,14 +279,24 @@ PatternMatcher::Partials PatternMatcher::MatchBranches(const PatternNode& node, 
   return WithSelf(MatchInOrder(pairs), subject);
 }
 
-std::vector<PatternMatch> PatternMatcher::Matches(const Pattern& pattern, PostDfsIndex root) {
+PatternMatcher::Partials PatternMatcher::MatchRoot(const Pattern& pattern, PostDfsIndex root) {
   if (alive_.empty() || alive_.back() != pattern.shared()) alive_.push_back(pattern.shared());
-  std::vector<PatternMatch> matches;
   // Each root is asked about once, so what is found there need not be kept.
-  for (Partial& partial : MatchOnce(pattern.node(), SubjectAt(root))) {
+  return MatchOnce(pattern.node(), SubjectAt(root));
+}
+
+std::vector<PatternMatch> PatternMatcher::Matches(const Pattern& pattern, PostDfsIndex root) {
+  std::vector<PatternMatch> matches;
+  for (Partial& partial : MatchRoot(pattern, root)) {
     matches.push_back({{graph_[root].expr, {partial.captures.begin(), partial.captures.end()}}, std::move(partial.inside)});
   }
   return matches;
+}
+
+std::vector<IndexSet> PatternMatcher::MatchedSets(const Pattern& pattern, PostDfsIndex root) {
+  std::vector<IndexSet> sets;
+  for (Partial& partial : MatchRoot(pattern, root)) sets.push_back(std::move(partial.inside));
+  return sets;
 }
 
 std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& pattern) {
@@ -295,19 +305,36 @@ std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& 
   return all;
 }
 
+namespace {
+
+/// Calls `visit` with each node that may be the root of a match.
+template <class Visitor>
+void ForEachRoot(const DataflowGraph& graph, const PatternNode& node, const Visitor& visit) {
+  if (node.kind == Kind::kCall && node.children[0].node().kind == Kind::kOp) {
+    for (const PostDfsIndex root : graph.CallsOf(node.children[0].node().name)) visit(root);
+  } else {
+    for (PostDfsIndex root = 0; root < graph.size(); ++root) visit(root);
+  }
+}
+
+}  // namespace
+
 void ForEachMatch(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(PatternMatch)>& visit) {
   PatternMatcher matcher(graph);
-  const auto try_root = [&](PostDfsIndex root) {
+  ForEachRoot(graph, pattern.node(), [&](PostDfsIndex root) {
     for (PatternMatch& match : matcher.Matches(pattern, root)) {
       if (!match.inside.Empty()) visit(std::move(match));
     }
-  };
-  const PatternNode& node = pattern.node();
-  if (node.kind == Kind::kCall && node.children[0].node().kind == Kind::kOp) {
-    for (const PostDfsIndex root : graph.CallsOf(node.children[0].node().name)) try_root(root);
-  } else {
-    for (PostDfsIndex root = 0; root < graph.size(); ++root) try_root(root);
-  }
+  });
+}
+
+void ForEachMatchedSet(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(IndexSet)>& visit) {
+  PatternMatcher matcher(graph);
+  ForEachRoot(graph, pattern.node(), [&](PostDfsIndex root) {
+    for (IndexSet& inside : matcher.MatchedSets(pattern, root)) {
+      if (!inside.Empty()) visit(std::move(inside));
+    }
+  });
 }
 
 }  // namespace collage

@@ -28,6 +28,8 @@ class PatternMatcher {
 
   /// All matches with this root, without duplicates.
   std::vector<PatternMatch> Matches(const Pattern& pattern, PostDfsIndex root);
+  /// Their insides.
+  std::vector<IndexSet> MatchedSets(const Pattern& pattern, PostDfsIndex root);
 
  private:
   struct Partial {
@@ -49,6 +51,7 @@ class PatternMatcher {
   [[nodiscard]] const OpDef* OpOf(const Subject& subject) const;
 
   const Partials& Match(const Pattern& pattern, const Subject& subject);
+  Partials MatchRoot(const Pattern& pattern, PostDfsIndex root);
   /// As Match, not kept.
   Partials MatchOnce(const PatternNode& node, const Subject& subject);
   Partials Compute(const PatternNode& node, const Subject& subject);
@@ -76,6 +79,8 @@ class PatternMatcher {
 
 /// Calls `visit` with every match of the pattern anywhere in the graph that has an inside, roots ascending.
 void ForEachMatch(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(PatternMatch)>& visit);
+/// The same, told the insides alone: for whoever does not look at the expressions.
+void ForEachMatchedSet(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(IndexSet)>& visit);
 /// Every match of the pattern anywhere in the graph that has an inside, roots ascending.
 std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& pattern);
 
