@@ -58,11 +58,11 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
   return content;
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path, std::string temporary, int file)
-    : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
+AtomicFile::AtomicFile(std::filesystem::path path, Kind kind, std::string temporary, int file)
+    : path_(std::move(path)), kind_(kind), temporary_(std::move(temporary)), file_(file) {}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), file_(std::exchange(other.file_, -1)) {}
+    : path_(std::move(other.path_)), kind_(other.kind_), temporary_(std::move(other.temporary_)), file_(std::exchange(other.file_, -1)) {}
 
 AtomicFile::~AtomicFile() {
   if (file_ < 0) return;
@@ -72,14 +72,25 @@ AtomicFile::~AtomicFile() {
 
 tl::unexpected<Error> AtomicFile::Failed() const { return Fail(path_.string() + ": cannot be written: " + Reason()); }
 
-Result<AtomicFile> AtomicFile::Create(const std::filesystem::path& path) {
+Result<AtomicFile> AtomicFile::Create(const std::filesystem::path& path_or_link) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path_or_link, error);
+  if (std::filesystem::is_directory(status)) return Fail(path_or_link.string() + ": cannot be written: is a folder");
+  // A link stays a link: what it names is replaced.
+  const bool exists = std::filesystem::exists(status);
+  std::filesystem::path path = exists ? std::filesystem::canonical(path_or_link, error) : path_or_link;
+  if (exists && (error || !std::filesystem::is_regular_file(status))) {
+    const int file = ::open(path_or_link.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (file < 0) return Fail(path_or_link.string() + ": cannot be written: " + Reason());
+    return AtomicFile(path_or_link, Kind::kDevice, {}, file);
+  }
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (const int nameless = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600); nameless >= 0)
-    return AtomicFile(path, {}, nameless);
+    return AtomicFile(std::move(path), Kind::kNameless, {}, nameless);
   std::string temporary = path.string() + ".XXXXXX";
   const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (file < 0) return Fail(path.string() + ": cannot be written: " + Reason());
-  return AtomicFile(path, std::move(temporary), file);
+  return AtomicFile(std::move(path), Kind::kNamed, std::move(temporary), file);
 }
 
 Status AtomicFile::Append(std::string_view content) {
@@ -89,7 +100,8 @@ Status AtomicFile::Append(std::string_view content) {
 
 /// Gives the synced file its name.
 bool AtomicFile::Publish() {
-  if (temporary_.empty()) {
+  if (kind_ == Kind::kDevice) return true;
+  if (kind_ == Kind::kNameless) {
     const std::string link = "/proc/self/fd/" + std::to_string(file_);
     if (::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
     if (errno != EEXIST) return false;
@@ -105,7 +117,8 @@ bool AtomicFile::Publish() {
 Status AtomicFile::Commit() {
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  if (::fchmod(file_, 0666 & ~mask) != 0 || ::fsync(file_) != 0 || !Publish()) return Failed();
+  if (kind_ != Kind::kDevice && (::fchmod(file_, 0666 & ~mask) != 0 || ::fsync(file_) != 0)) return Failed();
+  if (!Publish()) return Failed();
   ::close(std::exchange(file_, -1));
   return {};
 }

@@ -13,10 +13,11 @@ Result<std::string> ReadFile(const std::filesystem::path& path);
 
 /// A file that is written whole or not at all: into a temporary file of the same folder, synced and renamed over `path` by
 /// Commit. Without Commit nothing is left behind; where the file system can, not by a killed process either, because the file has no
-/// name until it is whole.
+/// name until it is whole. What a symbolic link names is replaced, not the link; a device or a pipe (/dev/null, /dev/stdout) cannot be
+/// replaced and is written to directly.
 class AtomicFile {
  public:
-  static Result<AtomicFile> Create(const std::filesystem::path& path);
+  static Result<AtomicFile> Create(const std::filesystem::path& path_or_link);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
@@ -25,11 +26,17 @@ class AtomicFile {
   Status Commit();
 
  private:
-  AtomicFile(std::filesystem::path path, std::string temporary, int file);
+  enum class Kind {
+    kNameless,  ///< gets its name by Commit
+    kNamed,     ///< has a temporary name
+    kDevice,
+  };
+  AtomicFile(std::filesystem::path path, Kind kind, std::string temporary, int file);
   [[nodiscard]] tl::unexpected<Error> Failed() const;
   [[nodiscard]] bool Publish();
 
   std::filesystem::path path_;
+  Kind kind_;
   std::string temporary_;  ///< empty while the file has no name
   int file_ = -1;
 };
