@@ -1,5 +1,6 @@
 #include "collage/onnx/reader.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "collage/onnx/graph.h"
@@ -135,8 +136,18 @@ class GraphReader {
     if (name.empty()) return Expr();
     const auto found = values_.find(name);
     if (found == values_.end()) return Fail("reads '" + name + "', which no input, initializer or earlier node gives");
-    if (found->second == nullptr) return Fail("reads '" + name + "', an optional output that is not supported");
+    if (found->second == nullptr) return Fail("reads '" + name + "', " + AbsentOutput(name));
     return found->second;
+  }
+
+  /// What an optional output that no row of the table makes is called in errors.
+  [[nodiscard]] std::string AbsentOutput(const std::string& name) const {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const std::vector<std::string>& outputs = graph_.nodes[i].outputs;
+      if (std::find(outputs.begin(), outputs.end(), name) != outputs.end())
+        return "an optional output of " + PlaceOf(i) + " that is not supported";
+    }
+    return "an optional output that is not supported";
   }
 
   Status ReadNode(size_t index) {
@@ -161,9 +172,10 @@ class GraphReader {
     if (graph_.outputs.empty()) return Fail("the model has no outputs");
     std::vector<Expr> outputs;
     for (const std::string& name : graph_.outputs) {
-      Result<Expr> output = Lookup(name);
-      if (!output || *output == nullptr) return Fail("output '" + name + "' is given by no node that is supported");
-      outputs.push_back(std::move(*output));
+      const auto found = values_.find(name);
+      if (found == values_.end()) return Fail("output '" + name + "' is given by no node, input or initializer");
+      if (found->second == nullptr) return Fail("output '" + name + "' is " + AbsentOutput(name));
+      outputs.push_back(found->second);
     }
     return outputs.size() == 1 ? outputs[0] : MakeTuple(std::move(outputs));
   }

@@ -138,9 +138,19 @@ Result<std::vector<Expr>> ReadDepthToSpace(NodeReader& node) {
   return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.depth_to_space", {data}, {{"block_size", block}, {"mode", mode}}))};
 }
 
+/// The order of the channels of the result is block row, block column, channel, which is ours; in the mode CRD (opset 28) channel,
+/// block row, block column.
 Result<std::vector<Expr>> ReadSpaceToDepth(NodeReader& node) {
   const int64_t block = COLLAGE_TRY(node.Int("blocksize", 0));
-  return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.space_to_depth", {COLLAGE_TRY(node.Input(0))}, {{"block_size", block}}))};
+  const std::string mode = COLLAGE_TRY(node.String("mode", "DCR"));
+  if (mode != "DCR" && mode != "CRD") return Fail("attribute 'mode' is '" + mode + "'; DCR or CRD is right");
+  const Expr result = COLLAGE_TRY(node.Call("nn.space_to_depth", {COLLAGE_TRY(node.Input(0))}, {{"block_size", block}}));
+  if (mode == "DCR") return std::vector<Expr>{result};
+  const Shape channels = COLLAGE_TRY(node.InputType(0)).shape;
+  const Shape shape = COLLAGE_TRY(TensorTypeOf(result)).shape;
+  const Expr split = COLLAGE_TRY(node.Reshape(result, {shape[0], block * block, channels[1], shape[2], shape[3]}));
+  const Expr moved = COLLAGE_TRY(node.Call("transpose", {split}, {{"axes", std::vector<int64_t>{0, 2, 1, 3, 4}}}));
+  return std::vector<Expr>{COLLAGE_TRY(node.Reshape(moved, shape))};
 }
 
 Status WriteReshape(NodeWriter& writer) {

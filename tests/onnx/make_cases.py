@@ -247,6 +247,8 @@ def shapes(cases):
         single(cases, "DepthToSpace", (11, 13), {"x": data(1, 8, 2, 3)}, name="DepthToSpace_" + mode, blocksize=2, mode=mode)
     single(cases, "DepthToSpace", (7,), {"x": data(1, 8, 2, 3)}, blocksize=2)
     single(cases, "SpaceToDepth", (7, 13), {"x": data(1, 2, 4, 6)}, blocksize=2)
+    for mode in ("DCR", "CRD"):
+        single(cases, "SpaceToDepth", (28,), {"x": data(2, 3, 4, 6)}, name="SpaceToDepth_" + mode, blocksize=2, mode=mode)
 
 
 def indexing(cases):
