@@ -31,6 +31,12 @@ Result<std::unique_ptr<CacheDatabase>> CacheDatabase::Open(const std::filesystem
     std::filesystem::create_directories(path.parent_path(), error);
     if (error) return Fail("cache " + path.string() + ": its folder cannot be made: " + error.message());
   }
+  // SQLite takes a file of less than its smallest page for an empty database, and would overwrite it.
+  constexpr uintmax_t kSmallestPage = 512;
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
+  if (!error && bytes > 0 && bytes < kSmallestPage)
+    return Fail("cache " + path.string() + ": file is not a database; remove the file or name another with --cache");
   sqlite3* handle = nullptr;
   const std::string name = path.empty() ? ":memory:" : path.string();
   const int opened = sqlite3_open_v2(name.c_str(), &handle, SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), nullptr);

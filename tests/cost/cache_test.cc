@@ -80,6 +80,15 @@ TEST_F(CacheTest, ADamagedDatabaseIsAnError) {
   EXPECT_FALSE(MeasurementCache::Open(File()).has_value());
 }
 
+TEST_F(CacheTest, ASmallFileOfSomethingElseIsLeftAlone) {
+  std::filesystem::create_directories(File().parent_path());
+  ASSERT_TRUE(WriteFileAtomically(File(), "notes"));
+  const Result<MeasurementCache> cache = MeasurementCache::Open(File());
+  ASSERT_FALSE(cache.has_value());
+  EXPECT_NE(cache.error().message.find("not a database"), std::string::npos);
+  EXPECT_EQ(ReadFile(File()).value(), "notes");
+}
+
 TEST_F(CacheTest, SurvivesAKillWhileStoring) {
   for (int round = 0; round < 5; ++round) {
     int stored[2];
