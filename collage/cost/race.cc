@@ -26,7 +26,8 @@ class Runner {
     std::vector<size_t> order(contestants_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937 random(1);
-    for (int round = 0; round < options_.most_rounds && !progress.ShouldStop(); ++round) {
+    // One round is run even when there is a request to stop: without it nobody would know which plan to take.
+    for (int round = 0; round < options_.most_rounds && (round == 0 || !progress.ShouldStop()); ++round) {
       if (round >= options_.least_rounds && IsEnough(round, Clock::SecondsSince(start))) break;
       if (round == options_.least_rounds) DropLosers(order);
       std::shuffle(order.begin(), order.end(), random);

@@ -42,7 +42,8 @@ struct RaceResult {
 };
 
 /// Times all contestants in interleaved rounds, in an order that changes with each round: machines drift by more than what
-/// separates good plans, and only what runs side by side can be compared. Ends early, with what is there, when asked to stop.
+/// separates good plans, and only what runs side by side can be compared. Ends early, with what is there but not before
+/// the first round, when asked to stop.
 std::vector<RaceResult> Race(const std::vector<Contestant>& contestants, const RaceOptions& options, const Progress& progress);
 
 /// Median over the rounds of time(a) / time(b), pairing the turns of one round.

@@ -134,11 +134,12 @@ class PlanRace {
     race.most_seconds = options_.budget_seconds ? options_.race_seconds : kMostRaces * options_.race_seconds;
     race.equal_pair = {0, executables.size()};
     RaceUndisturbed(contestants, race);
-    if (probe_) COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOfDrift(), {{drift_}, {}}));
+    // A race that was cut short serves this compile only.
+    const bool is_whole = !options_.progress.ShouldStop();
+    if (probe_ && is_whole) COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOfDrift(), {{drift_}, {}}));
     for (size_t i = 0; i < results_.size(); ++i) {
-      if (results_[i].rounds.empty() && results_[i].failure.empty()) return Fail("interrupted before the plans were compared");
       if (i < executables.size() && results_[i].failure.empty()) COLLAGE_TRY_STATUS(Verify(i, executables[i]));
-      COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOf(i), {results_[i].rounds, results_[i].failure}));
+      if (is_whole) COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOf(i), {results_[i].rounds, results_[i].failure}));
     }
     return {};
   }
@@ -153,7 +154,7 @@ class PlanRace {
         results_ = std::move(results);
         drift_ = drift;
       }
-      if (drift_ < kDisturbed) return;
+      if (drift_ < kDisturbed || options_.progress.ShouldStop()) return;
       spdlog::warn("the plans run {:.1f} times as slowly as they did before: something else is using the cores", drift);
       if (attempt == kMostDisturbed || options_.budget_seconds) return;
     }
