@@ -100,16 +100,17 @@ Status ServeRounds(Bench& bench) {
   return {};
 }
 
-void PrintProfile(const nlohmann::ordered_json& steps) {
-  std::printf("%10s  %-10s  %-10s  %-18s  %s\n", "mean us", "kind", "backend", "variant", "name");
+void PrintProfile(std::FILE* text, const nlohmann::ordered_json& steps) {
+  std::fprintf(text, "%10s  %-10s  %-10s  %-18s  %s\n", "mean us", "kind", "backend", "variant", "name");
   for (const auto& step : steps) {
-    std::printf("%10.1f  %-10s  %-10s  %-18s  %s\n", step["mean_us"].get<double>(), step["kind"].get<std::string>().c_str(),
-                step["backend"].get<std::string>().c_str(), step["variant"].get<std::string>().c_str(),
-                step["name"].get<std::string>().c_str());
+    std::fprintf(text, "%10.1f  %-10s  %-10s  %-18s  %s\n", step["mean_us"].get<double>(), step["kind"].get<std::string>().c_str(),
+                 step["backend"].get<std::string>().c_str(), step["variant"].get<std::string>().c_str(),
+                 step["name"].get<std::string>().c_str());
   }
 }
 
 Status RunBench(const Options& options) {
+  JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
   Executable executable = COLLAGE_TRY(LoadOrCompile(options.program));
   std::vector<Tensor> inputs = COLLAGE_TRY(GatherInputs(options.inputs, executable.inputs()));
   Bench bench(std::move(executable), std::move(inputs));
@@ -119,12 +120,12 @@ Status RunBench(const Options& options) {
   if (samples.empty()) return Fail("interrupted before the first sample");
   nlohmann::ordered_json report = {{"latency_ms", Latency(samples)}, {"iterations", samples.size()}, {"threads", options.program.threads}};
   if (options.profile) report["profile"] = Profile(bench.executable());
-  if (options.profile) PrintProfile(report["profile"]);
+  if (options.profile) PrintProfile(json.Text(), report["profile"]);
   const auto& latency = report["latency_ms"];
-  std::printf("latency ms: min %.4f  p10 %.4f  median %.4f  mean %.4f  p90 %.4f  (%zu iterations, %d threads)\n",
-              latency["min"].get<double>(), latency["p10"].get<double>(), latency["median"].get<double>(), latency["mean"].get<double>(),
-              latency["p90"].get<double>(), samples.size(), options.program.threads);
-  return options.json.empty() ? Status{} : WriteJson(options.json, report);
+  std::fprintf(json.Text(), "latency ms: min %.4f  p10 %.4f  median %.4f  mean %.4f  p90 %.4f  (%zu iterations, %d threads)\n",
+               latency["min"].get<double>(), latency["p10"].get<double>(), latency["median"].get<double>(), latency["mean"].get<double>(),
+               latency["p90"].get<double>(), samples.size(), options.program.threads);
+  return json.WriteValue(report);
 }
 
 }  // namespace
@@ -134,9 +135,9 @@ void AddBenchCommand(CLI::App& app, int& code) {
   auto options = std::make_shared<Options>();
   AddProgramOptions(*command, options->program);
   AddInputOptions(*command, options->inputs);
-  command->add_option("--iterations", options->iterations, "Timed runs; 0: as many as fit into --duration")->check(CLI::NonNegativeNumber);
-  command->add_option("--warmup", options->warm_up, "Runs before the timed ones")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--duration", options->duration, "Seconds of timed runs")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--iterations", options->iterations, "Timed runs; 0: as many as fit into --duration")->check(NumberBetween(0, 1e9));
+  command->add_option("--warmup", options->warm_up, "Runs before the timed ones")->check(NumberBetween(0, 1e9))->capture_default_str();
+  command->add_option("--duration", options->duration, "Seconds of timed runs")->check(NumberBetween(1e-9, 1e9))->capture_default_str();
   command->add_flag("--profile", options->profile, "Time each step as well");
   command->add_flag("--stdin-rounds", options->rounds_from_standard_input, "Answer lines 'run N' from standard input with samples as JSON");
   command->add_option("--json", options->json, "Write the figures to this file (-: standard output)");

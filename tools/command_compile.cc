@@ -1,7 +1,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "collage/support/file.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
@@ -26,6 +25,7 @@ struct Options {
 
 Status Compile(const Options& options) {
   CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options.program));
+  if (options.output.empty()) return Fail("--output is empty; expected the name of the compiled file");
   compile.output = options.output;
   if (!options.budget.empty()) {
     Result<double> seconds = ParseDuration(options.budget);
@@ -41,22 +41,19 @@ Status Compile(const Options& options) {
   compile.cache_only = options.cache_only;
   compile.single_backends = options.single_backends;
   compile.constraints = options.constraints;
+  JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   const CompiledModel compiled = COLLAGE_TRY(CompileModel(options.program.file, compile));
   terminal.Clear();
   const CandidateCounts& counts = compiled.report.candidates;
-  std::printf(
-      "%scandidates: %zu found, %zu distinct, %zu of them measured now; variants: %zu measured now, %zu known, %zu rejected, "
-      "%zu not needed (%zu of them by assumption)\n",
-      PlanTable(compiled.report).c_str(), counts.found, counts.distinct, counts.measured, counts.variants.measured, counts.variants.cached,
-      counts.rejected, counts.variants.unpriced, counts.variants.assumed);
-  std::printf("saved: %s\n", options.output.c_str());
-  if (options.json.empty()) return {};
-  const std::string text = ToJson(compiled.report) + "\n";
-  if (options.json != "-") return WriteFileAtomically(options.json, text);
-  std::fputs(text.c_str(), stdout);
-  return {};
+  std::fprintf(json.Text(),
+               "%scandidates: %zu found, %zu distinct, %zu of them measured now; variants: %zu measured now, %zu known, %zu rejected, "
+               "%zu not needed (%zu of them by assumption)\n",
+               PlanTable(compiled.report).c_str(), counts.found, counts.distinct, counts.measured, counts.variants.measured,
+               counts.variants.cached, counts.rejected, counts.variants.unpriced, counts.variants.assumed);
+  std::fprintf(json.Text(), "saved: %s\n", options.output.c_str());
+  return json.Write(ToJson(compiled.report) + "\n");
 }
 
 }  // namespace

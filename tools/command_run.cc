@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "collage/driver/reference_program.h"
@@ -19,10 +20,10 @@ struct Options {
   bool reference = false;
 };
 
-/// An output name may hold slashes, which become folders, but it may not lead out of the output folder.
+/// An output name may hold slashes, which become folders (PyTorch's begin with one), but it may not lead out of the output folder.
 Result<std::filesystem::path> FilePath(const std::filesystem::path& folder, const std::string& name) {
-  const std::filesystem::path relative = std::filesystem::path(name + ".npy").lexically_normal();
-  if (relative.is_absolute() || *relative.begin() == "..") return Fail("output '" + name + "': its name leads out of " + folder.string());
+  const std::filesystem::path relative = std::filesystem::path(name + ".npy").relative_path().lexically_normal();
+  if (*relative.begin() == "..") return Fail("output '" + name + "': its name leads out of " + folder.string());
   std::error_code error;
   std::filesystem::create_directories((folder / relative).parent_path(), error);
   if (error) return Fail((folder / relative).parent_path().string() + ": cannot be made: " + error.message());
@@ -30,7 +31,13 @@ Result<std::filesystem::path> FilePath(const std::filesystem::path& folder, cons
 }
 
 Status WriteOutputs(const std::filesystem::path& folder, const std::vector<NamedType>& types, const std::vector<Tensor>& outputs) {
-  for (size_t i = 0; i < outputs.size(); ++i) COLLAGE_TRY_STATUS(WriteNpy(COLLAGE_TRY(FilePath(folder, types[i].name)), outputs[i]));
+  std::map<std::filesystem::path, std::string> written;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::filesystem::path path = COLLAGE_TRY(FilePath(folder, types[i].name));
+    const auto [other, is_new] = written.emplace(path, types[i].name);
+    if (!is_new) return Fail("outputs '" + other->second + "' and '" + types[i].name + "' would both be written to " + path.string());
+    COLLAGE_TRY_STATUS(WriteNpy(path, outputs[i]));
+  }
   return {};
 }
 

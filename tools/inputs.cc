@@ -1,5 +1,7 @@
 #include "tools/inputs.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -10,14 +12,25 @@
 namespace collage::tools {
 namespace {
 
-Result<std::map<std::string, Tensor>> ReadGiven(const InputOptions& options) {
+/// Where the name ends in "name=file.npy". Names and files may hold "=" themselves: the longest name that is an input counts, otherwise
+/// the first one.
+size_t EndOfName(const std::string& text, const std::vector<NamedType>& wanted) {
+  for (size_t at = text.rfind('='); at != std::string::npos && at > 0; at = text.rfind('=', at - 1)) {
+    const auto names = [&](const NamedType& input) { return text.compare(0, at, input.name) == 0; };
+    if (std::any_of(wanted.begin(), wanted.end(), names)) return at;
+  }
+  return text.find('=');
+}
+
+Result<std::map<std::string, Tensor>> ReadGiven(const InputOptions& options, const std::vector<NamedType>& wanted) {
   std::map<std::string, Tensor> given;
   if (!options.archive.empty()) {
     for (NamedTensor& tensor : COLLAGE_TRY(ReadNpz(options.archive))) given.insert(std::move(tensor));
   }
   for (const std::string& text : options.files) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) return Fail("--input " + text + ": expected name=file.npy");
+    const size_t equals = EndOfName(text, wanted);
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      return Fail("--input " + text + ": expected name=file.npy");
     given.insert_or_assign(text.substr(0, equals), COLLAGE_TRY(ReadNpy(text.substr(equals + 1))));
   }
   return given;
@@ -34,11 +47,12 @@ std::string List(const std::vector<NamedType>& wanted) {
 void AddInputOptions(CLI::App& command, InputOptions& options) {
   command.add_option("--input", options.files, "An input of the model: name=file.npy (may be given several times)");
   command.add_option("--inputs", options.archive, "All inputs of the model: file.npz, its arrays named as the inputs");
-  command.add_option("--random", options.random_seed, "Fill the inputs that are not given with random values from this seed");
+  command.add_option("--random", options.random_seed, "Fill the inputs that are not given with random values from this seed")
+      ->check(NumberBetween(0, 1e15));
 }
 
 Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<NamedType>& wanted) {
-  std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options));
+  std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options, wanted));
   for (const auto& [name, tensor] : given) {
     if (std::none_of(wanted.begin(), wanted.end(), [&name = name](const NamedType& input) { return input.name == name; })) {
       return Fail("input '" + name + "': the model has no such input; it has " + List(wanted));
@@ -90,6 +104,17 @@ Result<double> ParseDuration(const std::string& text) {
   const double seconds = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 0;
   if (error != std::errc() || seconds == 0 || !(value > 0)) return Fail("'" + text + "' is no duration; expected 90s, 5m, 1h or 30d");
   return value * seconds;
+}
+
+CLI::Validator NumberBetween(double low, double high) {
+  const auto check = [low, high](const std::string& text) {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [next, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && next == end && value >= low && value <= high) return std::string();
+    return fmt::format("'{}' is no number from {} to {}", text, low, high);
+  };
+  return CLI::Validator(check, fmt::format("{} to {}", low, high));
 }
 
 }  // namespace collage::tools

@@ -30,4 +30,7 @@ Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text);
 /// "90s", "5m", "1.5h", "30d" or seconds without a unit; seconds. Errors quote the text.
 Result<double> ParseDuration(const std::string& text);
 
+/// Checks that the text of an option is a number from `low` to `high`.
+CLI::Validator NumberBetween(double low, double high);
+
 }  // namespace collage::tools

@@ -1,15 +1,28 @@
+#include <fcntl.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
 
 #include "collage/runtime/parallel.h"
 #include "collage/support/log.h"
 #include "tools/command.h"
 #include "tools/interrupt.h"
+#include "tools/output.h"
 
 namespace {
 
+/// Descriptors 0 to 2 are in use even where the caller closed them: otherwise the next file that is opened would be one of them, and
+/// what is printed would go into it.
+void OpenStandardStreams() {
+  for (int file = 0; file <= 2; ++file) {
+    if (::fcntl(file, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0) return;
+  }
+}
+
 int Run(int argc, char** argv) {
+  OpenStandardStreams();
   collage::InitialiseLogging();
   collage::PrepareThreadPool();
   collage::tools::InstallInterruptHandler();
@@ -29,9 +42,13 @@ int Run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? collage::tools::kDone : collage::tools::kUserError;
+    // Help and version come this way as well.
+    if (error.get_exit_code() != 0) return collage::tools::ReportError({std::string(error.what()) + "; --help lists what there is"});
+    app.exit(error);
   }
-  return code;
+  if (code == collage::tools::kUserError) return code;
+  const collage::Status printed = collage::tools::FlushStandardOutput();
+  return printed ? code : collage::tools::ReportError(printed.error());
 }
 
 }  // namespace

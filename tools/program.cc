@@ -16,7 +16,9 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
                      "A target to use, such as cpu or \"cpu -compiler=dnnl\" (repeat; default: all that is present)");
   command.add_option("--shape", options.shapes, "Shape of an input that the model leaves symbolic: name=1x3x224x224 (repeat)");
   command.add_option("--cache", options.cache, "SQLite file that keeps prices")->default_str(DefaultCache());
-  command.add_option("--threads", options.threads, "Threads for all backends together")->check(CLI::Range(1, 1024))->capture_default_str();
+  command.add_option("--threads", options.threads, "Threads for all backends together")
+      ->check(NumberBetween(1, 1024))
+      ->capture_default_str();
 }
 
 std::string DefaultCache() {

@@ -30,9 +30,14 @@ Result<OnnxModel> ReadModel(const std::filesystem::path& path, const CompileOpti
 /// Minutes of measuring should not end at a folder that is not there.
 Status CheckWritable(const std::filesystem::path& output) {
   if (output.empty()) return {};
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(output, error);
+  if (std::filesystem::is_directory(status)) return Fail(output.string() + ": cannot be written: is a folder");
+  // A file is replaced; what is no regular file is written to.
+  const bool is_replaced = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
   const std::filesystem::path folder = output.has_parent_path() ? output.parent_path() : ".";
-  if (std::filesystem::is_directory(output)) return Fail(output.string() + ": cannot be written: is a folder");
-  if (::access(folder.c_str(), W_OK) != 0) return Fail(output.string() + ": cannot be written: " + std::strerror(errno));
+  if (::access(is_replaced ? folder.c_str() : output.c_str(), W_OK) != 0)
+    return Fail(output.string() + ": cannot be written: " + std::strerror(errno));
   return {};
 }
 

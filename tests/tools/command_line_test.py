@@ -370,7 +370,58 @@ class CommandLineTest(unittest.TestCase):
         done = self.collage("opt", self.folder / "p.relay", "--pass", "verify")
         self.assertEqual((done.returncode, done.stdout), (0, program), done.stderr)
 
+    def test_json_on_standard_output_is_nothing_but_json(self):
+        compiled = self.compile(self.model, "--json", "-")
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        self.assertIn("plan", json.loads(compiled.stdout))
+        self.assertIn("saved", compiled.stderr)
+        bench = self.collage("bench", self.program, "--iterations", 2, "--profile", "--json", "-")
+        self.assertEqual(json.loads(bench.stdout)["iterations"], 2)
+
+    def test_odd_names(self):
+        node = helper.make_node("Relu", ["a=b/c:0"], ["/fc/Relu_output_0"])
+        graph = helper.make_graph([node], "odd", [helper.make_tensor_value_info("a=b/c:0", TensorProto.FLOAT, [3])],
+                                  [helper.make_tensor_value_info("/fc/Relu_output_0", TensorProto.FLOAT, [3])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), self.folder / "m.onnx")
+        np.save(self.folder / "x=y.npy", np.array([-1, 0, 2], np.float32))
+        done = self.collage("run", self.folder / "m.onnx", "--reference", "--input", f"a=b/c:0={self.folder}/x=y.npy", "--output", self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        np.testing.assert_array_equal(np.load(self.folder / "fc/Relu_output_0.npy"), [0, 0, 2])
+
+    def test_output_names_that_share_a_file(self):
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("x", "/y", "y", "../y")]
+        for pair, message in (([1, 2], "'/y' and 'y'"), ([1, 3], "leads out")):
+            nodes = [helper.make_node("Relu", ["x"], [values[i].name]) for i in pair]
+            graph = helper.make_graph(nodes, "odd", values[:1], [values[i] for i in pair])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), self.folder / "m.onnx")
+            words = ["run", self.folder / "m.onnx", "--reference", "--random", 1, "--output", self.folder / "o"]
+            self.assert_user_error(self.collage(*words), message)
+
     # What the user can mend.
+
+    def test_standard_output_on_a_full_disk(self):
+        for words in (["explain", self.program], ["backends"], ["run", self.program, "--random", "1"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([BINARY, *map(str, words)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn("standard output", done.stderr)
+
+    def test_outputs_on_a_full_disk(self):
+        (self.folder / "full").symlink_to("/dev/full")
+        self.assert_user_error(self.compile(self.model, output=self.folder / "full"), "full", "cannot be written")
+        self.assertTrue(pathlib.Path("/dev/full").is_char_device())
+
+    def test_closed_standard_streams(self):
+        for streams in ("<&-", ">&- 2>&-", "<&- >&- 2>&-"):
+            output = self.folder / "closed.collage"
+            command = f'"{BINARY}" compile "{self.model}" -o "{output}" --cache "{self.cache}" {streams}'
+            self.assertEqual(subprocess.run(["bash", "-c", command], timeout=300, capture_output=True).returncode, 0)
+            self.assertEqual(self.collage("run", output, "--random", 1).returncode, 0)
+            output.unlink()
+        self.assertEqual(self.collage("cache", "verify", "--cache", self.cache).returncode, 0)
+
+    def test_a_report_that_cannot_be_written_costs_no_compile(self):
+        self.assert_user_error(self.compile(self.model, "--json", self.folder / "no" / "r.json"), "r.json", "cannot be written")
 
     def opt(self, program, *words):
         (self.folder / "p.relay").write_text(program)
@@ -536,7 +587,17 @@ class CommandLineTest(unittest.TestCase):
     def test_unknown_words_on_the_command_line(self):
         for words in (["frob"], ["compile"], ["compile", self.model], ["run", self.program, "--frob"], []):
             with self.subTest(words):
-                self.assertEqual(self.collage(*words).returncode, 2)
+                self.assert_user_error(self.collage(*words), "--help")
+
+    def test_numbers_that_are_none(self):
+        for words in (["run", self.program, "--random", "-1"], ["run", self.program, "--random", "1", "--threads", "0"],
+                      ["bench", self.program, "--duration", "nan"], ["bench", self.program, "--iterations", "-1"],
+                      ["backends", "--threads", "99999999999"]):
+            with self.subTest(words):
+                self.assert_user_error(self.collage(*words), words[-2] + ": '" + words[-1] + "' is no number from ")
+
+    def test_an_empty_output(self):
+        self.assert_user_error(self.collage("compile", self.model, "-o", ""), "--output is empty")
 
     def test_a_malformed_text_program(self):
         (self.folder / "p.relay").write_text("def @main(%x: Tensor[(1, 4), float32]) {\n  nn.frob(%x)\n}\n")
