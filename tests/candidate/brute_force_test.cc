@@ -60,7 +60,8 @@ class EveryDag : public testing::TestWithParam<size_t> {
       const std::vector<size_t> all = {1, 1, 4, 38, 728, 26704};  // by number of operators
       EXPECT_EQ(visited, all[GetParam() - 1]);
     } else {
-      for (uint64_t round = 0; round < 160 >> (GetParam() - 6); ++round) visit(RandomDag(GetParam(), seed * 1000 + round));
+      for (int round = 0; round < 160 >> (GetParam() - 6); ++round)
+        visit(RandomDag(GetParam(), seed * 1000 + static_cast<uint64_t>(round)));
     }
   }
 };

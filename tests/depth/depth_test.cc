@@ -127,7 +127,9 @@ TEST_P(Depth, DataflowGraphAndSubGraphs) {
       if (graph[node].block == graph[result].block && !graph[node].inputs.empty()) inside.Add(node);
     }
     const SubGraph whole(graph, inside);
-    if (whole.IsValid(graph, {.allow_taps = true})) EXPECT_TRUE(ExtractFunction(graph, whole));
+    if (whole.IsValid(graph, {.allow_taps = true})) {
+      EXPECT_TRUE(ExtractFunction(graph, whole));
+    }
     std::vector<NestedSubGraph> singles;
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
       if (CalledOp(graph[node].expr) && node % 3 == 0) {

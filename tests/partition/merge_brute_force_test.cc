@@ -62,7 +62,9 @@ class Case {
       EXPECT_EQ(covered & sets_[i], 0u) << Describe();
       covered |= sets_[i];
       for (const size_t node : Oracle::Members(sets_[i] & calls_)) EXPECT_EQ(owner_[node], regions_[i].backend) << Describe();
-      if (i > 0) EXPECT_LT(regions_[i - 1].nodes.First(), regions_[i].nodes.First());
+      if (i > 0) {
+        EXPECT_LT(regions_[i - 1].nodes.First(), regions_[i].nodes.First());
+      }
     }
     for (const size_t node : Oracle::Members(calls_)) EXPECT_EQ((covered & Bit(node)) != 0, owner_[node] != kNative) << Describe();
   }

@@ -56,7 +56,9 @@ TEST_P(EveryGraphTest, ShortestPathAndDijkstraFindThePreferredOptimum) {
     }
   });
   // Of one node or two there are few, and all variants of one may be Invalid.
-  if (std::get<0>(GetParam()) > 3) EXPECT_GT(solved, 10u);
+  if (std::get<0>(GetParam()) > 3) {
+    EXPECT_GT(solved, 10u);
+  }
 }
 
 TEST_P(EveryGraphTest, TheIntegerProgramFindsTheOptimum) {

@@ -133,7 +133,9 @@ class ConstructedPrices : public VariantPrices {
       alone.candidates[c].variants[0].cost = alone.candidates[c].backend == backend ? bounds_.Roofline(c) : Cost::Invalid();
     const SearchResult first = SearchShortestPath(alone).value();
     for (const SearchChoice& choice : first.choices) {
-      if (!asked_[choice.candidate]) EXPECT_TRUE(Price(choice.candidate, 0));
+      if (!asked_[choice.candidate]) {
+        EXPECT_TRUE(Price(choice.candidate, 0));
+      }
     }
   }
 

@@ -26,7 +26,9 @@ TEST(RaisedPriorityTest, IsRaisedOnlyWhileItLives) {
     const RaisedPriority priority;
     if (priority.is_raised()) {
       EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), -20);
-      if (!session.empty()) EXPECT_TRUE(Session().ends_with(" nice -20")) << Session();
+      if (!session.empty()) {
+        EXPECT_TRUE(Session().ends_with(" nice -20")) << Session();
+      }
     } else {
       EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), before);
       EXPECT_EQ(Session(), session);
