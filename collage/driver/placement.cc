@@ -111,8 +111,13 @@ Status Placement::PriceEverything() {
 
 Result<Cost> Placement::ProvedLowerBound() {
   ProvedPrices proved(*state_->prices);
-  RestrictedPrices restricted(proved, state_->Competing());
-  Result<LazySearchResult> found = SearchLazily(state_->built.problem, restricted, state_->progress);
+  const auto search = [&](const std::vector<bool>& allowed) {
+    RestrictedPrices restricted(proved, allowed);
+    return SearchLazily(state_->built.problem, restricted, state_->progress);
+  };
+  Result<LazySearchResult> found = search(state_->Competing());
+  // The plan, too, was then searched with the fallback everywhere.
+  if (!found) found = search(std::vector<bool>(state_->candidates.size(), true));
   if (!found) return Fail(state_->NameNode(found.error().message));
   return found->result.cost;
 }

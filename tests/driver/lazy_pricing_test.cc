@@ -108,5 +108,29 @@ TEST_F(LazyPricingTest, EagerlyEverythingIsMeasuredAndThePlanIsTheSame) {
   EXPECT_EQ(placement.ProvedLowerBound().value(), plan.result.cost);
 }
 
+/// Takes activations, and compiles none of them.
+class BrokenBackend : public ProductBackend {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "broken"; }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function&, const Device&, const Variant&) const override {
+    return Fail("broken");
+  }
+};
+
+TEST_F(LazyPricingTest, WhereAllOfABackendIsInvalidTheFallbackHasABoundToo) {
+  const BrokenBackend broken;
+  Pricer pricer({}, cache_, {});
+  Placement placement =
+      Placement::Create(Network(),
+                        {{{&broken, "1", BackendRules::Style::kPattern}, broken.Rules(), "cpu -compiler=broken"},
+                         {{&backend_, "1", BackendRules::Style::kPattern}, backend_.Rules(), "cpu", /*is_fallback=*/true}},
+                        pricer, progress_)
+          .value();
+  const Plan plan = placement.Search().value();
+  const Result<Cost> proved = placement.ProvedLowerBound();
+  ASSERT_TRUE(proved) << proved.error().message;
+  EXPECT_LE(*proved, plan.result.cost);
+}
+
 }  // namespace
 }  // namespace collage
