@@ -24,8 +24,8 @@ std::vector<DataflowGraph::Place> PlacesOf(const NamedFunction::Origin& origin) 
 
 }  // namespace
 
-NamedFunction::NamedFunction(std::string name, Expr function, const Origin& origin)
-    : name_(std::move(name)), graph_(std::move(function), PlacesOf(origin)), name_of_(graph_.size()) {
+NamedFunction::NamedFunction(std::string name, const Expr& function, const Origin& origin)
+    : name_(std::move(name)), graph_(function, PlacesOf(origin)), name_of_(graph_.size()) {
   Bind("@" + name_, graph_.size() - 1);
   for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
     const Expr& expr = graph_[node].expr;

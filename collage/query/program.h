@@ -24,7 +24,7 @@ class NamedFunction {
     const std::unordered_map<std::string, Expr>& preferred;  ///< of several bindings of one name, the one that a query means
     const std::unordered_map<const ExprNode*, size_t>& constants;
   };
-  NamedFunction(std::string name, Expr function, const Origin& origin);
+  NamedFunction(std::string name, const Expr& function, const Origin& origin);
 
   /// Without "@".
   [[nodiscard]] const std::string& name() const { return name_; }
