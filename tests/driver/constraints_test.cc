@@ -7,7 +7,7 @@
 #include "collage/driver/placement.h"
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
-#include "tests/lower/interpreter_backend.h"
+#include "tests/driver/timed_kernel.h"
 
 namespace collage {
 namespace {
@@ -33,7 +33,7 @@ class Library : public Backend {
   [[nodiscard]] std::vector<Variant> Variants(const Function&, const Device&) const override { return {{"only", {Layout()}, {Layout()}}}; }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    return InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs});
+    return CompileReference(function, device, variant);
   }
 
  private:

@@ -4,34 +4,16 @@
 
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
-#include "tests/lower/interpreter_backend.h"
-#include "tests/support/simulated_clock.h"
+#include "tests/driver/timed_kernel.h"
 
 namespace collage {
 namespace {
 
-/// The kernel that ran last in this process, whichever executable it belongs to.
-const void* ran_last = nullptr;
+/// The number of the kernel that ran last in this process, whichever executable it belongs to.
+int ran_last = 0;
 
-/// Fast right after itself and slow after any other kernel, as one that owes its speed to caches which only it has filled; or
-/// always the same, between the two.
-class MoodyKernel : public Kernel {
- public:
-  MoodyKernel(std::unique_ptr<Kernel> kernel, bool flatters) : kernel_(std::move(kernel)), flatters_(flatters) {
-    inputs_ = kernel_->inputs();
-    outputs_ = kernel_->outputs();
-  }
-  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
-    SimulatedClock::Pass(flatters_ ? (ran_last == this ? 200e-6 : 4000e-6) : 1500e-6);
-    ran_last = this;
-    return kernel_->Run(inputs, outputs, workspace);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-  bool flatters_;
-};
-
+/// Its kernels are fast right after themselves and slow after any other, as those that owe their speed to caches which only they have
+/// filled; or always the same, between the two.
 class MoodyBackend : public Backend {
  public:
   [[nodiscard]] std::string_view Name() const override { return "moody"; }
@@ -50,9 +32,11 @@ class MoodyBackend : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    std::unique_ptr<Kernel> kernel =
-        COLLAGE_TRY(InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs}));
-    return std::make_unique<MoodyKernel>(std::move(kernel), variant.name == "flattering");
+    static int kernels = 0;
+    return CompileTimed(function, device, variant, [number = ++kernels, flatters = variant.name == "flattering"] {
+      const bool is_again = std::exchange(ran_last, number) == number;
+      return flatters ? (is_again ? 200e-6 : 4000e-6) : 1500e-6;
+    });
   }
 };
 

@@ -5,32 +5,14 @@
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
 #include "collage/op/table.h"
-#include "tests/lower/interpreter_backend.h"
-#include "tests/support/simulated_clock.h"
+#include "tests/driver/timed_kernel.h"
 
 namespace collage {
 namespace {
 
 constexpr size_t kMostOperators = 6;
 
-/// Takes its time: as much for each operator, and some for every run.
-class SlowKernel : public Kernel {
- public:
-  SlowKernel(std::unique_ptr<Kernel> kernel, double seconds) : kernel_(std::move(kernel)), seconds_(seconds) {
-    inputs_ = kernel_->inputs();
-    outputs_ = kernel_->outputs();
-  }
-  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
-    SimulatedClock::Pass(seconds_);
-    return kernel_->Run(inputs, outputs, workspace);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-  double seconds_;
-};
-
-/// A graph compiler of small regions, which are quick to start or grow slower with their size.
+/// A graph compiler of small regions, which are slow to start or grow slower with their size.
 class Compiler : public Backend {
  public:
   explicit Compiler(bool gains) : gains_(gains) {}
@@ -47,9 +29,8 @@ class Compiler : public Backend {
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     const auto operators = static_cast<double>(ToOpSequence(function)->steps.size());
-    std::unique_ptr<Kernel> kernel =
-        COLLAGE_TRY(InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs}));
-    return std::make_unique<SlowKernel>(std::move(kernel), gains_ ? 400e-6 + 50e-6 * operators : 100e-6 * operators * operators);
+    const double seconds = gains_ ? 400e-6 + 50e-6 * operators : 100e-6 * operators * operators;
+    return CompileTimed(function, device, variant, [seconds] { return seconds; });
   }
 
  private:

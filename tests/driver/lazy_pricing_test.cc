@@ -2,29 +2,12 @@
 
 #include "collage/driver/placement.h"
 #include "collage/op/table.h"
-#include "tests/lower/interpreter_backend.h"
-#include "tests/support/simulated_clock.h"
+#include "tests/driver/timed_kernel.h"
 
 namespace collage {
 namespace {
 
 /// Matrix products of 2 ms, with or without what follows them, and everything else at 0.1 ms.
-class ProductKernel : public Kernel {
- public:
-  ProductKernel(std::unique_ptr<Kernel> kernel, bool is_product) : kernel_(std::move(kernel)), is_product_(is_product) {
-    inputs_ = kernel_->inputs();
-    outputs_ = kernel_->outputs();
-  }
-  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
-    SimulatedClock::Pass(is_product_ ? 2e-3 : 1e-4);
-    return kernel_->Run(inputs, outputs, workspace);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-  bool is_product_;
-};
-
 class ProductBackend : public Backend {
  public:
   [[nodiscard]] std::string_view Name() const override { return "products"; }
@@ -45,10 +28,8 @@ class ProductBackend : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    std::unique_ptr<Kernel> kernel =
-        COLLAGE_TRY(InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs}));
     const bool only_relu = IsCallOf(function.body, "nn.relu") && function.body->As<Call>()->args[0]->As<Var>();
-    return std::make_unique<ProductKernel>(std::move(kernel), !only_relu);
+    return CompileTimed(function, device, variant, [seconds = only_relu ? 1e-4 : 2e-3] { return seconds; });
   }
 };
 

@@ -5,8 +5,7 @@
 #include "collage/driver/context_pricing.h"
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
-#include "tests/lower/interpreter_backend.h"
-#include "tests/support/simulated_clock.h"
+#include "tests/driver/timed_kernel.h"
 
 namespace collage {
 namespace {
@@ -16,21 +15,6 @@ constexpr double kDisturbance = 8;
 
 /// Until then something else is using the cores.
 Clock::time_point disturbed_until;
-
-class DisturbedKernel : public Kernel {
- public:
-  explicit DisturbedKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {
-    inputs_ = kernel_->inputs();
-    outputs_ = kernel_->outputs();
-  }
-  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
-    SimulatedClock::Pass(Clock::now() < disturbed_until ? kDisturbance * kSeconds : kSeconds);
-    return kernel_->Run(inputs, outputs, workspace);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-};
 
 class DisturbedBackend : public Backend {
  public:
@@ -44,8 +28,7 @@ class DisturbedBackend : public Backend {
   [[nodiscard]] std::vector<Variant> Variants(const Function&, const Device&) const override { return {{"only", {Layout()}, {Layout()}}}; }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    return std::make_unique<DisturbedKernel>(
-        COLLAGE_TRY(InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs})));
+    return CompileTimed(function, device, variant, [] { return Clock::now() < disturbed_until ? kDisturbance * kSeconds : kSeconds; });
   }
 };
 

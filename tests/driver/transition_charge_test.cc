@@ -3,8 +3,7 @@
 #include "collage/driver/context_pricing.h"
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
-#include "tests/lower/interpreter_backend.h"
-#include "tests/support/simulated_clock.h"
+#include "tests/driver/timed_kernel.h"
 
 namespace collage {
 namespace {
@@ -12,29 +11,10 @@ namespace {
 constexpr double kAlone = 2e-3;
 constexpr double kHandOver = 1.5e-3;
 
-/// The pool of threads that worked last in this process.
+/// The backend whose pool of threads worked last in this process.
 const void* worked_last = nullptr;
 
-/// Takes 2 ms, and 1.5 ms more right after a kernel of another backend's pool.
-class PoolKernel : public Kernel {
- public:
-  PoolKernel(std::unique_ptr<Kernel> kernel, const void* pool) : kernel_(std::move(kernel)), pool_(pool) {
-    inputs_ = kernel_->inputs();
-    outputs_ = kernel_->outputs();
-  }
-  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
-    const bool is_ours = worked_last == nullptr || worked_last == pool_;
-    SimulatedClock::Pass(is_ours ? kAlone : kAlone + kHandOver);
-    worked_last = pool_;
-    return kernel_->Run(inputs, outputs, workspace);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-  const void* pool_;
-};
-
-/// Takes part with some operators, and can run any.
+/// Takes part with some operators, and can run any, in 2 ms, and 1.5 ms more right after a kernel of another backend's pool.
 class PoolBackend : public Backend {
  public:
   PoolBackend(std::string name, std::vector<std::string> ops) : name_(std::move(name)), ops_(std::move(ops)) {}
@@ -52,9 +32,10 @@ class PoolBackend : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    std::unique_ptr<Kernel> kernel =
-        COLLAGE_TRY(InterpreterBackend("inner", false).Compile(function, device, {"plain", variant.inputs, variant.outputs}));
-    return std::make_unique<PoolKernel>(std::move(kernel), this);
+    return CompileTimed(function, device, variant, [this] {
+      const void* before = std::exchange(worked_last, this);
+      return before == nullptr || before == this ? kAlone : kAlone + kHandOver;
+    });
   }
 
  private:
