@@ -1,10 +1,6 @@
 #include "collage/driver/compile.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "collage/cost/cache.h"
 #include "collage/cost/noise_floor.h"
@@ -16,6 +12,7 @@
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
 #include "collage/support/clock.h"
+#include "collage/support/file.h"
 #include "collage/support/priority.h"
 #include "collage/transform/pass.h"
 
@@ -25,20 +22,6 @@ namespace {
 Result<OnnxModel> ReadModel(const std::filesystem::path& path, const CompileOptions& options) {
   options.progress.Report({"reading", 0, 0, path.filename().string()});
   return ReadOnnxFile(path, {options.input_shapes, {}});
-}
-
-/// Minutes of measuring should not end at a folder that is not there.
-Status CheckWritable(const std::filesystem::path& output) {
-  if (output.empty()) return {};
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(output, error);
-  if (std::filesystem::is_directory(status)) return Fail(output.string() + ": cannot be written: is a folder");
-  // A file is replaced; what is no regular file is written to.
-  const bool is_replaced = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
-  const std::filesystem::path folder = output.has_parent_path() ? output.parent_path() : ".";
-  if (::access(is_replaced ? folder.c_str() : output.c_str(), W_OK) != 0)
-    return Fail(output.string() + ": cannot be written: " + std::strerror(errno));
-  return {};
 }
 
 /// Of a budget, a seventh each is for pricing in context and for the race, the rest for kernels alone.
@@ -90,7 +73,8 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   const CompileOptions options = WithinBudget(given);
   const Progress measuring = MeasuringProgress(options);
   const Device device{DeviceKind::kCpu, 0, options.threads};
-  COLLAGE_TRY_STATUS(CheckWritable(options.output));
+  // Minutes of measuring should not end at a folder that is not there.
+  if (!options.output.empty()) COLLAGE_TRY_STATUS(CheckWritable(options.output));
   COLLAGE_TRY_STATUS(CheckFolder(options.single_backends));
   if (options.cache_only && options.tuning_seconds > 0) return Fail("time for tuning is given, and nothing may be measured");
   if (options.cache_only && options.budget_seconds) return Fail("a budget for measuring is given, and nothing may be measured");

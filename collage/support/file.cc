@@ -37,7 +37,32 @@ bool WriteAll(int file, std::string_view content) {
   return true;
 }
 
+struct WriteTarget {
+  std::filesystem::path path;
+  bool is_replaced;  // or, where it is no regular file, written to
+};
+
+Result<WriteTarget> FindWriteTarget(const std::filesystem::path& path_or_link) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path_or_link, error);
+  if (std::filesystem::is_directory(status)) return Fail(path_or_link.string() + ": cannot be written: is a folder");
+  if (!std::filesystem::exists(status)) return WriteTarget{path_or_link, true};
+  // A link stays a link: what it names is replaced.
+  std::filesystem::path path = std::filesystem::canonical(path_or_link, error);
+  if (error || !std::filesystem::is_regular_file(status)) return WriteTarget{path_or_link, false};
+  return WriteTarget{std::move(path), true};
+}
+
+std::filesystem::path FolderOf(const std::filesystem::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
+
 }  // namespace
+
+Status CheckWritable(const std::filesystem::path& path) {
+  const WriteTarget target = COLLAGE_TRY(FindWriteTarget(path));
+  const std::filesystem::path accessed = target.is_replaced ? FolderOf(target.path) : target.path;
+  if (::access(accessed.c_str(), W_OK) != 0) return Fail(path.string() + ": cannot be written: " + Reason());
+  return {};
+}
 
 Result<std::string> ReadFile(const std::filesystem::path& path) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -73,19 +98,13 @@ AtomicFile::~AtomicFile() {
 tl::unexpected<Error> AtomicFile::Failed() const { return Fail(path_.string() + ": cannot be written: " + Reason()); }
 
 Result<AtomicFile> AtomicFile::Create(const std::filesystem::path& path_or_link) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path_or_link, error);
-  if (std::filesystem::is_directory(status)) return Fail(path_or_link.string() + ": cannot be written: is a folder");
-  // A link stays a link: what it names is replaced.
-  const bool exists = std::filesystem::exists(status);
-  std::filesystem::path path = exists ? std::filesystem::canonical(path_or_link, error) : path_or_link;
-  if (exists && (error || !std::filesystem::is_regular_file(status))) {
-    const int file = ::open(path_or_link.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-    if (file < 0) return Fail(path_or_link.string() + ": cannot be written: " + Reason());
-    return AtomicFile(path_or_link, Kind::kDevice, {}, file);
+  auto [path, is_replaced] = COLLAGE_TRY(FindWriteTarget(path_or_link));
+  if (!is_replaced) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (file < 0) return Fail(path.string() + ": cannot be written: " + Reason());
+    return AtomicFile(std::move(path), Kind::kDevice, {}, file);
   }
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (const int nameless = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600); nameless >= 0)
+  if (const int nameless = ::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600); nameless >= 0)
     return AtomicFile(std::move(path), Kind::kNameless, {}, nameless);
   std::string temporary = path.string() + ".XXXXXX";
   const int file = ::mkostemp(temporary.data(), O_CLOEXEC);

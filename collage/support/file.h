@@ -41,6 +41,9 @@ class AtomicFile {
   int file_ = -1;
 };
 
+/// Whether AtomicFile could be made there now, for those who will write much later. An error names the path and the reason.
+Status CheckWritable(const std::filesystem::path& path);
+
 /// Writes a file whole or not at all: into a temporary file of the same folder, synced, then renamed over `path`.
 Status WriteFileAtomically(const std::filesystem::path& path, std::string_view content);
 
