@@ -6,6 +6,7 @@
 
 #include "collage/cost/kernel_buffers.h"
 #include "collage/runtime/parallel.h"
+#include "collage/runtime/pinned_team.h"
 #include "collage/support/check.h"
 #include "collage/support/clock.h"
 
@@ -61,7 +62,9 @@ Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOpt
   const double hopeless_seconds = options.rival_seconds.value_or(std::numeric_limits<double>::infinity()) * options.hopeless_ratio;
   double fastest = std::numeric_limits<double>::infinity();
   double spent = 0;
+  std::optional<PinnedTeam> pinned;
   for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
+    if (run == options.warm_up) pinned.emplace(device.threads);
     if (options.eviction_bytes > 0 && run >= options.warm_up) {
       evictor.Evict();
       buffers.ReadInputs();

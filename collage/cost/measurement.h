@@ -11,7 +11,7 @@
 namespace collage {
 
 /// Changes whenever measuring changes, so that cached prices of an older way are not mixed with new ones.
-inline constexpr int kMeasurementProtocol = 3;
+inline constexpr int kMeasurementProtocol = 4;
 
 struct MeasureOptions {
   int warm_up = 2;

@@ -21,6 +21,7 @@ double MeasureNoiseFloor(const Device& device, const Progress& progress) {
     return {};
   };
   RaceOptions options;
+  options.threads = device.threads;
   options.budget_seconds = 0.2;
   options.seconds_per_turn = 0.003;
   options.least_rounds = 9;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "collage/cost/measurement.h"
+#include "collage/runtime/pinned_team.h"
 #include "collage/support/check.h"
 #include "collage/support/clock.h"
 
@@ -22,6 +23,7 @@ class Runner {
 
   std::vector<RaceResult> Run(const Progress& progress) {
     for (size_t i = 0; i < contestants_.size(); ++i) WarmUp(i);
+    const PinnedTeam pinned(options_.threads);
     const Clock::time_point start = Clock::now();
     std::vector<size_t> order(contestants_.size());
     std::iota(order.begin(), order.end(), size_t{0});

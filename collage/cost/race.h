@@ -18,6 +18,8 @@ struct Contestant {
 };
 
 struct RaceOptions {
+  /// Of the OpenMP team that the contestants use; they are pinned after the warm-up.
+  int threads = 1;
   int warm_up = 2;
   int least_rounds = 5;
   int most_rounds = 400;

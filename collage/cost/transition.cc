@@ -10,6 +10,7 @@
 #include "collage/ir/structural.h"
 #include "collage/op/table.h"
 #include "collage/runtime/parallel.h"
+#include "collage/runtime/pinned_team.h"
 #include "collage/support/clock.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
@@ -163,6 +164,13 @@ class Session {
     Status status;
     constexpr size_t kWords = 16384;
     std::vector<uint64_t> words(kWords, 1);
+    // Every pool of threads is there before the team is pinned.
+    timed.TimedRun(status);
+    for (std::optional<Runner>& other : before) {
+      if (other && status) status = other->Run();
+    }
+    if (!status) return status;
+    const PinnedTeam pinned(pricer_.device().threads);
     const size_t count = samples_[to].size();
     for (int round = 0; round < kRounds; ++round) {
       for (size_t turn = 0; turn < count; ++turn) {

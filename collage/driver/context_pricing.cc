@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "collage/driver/model_inputs.h"
+#include "collage/runtime/pinned_team.h"
 #include "collage/support/clock.h"
 #include "collage/support/log.h"
 
@@ -180,6 +181,7 @@ class ContextPricing {
     constexpr double kSecondsOfRound = 0.6;
     constexpr int kLeastRuns = 7;
     constexpr int kMostRuns = 200;
+    const PinnedTeam pinned(options_.threads);
     const Clock::time_point start = Clock::now();
     for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
       COLLAGE_TRY_STATUS(profiled.Run());

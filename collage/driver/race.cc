@@ -130,6 +130,7 @@ class PlanRace {
       contestants.push_back({"probe", [&] { return probe->Run(inputs, outputs); }});
     }
     RaceOptions race;
+    race.threads = options_.threads;
     race.budget_seconds = options_.race_seconds;
     race.most_seconds = options_.budget_seconds ? options_.race_seconds : kMostRaces * options_.race_seconds;
     race.equal_pair = {0, executables.size()};
