@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,10 @@ class Kernel {
 
   /// Pointers in port order, 64-byte aligned, to PhysicalByteCount bytes each; no two overlap but those named above.
   virtual Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) = 0;
+
+  /// Another kernel of the same function for another thread to run at the same time, which shares code and packed weights with this one;
+  /// null where each has to be compiled.
+  [[nodiscard]] virtual std::unique_ptr<Kernel> Twin() const { return nullptr; }
 
   /// Self-contained machine code or library blob from which the backend's Load makes this kernel again; empty when the kernel
   /// is made again by compiling its function.

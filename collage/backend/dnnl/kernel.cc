@@ -53,7 +53,29 @@ class PrimitiveKernel final : public Kernel {
     return {};
   }
 
+  // A primitive may run in several threads at once, since its scratchpad is the caller's; what it is given may not be shared.
+  [[nodiscard]] std::unique_ptr<Kernel> Twin() const override {
+    try {
+      auto twin = std::make_unique<PrimitiveKernel>(*this);
+      twin->stream_ = dnnl::stream(Engine());
+      for (std::vector<Binding>* bindings : {&twin->inputs_bound_, &twin->outputs_bound_, &twin->workspace_}) {
+        for (Binding& binding : *bindings) twin->Renew(binding);
+      }
+      return twin;
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+
  private:
+  void Renew(Binding& binding) {
+    const memory own(binding.argument.get_desc(), Engine(), DNNL_MEMORY_NONE);
+    for (dnnl_exec_arg_t& argument : arguments_) {
+      if (argument.memory == binding.argument.get()) argument.memory = own.get();
+    }
+    binding = {own, binding.port, nullptr};
+  }
+
   static std::ptrdiff_t PortOf(const std::vector<size_t>& values, size_t value) {
     const auto at = std::find(values.begin(), values.end(), value);
     return at == values.end() ? -1 : at - values.begin();

@@ -1,9 +1,12 @@
 #include "collage/backend/backend.h"
+#include "collage/backend/native/generated.h"
 #include "collage/backend/native/generator.h"
+#include "collage/backend/native/library_call.h"
 #include "collage/backend/native/native_kernel.h"
+#include "collage/backend/native/panel_recipe.h"
+#include "collage/backend/native/panels.h"
 #include "collage/backend/native/supports.h"
 #include "collage/backend/native/variants.h"
-#include "collage/backend/tuning.h"
 #include "collage/ir/op_sequence.h"
 
 namespace collage::native {
@@ -27,33 +30,27 @@ class NativeBackend : public Backend {
   }
 
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
+    if (CallsLibrary(function)) return ListPanelVariants(function, device);
     const Result<OpSequence> sequence = ToOpSequence(function);
     if (!sequence || !SupportsSequence(*sequence).accepted) return {};
     return ListVariants(*sequence, device);
   }
 
   [[nodiscard]] std::vector<TuningParameter> Tuning(const Function& function, const Device& device, const Variant& variant) const override {
+    if (CallsLibrary(function)) return {};
     const Result<OpSequence> sequence = ToOpSequence(function);
     return sequence ? ListTuning(*sequence, device, variant) : std::vector<TuningParameter>();
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
-    if (const Verdict verdict = SupportsSequence(sequence); !verdict.accepted) return Fail("native: " + verdict.reason);
-    if (!IsVariantOf(sequence, variant)) return Fail("native: variant " + variant.name + " is not one of this function");
-    GeneratedCode code = COLLAGE_TRY(
-        GenerateWithHalide({&sequence, device.threads, ScheduleOf(variant), TunedValues(variant.name), variant.inputs, variant.outputs}));
-    KernelImage image{{}, {}, std::move(code.constants), std::move(code.object)};
-    for (size_t i = 0; i < variant.inputs.size(); ++i)
-      image.inputs.push_back({sequence.values[sequence.parameters[i]].type, variant.inputs[i]});
-    for (size_t i = 0; i < variant.outputs.size(); ++i)
-      image.outputs.push_back({sequence.values[sequence.results[i]].type, variant.outputs[i]});
-    return MakeKernel(std::move(image), device);
+    if (CallsLibrary(function)) return CompilePanels(function, device, variant);
+    return CompileGenerated(COLLAGE_TRY(ToOpSequence(function)), device, variant);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Load(std::string_view artifact, const Device& device) const override {
-    return LoadKernel(artifact, device);
+    if (!IsPanelArtifact(artifact)) return LoadKernel(artifact, device);
+    return MakeKernel(std::make_shared<const PanelRecipe>(COLLAGE_TRY(ReadPanelArtifact(artifact))), device);
   }
 };
 

@@ -12,27 +12,27 @@ namespace {
 
 class NativeKernel : public Kernel {
  public:
-  NativeKernel(KernelImage image, const Device& device, std::unique_ptr<MachineCode> code, void* entry)
-      : image_(std::move(image)), device_(device), code_(std::move(code)), entry_(reinterpret_cast<Entry>(entry)) {
-    inputs_ = image_.inputs;
-    outputs_ = image_.outputs;
+  NativeKernel(std::shared_ptr<const KernelImage> image, const Device& device, std::shared_ptr<const MachineCode> code, void* entry)
+      : image_(std::move(image)), device_(device), code_(std::move(code)), entry_(entry) {
+    inputs_ = image_->inputs;
+    outputs_ = image_->outputs;
     context_ = {device_.threads, &arena_};
-    const size_t count = inputs_.size() + image_.constants.size() + outputs_.size();
+    const size_t count = inputs_.size() + image_->constants.size() + outputs_.size();
     buffers_.resize(count);
     dimensions_.resize(count);
     arguments_.push_back(&context_pointer_);
     for (size_t i = 0; i < count; ++i) {
       const size_t constant = i - inputs_.size();
-      const size_t output = constant - image_.constants.size();
+      const size_t output = constant - image_->constants.size();
       size_t bytes = 0;
       DType dtype = DType::kFloat32;
       if (i < inputs_.size()) {
         bytes = PhysicalByteCount(inputs_[i].type, inputs_[i].layout);
         dtype = inputs_[i].type.dtype;
-      } else if (constant < image_.constants.size()) {
-        bytes = image_.constants[constant].ByteCount();
-        dtype = image_.constants[constant].dtype();
-        buffers_[i].host = reinterpret_cast<uint8_t*>(const_cast<std::byte*>(image_.constants[constant].Bytes()));
+      } else if (constant < image_->constants.size()) {
+        bytes = image_->constants[constant].ByteCount();
+        dtype = image_->constants[constant].dtype();
+        buffers_[i].host = reinterpret_cast<uint8_t*>(const_cast<std::byte*>(image_->constants[constant].Bytes()));
       } else {
         bytes = PhysicalByteCount(outputs_[output].type, outputs_[output].layout);
         dtype = outputs_[output].type.dtype;
@@ -43,14 +43,16 @@ class NativeKernel : public Kernel {
 
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void*) override {
     for (size_t i = 0; i < inputs.size(); ++i) buffers_[i].host = static_cast<uint8_t*>(const_cast<void*>(inputs[i]));
-    const size_t first_output = inputs_.size() + image_.constants.size();
+    const size_t first_output = inputs_.size() + image_->constants.size();
     for (size_t i = 0; i < outputs.size(); ++i) buffers_[first_output + i].host = static_cast<uint8_t*>(outputs[i]);
-    const int error = entry_(arguments_.data());
+    const int error = reinterpret_cast<Entry>(entry_)(arguments_.data());
     if (error != 0) return Fail("native: the kernel stopped with error " + std::to_string(error) + " (out of memory)");
     return {};
   }
 
-  [[nodiscard]] std::string Serialize() const override { return WriteArtifact(image_, Fingerprint(device_)); }
+  [[nodiscard]] std::string Serialize() const override { return WriteArtifact(*image_, Fingerprint(device_)); }
+
+  [[nodiscard]] std::unique_ptr<Kernel> Twin() const override { return std::make_unique<NativeKernel>(image_, device_, code_, entry_); }
 
  private:
   using Entry = int (*)(void** arguments);
@@ -65,10 +67,10 @@ class NativeKernel : public Kernel {
     arguments_.push_back(&buffers_[i]);
   }
 
-  KernelImage image_;
+  std::shared_ptr<const KernelImage> image_;
   Device device_;
-  std::unique_ptr<MachineCode> code_;
-  Entry entry_;
+  std::shared_ptr<const MachineCode> code_;
+  void* entry_;
   Arena arena_;
   RunContext context_;
   void* context_pointer_ = &context_;
@@ -83,7 +85,8 @@ Result<std::unique_ptr<Kernel>> MakeKernel(KernelImage image, const Device& devi
   std::unique_ptr<MachineCode> code = COLLAGE_TRY(MachineCode::Link(image.object, ResolveRuntimeFunction));
   void* entry = code->Find(kEntryName);
   if (!entry) return Fail(std::string("native: the machine code does not define ") + kEntryName);
-  return std::unique_ptr<Kernel>(std::make_unique<NativeKernel>(std::move(image), device, std::move(code), entry));
+  auto shared = std::make_shared<const KernelImage>(std::move(image));
+  return std::make_unique<NativeKernel>(std::move(shared), device, std::move(code), entry);
 }
 
 Result<std::unique_ptr<Kernel>> LoadKernel(std::string_view artifact, const Device& device) {
