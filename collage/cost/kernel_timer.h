@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "collage/backend/backend.h"
 #include "collage/cost/measurement.h"
 #include "collage/runtime/device.h"
@@ -13,7 +16,15 @@ struct KernelJob {
   Variant variant;
   Device device;
   MeasureOptions options;
+  /// Another way to do the same, which took `options.rival_seconds`: when this one comes near, both are timed side by side. Null where
+  /// only its price is known.
+  const KernelJob* rival = nullptr;
 };
+
+using CompileRival = std::function<Result<std::unique_ptr<Kernel>>()>;
+
+/// Times a kernel alone and, when it comes near to its rival, beside that, which is compiled only then. A rival that fails has no say.
+Measurement MeasureWithRival(Kernel& kernel, const Device& device, const MeasureOptions& options, const CompileRival& compile_rival);
 
 /// Compiles a kernel and times it, or compares it with the reference executor.
 class KernelTimer {

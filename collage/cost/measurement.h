@@ -28,6 +28,8 @@ struct MeasureOptions {
   /// Seconds that a rival for the same work takes, where known. Who is this many times slower need not be timed well.
   std::optional<double> rival_seconds;
   double hopeless_ratio = 2;
+  /// Who comes this near to that rival, either way, is timed again beside it.
+  double close_ratio = 1.25;
   /// Bytes of other data written between runs, by all threads together, so that weights are as cold as in the network: there, as much
   /// as the weights of the whole model lies between two uses. Zero leaves them warm.
   size_t eviction_bytes = size_t{4} << 20;
@@ -51,5 +53,13 @@ double PercentileHalfWidth(std::vector<double> samples, double p);
 /// Times Kernel::Run on buffers filled with random data. Before each sample, caches are evicted and the inputs are read again, as
 /// their producer would have left them. Errors of the kernel become the reason.
 Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOptions& options);
+
+/// The same beside the rival, turn by turn, because the machine drifts by more than what separates the two. The samples are those of
+/// `kernel`, each as it would have been when the rival's price (`options.rival_seconds`) was taken. Errors of the rival become the
+/// reason too.
+Measurement MeasureBesideRival(Kernel& kernel, Kernel& rival, const Device& device, const MeasureOptions& options);
+
+/// Whether a price is so near to the rival's that the two must be timed side by side.
+[[nodiscard]] bool IsClose(const Measurement& measurement, const MeasureOptions& options);
 
 }  // namespace collage

@@ -68,13 +68,19 @@ Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
 }
 
 Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
-                                    const Cost& rival) {
+                                    const Rival& rival) {
   if (only_cached_)
     return Missed("the price of " + OperatorsOf(*function->As<Function>()) + " by " + key.backend + ", variant '" + key.variant + "',");
   ++counts_.measured;
   MeasureOptions options = options_;
-  if (rival.IsKnown()) options.rival_seconds = rival.ToSeconds();
-  const Measurement measurement = COLLAGE_TRY(timer_->Measure({function, &backend, variant, device_, options}));
+  if (rival.price.IsKnown()) options.rival_seconds = rival.price.ToSeconds();
+  KernelJob job{function, &backend, variant, device_, options};
+  KernelJob rival_job;
+  if (rival.price.IsKnown() && rival.function) {
+    rival_job = {*rival.function, rival.backend, *rival.variant, device_, options};
+    job.rival = &rival_job;
+  }
+  const Measurement measurement = COLLAGE_TRY(timer_->Measure(job));
   if (!measurement.invalid_reason.empty()) ++counts_.rejected;
   spdlog::debug(
       "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,

@@ -12,6 +12,15 @@
 
 namespace collage {
 
+/// Another way to do the same work.
+struct Rival {
+  Cost price = Cost::Unknown();
+  /// How it is made; null where only its price is known.
+  const Expr* function = nullptr;
+  const Backend* backend = nullptr;
+  const Variant* variant = nullptr;
+};
+
 struct PricerCounts {
   size_t measured = 0;  ///< variants compiled and timed in this process
   size_t cached = 0;    ///< variants whose price was in the cache
@@ -40,10 +49,10 @@ class Pricer {
   [[nodiscard]] bool has_missed() const { return has_missed_; }
   /// The price if it is in the cache.
   Result<std::optional<Measurement>> Find(const MeasurementKey& key);
-  /// Compiles and times; the outcome, Invalid included, goes into the cache. `rival` is the price of another way to do the same, or
-  /// Unknown: what is far slower is timed less well. Errors only when the cache fails, or when only cached prices are allowed.
+  /// Compiles and times; the outcome, Invalid included, goes into the cache. What is far slower than its rival is timed less well, and
+  /// what comes near is timed beside it. Errors only when the cache fails, or when only cached prices are allowed.
   Result<Measurement> Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
-                              const Cost& rival = Cost::Unknown());
+                              const Rival& rival = {});
   /// Compiles and times without telling the cache: for comparing two kernels under the same conditions.
   Result<Measurement> MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant);
   /// How far a kernel is from the reference executor; an error is why it could not be compared.

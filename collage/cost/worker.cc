@@ -95,6 +95,7 @@ class WorkerTimer::Process {
 struct WorkerTimer::Outcome {
   Json answer;
   std::string invalid_reason;
+  bool is_of_rival = false;  ///< it failed while the rival ran
 };
 
 WorkerTimer::WorkerTimer(WorkerOptions options) : options_(std::move(options)) {}
@@ -111,7 +112,7 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
   std::string stage = "reading its function";
   const auto end = [&](std::string reason) {
     process_.reset();
-    return Outcome{{}, std::move(reason)};
+    return Outcome{{}, std::move(reason), stage == kRunningRival};
   };
   if (!SendMessage(process_->socket(), {{"action", action}, {"job", ToMessage(job)}})) {
     const std::string how = process_->Await();
@@ -131,7 +132,10 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
       if (!message) return end("crashed while " + stage + " (" + process_->Await() + ")");
       if (!message->contains("stage")) {
         Outcome outcome{std::move(*message), {}};
-        if (outcome.answer.contains("invalid")) outcome.invalid_reason = outcome.answer["invalid"];
+        if (outcome.answer.contains("invalid")) {
+          outcome.invalid_reason = outcome.answer["invalid"];
+          outcome.is_of_rival = stage == kRunningRival;
+        }
         return outcome;
       }
       stage = (*message)["stage"];
@@ -143,6 +147,11 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
 
 Result<Measurement> WorkerTimer::Measure(const KernelJob& job) {
   const Outcome outcome = COLLAGE_TRY(Do("measure", job));
+  if (outcome.is_of_rival) {
+    KernelJob alone = job;
+    alone.rival = nullptr;
+    return Measure(alone);
+  }
   if (!outcome.invalid_reason.empty()) return Measurement{{}, outcome.invalid_reason};
   if (!outcome.answer.contains("samples")) return Measurement{{}, "the worker sent no samples"};
   return Measurement{outcome.answer.at("samples").get<std::vector<double>>(), {}};

@@ -51,6 +51,7 @@ Json OptionsMessage(const MeasureOptions& options) {
           {"percentile", options.percentile},
           {"rival_seconds", options.rival_seconds.value_or(0)},
           {"hopeless_ratio", options.hopeless_ratio},
+          {"close_ratio", options.close_ratio},
           {"eviction_bytes", options.eviction_bytes}};
 }
 
@@ -65,6 +66,7 @@ MeasureOptions OptionsFromMessage(const Json& message) {
   message.at("percentile").get_to(options.percentile);
   if (const double rival = message.at("rival_seconds"); rival > 0) options.rival_seconds = rival;
   message.at("hopeless_ratio").get_to(options.hopeless_ratio);
+  message.at("close_ratio").get_to(options.close_ratio);
   message.at("eviction_bytes").get_to(options.eviction_bytes);
   return options;
 }
@@ -106,7 +108,8 @@ Json ToMessage(const KernelJob& job) {
           {"device_kind", static_cast<int>(job.device.kind)},
           {"device_id", job.device.id},
           {"threads", job.device.threads},
-          {"options", OptionsMessage(job.options)}};
+          {"options", OptionsMessage(job.options)},
+          {"rival", job.rival ? ToMessage(*job.rival) : Json()}};
 }
 
 Result<ReceivedJob> JobFromMessage(const Json& message) {
@@ -122,6 +125,8 @@ Result<ReceivedJob> JobFromMessage(const Json& message) {
     message.at("variant").get_to(job.variant);
     job.device = {static_cast<DeviceKind>(message.at("device_kind").get<int>()), message.at("device_id"), message.at("threads")};
     job.options = OptionsFromMessage(message.at("options"));
+    if (const Json& rival = message.at("rival"); !rival.is_null())
+      job.rival = std::make_shared<ReceivedJob>(COLLAGE_TRY(JobFromMessage(rival)));
     return job;
   } catch (const Json::exception& error) {
     return Fail(std::string("malformed message: ") + error.what());

@@ -27,19 +27,30 @@ class Server {
  private:
   void Say(const char* stage) { SendMessage(socket_, {{"stage", stage}}); }
 
-  Result<Json> Answer(const Json& request) {
-    const ReceivedJob job = COLLAGE_TRY(JobFromMessage(request.at("job")));
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const ReceivedJob& job) const {
     const Backend* backend = COLLAGE_TRY(find_backend_(job.backend, job.device));
     const Function& function = *job.function->As<Function>();
-    Say("compiling");
     const Variant variant = COLLAGE_TRY(FindVariant(*backend, function, job.device, job.variant));
-    const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(backend->Compile(function, job.device, variant));
+    return backend->Compile(function, job.device, variant);
+  }
+
+  Result<Json> Answer(const Json& request) {
+    const ReceivedJob job = COLLAGE_TRY(JobFromMessage(request.at("job")));
+    Say("compiling");
+    const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
     Say("running");
     if (request.at("action") == "difference") {
       const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kInputSeed));
       return Json{{"difference", difference}};
     }
-    Measurement measurement = MeasureKernel(*kernel, job.device, job.options);
+    CompileRival compile_rival;
+    if (job.rival) {
+      compile_rival = [&] {
+        Say(kRunningRival);
+        return Compile(*job.rival);
+      };
+    }
+    Measurement measurement = MeasureWithRival(*kernel, job.device, job.options, compile_rival);
     if (!measurement.invalid_reason.empty()) return Fail(measurement.invalid_reason);
     return Json{{"samples", std::move(measurement.samples)}};
   }

@@ -97,7 +97,7 @@ class Joiner {
       state_.progress.Report({"joining partitions", by_function_.size() + 1, 0, joined.spec->name});
       const MeasurementKey key = state_.pricer.KeyOf(hash, joined.spec->name, priced.version, variant.name);
       std::optional<Measurement> measurement = COLLAGE_TRY(state_.pricer.Find(key));
-      if (!measurement) measurement = COLLAGE_TRY(state_.pricer.Measure(key, extracted->function, *priced.backend, variant, rival));
+      if (!measurement) measurement = COLLAGE_TRY(state_.pricer.Measure(key, extracted->function, *priced.backend, variant, {rival}));
       const Cost cost = state_.pricer.ToCost(*measurement);
       if (cost.IsKnown() && (!best.cost.IsKnown() || cost < best.cost)) best = {cost, variant.name};
     }

@@ -117,7 +117,7 @@ class KernelTuning {
     MeasurementKey key = state_.prices->KeyOf(job.candidate, job.variant);
     key.variant = variant.name;
     if (std::optional<Measurement> known = COLLAGE_TRY(state_.pricer.cache().Find(key))) return std::move(*known);
-    return state_.pricer.Measure(key, state_.candidates[job.candidate].extracted.function, BackendOf(job.candidate), variant, rival);
+    return state_.pricer.Measure(key, state_.candidates[job.candidate].extracted.function, BackendOf(job.candidate), variant, {rival});
   }
 
   /// The best of many noisy prices flatters; it and its template are timed once more, one after the other.

@@ -262,15 +262,22 @@ void CandidatePrices::SetPrice(Slot& slot, const Measurement& measurement) {
   slot.invalid_reason = measurement.invalid_reason;
 }
 
-Status CandidatePrices::MeasureSlot(Slot& slot) {
+Rival CandidatePrices::RivalOf(const Slot& slot) const {
+  const PricedCandidate& candidate = (*candidates_)[slot.candidate];
+  return {slot.cost, &candidate.extracted.function, (*backends_)[candidate.backend].backend, &slot.variant};
+}
+
+Status CandidatePrices::MeasureSlot(size_t number) {
+  Slot& slot = slots_[number];
   if (!slot.cost.IsUnknown()) return {};
   const PricedCandidate& candidate = (*candidates_)[slot.candidate];
   slot.measured = true;
   progress_->Report({"measuring", ++priced_now_, 0, slot.key.backend + " " + slot.key.variant});
-  Cost& rival = cheapest_.try_emplace(candidate.candidate.sub_graph.inside(), Cost::Unknown()).first->second;
+  const auto [cheapest, is_first] = cheapest_.try_emplace(candidate.candidate.sub_graph.inside(), number);
+  const Rival rival = is_first ? Rival() : RivalOf(slots_[cheapest->second]);
   SetPrice(slot, COLLAGE_TRY(pricer_->Measure(slot.key, candidate.extracted.function, *(*backends_)[candidate.backend].backend,
                                               slot.variant, rival)));
-  if (slot.cost.IsKnown() && (!rival.IsKnown() || slot.cost < rival)) rival = slot.cost;
+  if (slot.cost.IsKnown() && (!rival.price.IsKnown() || slot.cost < rival.price)) cheapest->second = number;
   return {};
 }
 
@@ -280,7 +287,7 @@ Status CandidatePrices::Price(size_t candidate, size_t variant) {
   // When its bound has risen, whether it is still wanted is for the next round to say.
   if (telling.empty()) telling.push_back(wanted);
   for (const size_t slot : telling) {
-    COLLAGE_TRY_STATUS(MeasureSlot(slots_[slot]));
+    COLLAGE_TRY_STATUS(MeasureSlot(slot));
     UpdateBound(slot);
   }
   return {};

@@ -103,7 +103,8 @@ class CandidatePrices : public VariantPrices {
       : candidates_(&candidates), backends_(&backends), pricer_(&pricer), progress_(&progress) {}
   Result<std::vector<size_t>> SlotsFor(const PricedCandidate& candidate, size_t position, uint64_t hash);
   void Give(PricedCandidate& candidate, const std::vector<size_t>& slots);
-  Status MeasureSlot(Slot& slot);
+  Status MeasureSlot(size_t number);
+  [[nodiscard]] Rival RivalOf(const Slot& slot) const;
   Status FindTuned(const PricedCandidate& candidate, size_t position, std::vector<size_t>& slots);
   size_t AddSlot(Slot slot);
   void SetPrice(Slot& slot, const Measurement& measurement);
@@ -124,7 +125,7 @@ class CandidatePrices : public VariantPrices {
   std::vector<std::vector<size_t>> slot_of_;  // [candidate][variant]
   size_t distinct_ = 0;
   size_t priced_now_ = 0;
-  std::unordered_map<IndexSet, Cost> cheapest_;  // of those measured in this process, by the nodes inside
+  std::unordered_map<IndexSet, size_t> cheapest_;  // slot of those measured in this process, by the nodes inside
   uint64_t context_ = 0;
   bool only_known_in_context_ = false;
   std::map<std::pair<std::string, std::string>, double> least_factor_;  // by backend and variant

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "collage/cost/kernel_timer.h"
 #include "tests/support/simulated_clock.h"
 
 namespace collage {
@@ -41,16 +42,19 @@ TEST(PercentileTest, TheIntervalHoldsTheTrueMedianAboutAsOftenAsItClaims) {
 
 class SteadyKernel : public Kernel {
  public:
-  SteadyKernel() {
+  explicit SteadyKernel(double seconds = 1e-3) : seconds_(seconds) {
     inputs_.push_back({TensorType{{4}, DType::kFloat32}, Layout()});
     outputs_.push_back({TensorType{{4}, DType::kFloat32}, Layout()});
   }
   Status Run(std::span<const void* const>, std::span<void* const>, void*) override {
     ++runs;
-    SimulatedClock::Pass(1e-3);
+    SimulatedClock::Pass(seconds_);
     return {};
   }
   int runs = 0;
+
+ private:
+  double seconds_;
 };
 
 TEST(MeasureKernelTest, TakesSamplesUntilTheBudgetIsSpent) {
@@ -83,6 +87,49 @@ TEST(MeasureKernelTest, AFailingKernelIsInvalidWithItsReason) {
   const Measurement measurement = MeasureKernel(kernel, Device{}, {});
   EXPECT_TRUE(measurement.ToCost(0.5).IsInvalid());
   EXPECT_EQ(measurement.invalid_reason, "no such instruction");
+}
+
+TEST(RivalTest, APriceBesideTheRivalIsOneOfTheMomentWhenThatWasPriced) {
+  const SimulatedClock clock;
+  constexpr double kDrift = 1.2;
+  SteadyKernel kernel(0.9e-3 * kDrift);
+  SteadyKernel rival(1e-3 * kDrift);
+  MeasureOptions options;
+  options.rival_seconds = 1e-3;
+  const Measurement measurement = MeasureBesideRival(kernel, rival, Device{}, options);
+  EXPECT_GE(static_cast<int>(measurement.samples.size()), options.least_samples);
+  for (const double sample : measurement.samples) EXPECT_NEAR(sample, 0.9e-3, 5e-6);
+  EXPECT_EQ(kernel.runs, rival.runs);
+}
+
+TEST(RivalTest, OnlyWhoComesNearIsTimedBesideIt) {
+  const SimulatedClock clock;
+  int compiled = 0;
+  const CompileRival compile = [&]() -> Result<std::unique_ptr<Kernel>> {
+    ++compiled;
+    return std::make_unique<SteadyKernel>(2e-3);
+  };
+  MeasureOptions options;
+  options.rival_seconds = 1e-3;
+  for (const double seconds : {0.5e-3, 1.5e-3}) {
+    SteadyKernel kernel(seconds);
+    EXPECT_NEAR(MeasureWithRival(kernel, Device{}, options, compile).ToCost(0.5).ToSeconds(), seconds, 5e-6);
+  }
+  EXPECT_EQ(compiled, 0);
+  SteadyKernel near(1.2e-3);
+  EXPECT_NEAR(MeasureWithRival(near, Device{}, options, compile).ToCost(0.5).ToSeconds(), 0.6e-3, 5e-6) << "the rival is slower by now";
+  EXPECT_EQ(compiled, 1);
+}
+
+TEST(RivalTest, ARivalThatFailsHasNoSay) {
+  const SimulatedClock clock;
+  MeasureOptions options;
+  options.rival_seconds = 1e-3;
+  SteadyKernel kernel;
+  for (const CompileRival& compile : {CompileRival([] { return std::make_unique<FailingKernel>(); }),
+                                      CompileRival([]() -> Result<std::unique_ptr<Kernel>> { return Fail("no such tile"); })}) {
+    EXPECT_NEAR(MeasureWithRival(kernel, Device{}, options, compile).ToCost(0.5).ToSeconds(), 1e-3, 5e-6);
+  }
 }
 
 }  // namespace

@@ -83,7 +83,9 @@ TEST(TuneScheduleTest, ABudgetIsKeptAndTheOutcomeNeverWorseThanTheTemplate) {
     const TuningOutcome outcome = TuneWith(prices, {.seed = stop}, stop).value();
     EXPECT_LE(prices.measured.size(), stop);
     EXPECT_LE(outcome.cost, Cost::Microseconds(100));
-    if (stop < 5) EXPECT_FALSE(outcome.finished);
+    if (stop < 5) {
+      EXPECT_FALSE(outcome.finished);
+    }
     Prices few;
     EXPECT_LE(TuneWith(few, {.most_trials = stop})->trials, stop);
   }

@@ -218,7 +218,9 @@ void ExpectAllAgree(SearchProblem problem) {
     std::vector<bool> others(problem.candidates.size());
     for (size_t c = 0; c < others.size(); ++c) others[c] = problem.candidates[c].backend != backend;
     const Result<SearchResult> alone = SearchShortestPath(problem, others);
-    if (alone) EXPECT_LT(best.cost, alone->cost) << kBackends[backend];
+    if (alone) {
+      EXPECT_LT(best.cost, alone->cost) << kBackends[backend];
+    }
   }
   // Where changes of backend cost differently the op-level program is a heuristic; the others still agree.
   for (size_t a = 0; a < kBackends.size(); ++a) {
