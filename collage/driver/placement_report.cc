@@ -3,28 +3,43 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <unordered_set>
+#include <string>
+#include <tuple>
 
 #include "collage/driver/candidates.h"
+#include "collage/search/alternatives.h"
 
 namespace collage {
 namespace {
 
-// A runner-up is looked for among plans that differ from the chosen one within this many operators on either side: far away
-// nothing changes, and searching the whole function once for every partition would be quadratic.
-constexpr size_t kWindow = 24;
+/// The problem at the prices known now. What was not priced takes part in no alternative, nor does the fallback but where it has to.
+SearchProblem KnownProblem(const Placement::State& state, const Plan& plan) {
+  SearchProblem problem = state.built.problem;
+  std::vector<bool> competes = state.Competing();
+  for (const SearchChoice& choice : plan.result.choices) competes[choice.candidate] = true;
+  for (size_t c = 0; c < problem.candidates.size(); ++c) {
+    std::vector<SearchVariant>& variants = problem.candidates[c].variants;
+    for (size_t v = 0; v < variants.size(); ++v)
+      variants[v].cost = competes[c] && state.prices->IsPriced(c, v) ? state.prices->PriceOrBound(c, v) : Cost::Unknown();
+  }
+  return problem;
+}
 
 class Reporter {
  public:
   Reporter(const Placement::State& state, const Plan& plan)
-      : state_(state), plan_(plan), problem_(state.built.problem), names_(state.NodeNames()) {
+      : state_(state),
+        plan_(plan),
+        problem_(KnownProblem(state, plan)),
+        alternatives_(problem_, plan.result.choices),
+        names_(state.NodeNames()) {
     for (size_t i = 0; i < plan.result.choices.size(); ++i) {
-      chosen_.insert(plan.result.choices[i].candidate);
       Candidate(i).inside.ForEach([&](size_t node) { owner_.resize(std::max(owner_.size(), node + 1)), owner_[node] = i; });
     }
   }
 
   CompileReport Run() {
+    FindRejections();
     CompileReport report;
     report.threads = state_.pricer.device().threads;
     report.estimated_us = plan_.result.cost.ToMicroseconds();
@@ -40,7 +55,7 @@ class Reporter {
       const Expr& call = state_.graph[state_.built.nodes[node]].expr;
       placement.name = names_[node];
       placement.op = CalledOp(call)->name;
-      placement.rejections = RejectionsOf(node);
+      placement.rejections = rejections_[node];
       placement.pinned = !state_.constraints->PinOf(state_.built.nodes[node]).empty();
       report.operators.push_back(std::move(placement));
     }
@@ -67,79 +82,64 @@ class Reporter {
     placement.cost_us = state_.prices->PriceOrBound(choice.candidate, choice.variant).ToMicroseconds();
     PlanEntry entry{symbol, placement.backend, placement.variant, {}, placement.cost_us};
     entry.margin_us = FindAlternatives(i, placement);
+    placement.left_out = !alternatives_.IsSearchable(i);
+    report.decisions_left_out += placement.left_out ? 1 : 0;
     Candidate(i).inside.ForEach(
         [&](size_t node) { entry.operators.push_back(CalledOp(state_.graph[state_.built.nodes[node]].expr)->name); });
     report.plan.push_back(std::move(entry));
     return placement;
   }
 
-  // The best plan in which nothing that `is_excluded` is, all else within the window of partition `i` being free.
-  template <class Predicate>
-  std::optional<SearchResult> BestWithout(size_t i, const Predicate& is_excluded) {
-    const size_t first = Candidate(i).inside.First();
-    const size_t low = first > kWindow ? first - kWindow : 0;
-    const size_t high = Candidate(i).inside.Last() + kWindow;
-    for (size_t c = 0; c < problem_.candidates.size(); ++c) {
-      SearchCandidate& candidate = problem_.candidates[c];
-      const bool is_near = !candidate.inside.Empty() && candidate.inside.First() >= low && candidate.inside.Last() <= high;
-      const bool competes = !state_.IsFallback(c) || state_.CoversOnlyOrphans(c);
-      const bool allowed = competes && (is_near || chosen_.contains(c)) && !is_excluded(c);
-      for (size_t v = 0; v < candidate.variants.size(); ++v)
-        candidate.variants[v].cost = allowed && state_.prices->IsPriced(c, v) ? state_.prices->PriceOrBound(c, v) : Cost::Unknown();
-    }
-    Result<SearchResult> best = SearchDijkstra(problem_);
-    if (!best || !best->cost.IsKnown() || !plan_.result.cost.IsKnown()) return std::nullopt;
-    return std::move(*best);
-  }
-
   // How much the best plan without partition `i` would cost more, and that in which another backend holds its first operator. Often
-  // they are one plan.
+  // they are one plan. A plan is only changed near by: far away nothing changes.
   std::optional<double> FindAlternatives(size_t i, OperatorPlacement& placement) {
     const size_t first = Candidate(i).inside.First();
     const auto holds_first = [&](size_t c) {
       const SearchCandidate& candidate = problem_.candidates[c];
       return candidate.is_partition && candidate.backend == Candidate(i).backend && candidate.inside.Contains(first);
     };
-    const std::optional<SearchResult> other = BestWithout(i, [&](size_t c) { return c == plan_.result.choices[i].candidate; });
+    using Found = Alternatives::Found;
+    const std::optional<Found> other = alternatives_.BestWithout(i, [&](size_t c) { return c == plan_.result.choices[i].candidate; });
     if (!other) return std::nullopt;
     const bool is_runner_up = std::none_of(other->choices.begin(), other->choices.end(),
                                            [&](const SearchChoice& choice) { return holds_first(choice.candidate); });
-    if (const std::optional<SearchResult> runner_up = is_runner_up ? other : BestWithout(i, holds_first))
+    if (const std::optional<Found> runner_up = is_runner_up ? other : alternatives_.BestWithout(i, holds_first))
       NameRunnerUp(*runner_up, first, placement);
-    return (other->cost - plan_.result.cost).ToMicroseconds();
+    return other->extra.ToMicroseconds();
   }
 
-  void NameRunnerUp(const SearchResult& plan, size_t node, OperatorPlacement& placement) const {
+  void NameRunnerUp(const Alternatives::Found& plan, size_t node, OperatorPlacement& placement) const {
     for (const SearchChoice& choice : plan.choices) {
       if (!problem_.candidates[choice.candidate].inside.Contains(node)) continue;
       const PricedCandidate& candidate = state_.candidates[choice.candidate];
       placement.runner_up = candidate.is_partition ? std::string(state_.targets[candidate.backend].priced.backend->Name()) : "host";
       if (candidate.is_partition) placement.runner_up += " " + candidate.variants[choice.variant].variant.name;
-      placement.runner_up_extra_us = (plan.cost - plan_.result.cost).ToMicroseconds();
+      placement.runner_up_extra_us = plan.extra.ToMicroseconds();
     }
   }
 
-  [[nodiscard]] std::vector<Rejection> RejectionsOf(size_t node) const {
-    std::vector<Rejection> rejections;
-    std::set<std::string> seen;
+  void FindRejections() {
+    rejections_.resize(problem_.node_count);
+    std::set<std::tuple<size_t, std::string, std::string, std::string>> seen;
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
-      if (!problem_.candidates[c].inside.Contains(node)) continue;
       for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) {
         const std::string& reason = state_.prices->InvalidReason(c, v);
         if (reason.empty()) continue;
-        Rejection rejection{state_.prices->KeyOf(c, v).backend, state_.prices->KeyOf(c, v).variant, reason};
-        if (seen.insert(rejection.backend + "\n" + rejection.variant + "\n" + reason).second) rejections.push_back(std::move(rejection));
+        const Rejection rejection{state_.prices->KeyOf(c, v).backend, state_.prices->KeyOf(c, v).variant, reason};
+        problem_.candidates[c].inside.ForEach([&](size_t node) {
+          if (seen.emplace(node, rejection.backend, rejection.variant, reason).second) rejections_[node].push_back(rejection);
+        });
       }
     }
-    return rejections;
   }
 
   const Placement::State& state_;
   const Plan& plan_;
-  SearchProblem problem_;
-  std::vector<std::string> names_;     // of nodes
-  std::unordered_set<size_t> chosen_;  // candidates of the plan
-  std::vector<size_t> owner_;          // choice that holds each node
+  const SearchProblem problem_;
+  Alternatives alternatives_;
+  std::vector<std::string> names_;                  // of nodes
+  std::vector<size_t> owner_;                       // choice that holds each node
+  std::vector<std::vector<Rejection>> rejections_;  // by node
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ Json OperatorJson(const OperatorPlacement& placement) {
                {"variant", placement.variant}, {"partition", placement.symbol},   {"cost_us", placement.cost_us},
                {"sharers", placement.sharers}, {"runner_up", placement.runner_up}};
   json["runner_up_extra_us"] = OrNull(placement.runner_up_extra_us);
+  json["left_out"] = placement.left_out;
   json["pinned"] = placement.pinned;
   json["rejections"] = std::move(rejections);
   return json;
@@ -44,7 +45,8 @@ OperatorPlacement OperatorFrom(const Json& json) {
   placement.sharers = json.at("sharers");
   placement.runner_up = json.at("runner_up");
   placement.runner_up_extra_us = NumberOrNothing(json.at("runner_up_extra_us"));
-  placement.pinned = json.value("pinned", false);  // files of before have none
+  placement.left_out = json.value("left_out", false);  // files of before have none of these
+  placement.pinned = json.value("pinned", false);
   for (const Json& rejection : json.at("rejections")) {
     placement.rejections.push_back({rejection.at("backend"), rejection.at("variant"), rejection.at("reason")});
   }
@@ -70,6 +72,9 @@ std::string HonestTotals(const CompileReport& report) {
   if (report.noise_floor)
     text += fmt::format("  noise floor at start (A/A): {:.2f}%; decisions closer than that: {} of {}\n", 100 * *report.noise_floor,
                         CloseDecisions(report), report.plan.size());
+  if (report.decisions_left_out > 0)
+    text +=
+        fmt::format("  decisions without a margin, the plan around them being too large to search again: {}\n", report.decisions_left_out);
   if (report.budget_seconds) text += fmt::format("  budget: {:.1f} s of {:.1f} s spent\n", report.elapsed_seconds, *report.budget_seconds);
   return text;
 }
@@ -121,7 +126,9 @@ std::string ToJson(const CompileReport& report) {
                      {"estimated_us", report.estimated_us},
                      {"lower_bound_us", report.lower_bound_us},
                      {"proved_lower_bound_us", report.proved_lower_bound_us},
+                     {"assumptions_hold_down_to", OrNull(report.assumptions_hold_down_to)},
                      {"search_complete", report.search_complete},
+                     {"decisions_left_out", report.decisions_left_out},
                      {"candidates",
                       {{"found", counts.found},
                        {"distinct", counts.distinct},
@@ -160,7 +167,9 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.estimated_us = json.at("estimated_us");
     report.lower_bound_us = json.at("lower_bound_us");
     report.proved_lower_bound_us = json.value("proved_lower_bound_us", 0.0);
+    if (json.contains("assumptions_hold_down_to")) report.assumptions_hold_down_to = NumberOrNothing(json.at("assumptions_hold_down_to"));
     report.search_complete = json.at("search_complete");
+    report.decisions_left_out = json.value("decisions_left_out", size_t{0});
     const Json& counts = json.at("candidates");
     const Json& variants = counts.at("variants");
     report.candidates = {counts.at("found"),
@@ -189,6 +198,9 @@ std::string PlanTable(const CompileReport& report) {
   if (report.candidates.variants.assumed > 0) {
     text += fmt::format("  {} variants were left out by assumptions; without these, no cover is below {:.1f} us\n",
                         report.candidates.variants.assumed, report.proved_lower_bound_us);
+    if (report.assumptions_hold_down_to)
+      text += fmt::format("  were these kernels as cheap as {:.0f}% of what is assumed, no cover would be more than 1% cheaper\n",
+                          100 * *report.assumptions_hold_down_to);
   }
   for (const std::string& pin : report.pins) text += "  --pin " + pin + "\n";
   for (const std::string& forbid : report.forbids) text += "  --forbid " + forbid + "\n";
@@ -220,7 +232,7 @@ std::string ExplanationText(const CompileReport& report) {
       text += "; pinned";
     } else if (placement.runner_up_extra_us) {
       text += fmt::format("; runner-up {} (+{:.1f} us)", placement.runner_up, *placement.runner_up_extra_us);
-    } else if (placement.backend != "host") {
+    } else if (placement.backend != "host" && !placement.left_out) {
       text += "; no other backend could";
     }
     text += "\n";

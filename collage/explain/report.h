@@ -62,7 +62,8 @@ struct OperatorPlacement {
   std::string runner_up;  ///< backend and variant that would hold it if its own were forbidden here; empty when there is none
   std::optional<double> runner_up_extra_us;  ///< by how much the whole plan would be dearer
   std::vector<Rejection> rejections;
-  bool pinned = false;  ///< to its backend by the user
+  bool pinned = false;    ///< to its backend by the user
+  bool left_out = false;  ///< no runner-up was looked for: see CompileReport::decisions_left_out
 };
 
 struct CompileReport {
@@ -93,6 +94,11 @@ struct CompileReport {
   /// "Measured plan minus the best single-backend plan": the searched plan's paired time in the race over that of the fastest
   /// single-backend plan, less one. Above zero the search lost; nothing without a race between them.
   std::optional<double> apparent_loss;
+  /// Partitions of the plan whose margin was not looked for, because the plan cannot be cut near by.
+  size_t decisions_left_out = 0;
+  /// The least share of what is assumed of unmeasured kernels at which no cover would be cheaper by more than 1%; 0 where nothing needs to
+  /// be assumed.
+  std::optional<double> assumptions_hold_down_to;
   double elapsed_seconds = 0;            ///< of the whole compile
   std::optional<double> budget_seconds;  ///< as given
   CandidateCounts candidates;
