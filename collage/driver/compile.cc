@@ -113,6 +113,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   report.lower_bound_us =
       std::min({priced.lower_bound.ToMicroseconds(), contestants.front().result.cost.ToMicroseconds(), report.estimated_us});
   report.proved_lower_bound_us = std::min(report.lower_bound_us, COLLAGE_TRY(placement.ProvedLowerBound()).ToMicroseconds());
+  report.assumptions_hold_down_to = COLLAGE_TRY(placement.AssumptionsHoldDownTo());
   report.drift = outcome.drift;
   report.estimated_us *= outcome.drift;
   report.lower_bound_us *= outcome.drift;

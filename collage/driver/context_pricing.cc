@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "collage/driver/model_inputs.h"
 #include "collage/runtime/pinned_team.h"
@@ -69,6 +70,10 @@ double Drift(const KernelSamples& now, const std::unordered_map<std::string, Cos
 
 // What looks best after one round is often what was timed at a lucky moment; it is looked at again before it is believed.
 constexpr size_t kRoundsToTrust = 3;
+// Of the distinct candidates, how many may be measured in order to find out what assumptions have hidden: before and after plans are run,
+// which asks for further prices.
+constexpr double kMostMeasuredAtFirst = 0.35;
+constexpr double kMostMeasured = 0.4;
 // A single backend this many times slower than all together is no rival: its plan is left as kernels timed alone make it.
 constexpr double kRivalRatio = 1.3;
 // Of the time for pricing in context: until when plans of all backends are explored, and then those of single ones.
@@ -118,9 +123,20 @@ class ContextPricing {
   Status Explore(size_t target, double until) {
     std::optional<Plan> plan = COLLAGE_TRY(Search(target));
     if (placement_.pricer().allows_only_cached()) return {};
+    if (target == kAll) {
+      COLLAGE_TRY_STATUS(placement_.QuestionAssumptions(kMostMeasuredAtFirst));
+      plan = COLLAGE_TRY(Search(target));
+    }
     if (target == kAll) start_ = Clock::now();  // pricing the first plan's kernels alone was not of this stage
-    for (size_t round = 1; plan && placement_.RoundsInContext(*plan) < kRoundsToTrust; ++round) {
+    bool is_questioned = target != kAll;
+    for (size_t round = 1; plan; ++round) {
       if (IsOver(until) && (round > 1 || target != kAll)) break;
+      if (placement_.RoundsInContext(*plan) >= kRoundsToTrust) {
+        if (std::exchange(is_questioned, true)) break;
+        COLLAGE_TRY_STATUS(placement_.QuestionAssumptions(kMostMeasured));
+        plan = COLLAGE_TRY(Search(target));
+        continue;
+      }
       options_.progress.Report({"pricing in context", ++rounds_, 0, plan->name});
       COLLAGE_TRY_STATUS(Measure(*plan));
       plan = COLLAGE_TRY(Search(target));

@@ -9,6 +9,7 @@
 #include "collage/driver/candidates.h"
 #include "collage/driver/placement_report.h"
 #include "collage/driver/placement_state.h"
+#include "collage/driver/restricted_prices.h"
 #include "collage/driver/transitions.h"
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
@@ -17,34 +18,6 @@
 #include "collage/support/log.h"
 
 namespace collage {
-namespace {
-
-/// The prices of a placement with some candidates taken out.
-class RestrictedPrices : public VariantPrices {
- public:
-  RestrictedPrices(VariantPrices& prices, std::vector<bool> allowed) : prices_(prices), allowed_(std::move(allowed)) {}
-  [[nodiscard]] Cost PriceOrBound(size_t c, size_t v) const override { return allowed_[c] ? prices_.PriceOrBound(c, v) : Cost::Invalid(); }
-  [[nodiscard]] bool IsPriced(size_t c, size_t v) const override { return !allowed_[c] || prices_.IsPriced(c, v); }
-  Status Price(size_t c, size_t v) override { return prices_.Price(c, v); }
-
- private:
-  VariantPrices& prices_;
-  std::vector<bool> allowed_;
-};
-
-/// The prices of a placement without what was assumed of those that are not known.
-class ProvedPrices : public VariantPrices {
- public:
-  explicit ProvedPrices(const CandidatePrices& prices) : prices_(prices) {}
-  [[nodiscard]] Cost PriceOrBound(size_t c, size_t v) const override { return prices_.ProvedBound(c, v); }
-  [[nodiscard]] bool IsPriced(size_t, size_t) const override { return true; }
-  Status Price(size_t, size_t) override { return {}; }
-
- private:
-  const CandidatePrices& prices_;
-};
-
-}  // namespace
 
 Placement::Placement(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Placement::Placement(Placement&&) noexcept = default;
@@ -100,26 +73,13 @@ Status Placement::State::PriceFirstPlans() {
 
 Status Placement::PriceEverything() {
   const std::vector<bool> competing = state_->Competing();
-  state_->prices->AssumeNothing();
+  state_->prices->SetTrust(kNoTrust);
   for (size_t c = 0; c < state_->candidates.size(); ++c) {
     for (size_t v = 0; competing[c] && v < state_->candidates[c].variants.size() && !state_->progress.ShouldStop(); ++v) {
       if (!state_->prices->IsPriced(c, v)) COLLAGE_TRY_STATUS(state_->prices->Price(c, v));
     }
   }
   return {};
-}
-
-Result<Cost> Placement::ProvedLowerBound() {
-  ProvedPrices proved(*state_->prices);
-  const auto search = [&](const std::vector<bool>& allowed) {
-    RestrictedPrices restricted(proved, allowed);
-    return SearchLazily(state_->built.problem, restricted, state_->progress);
-  };
-  Result<LazySearchResult> found = search(state_->Competing());
-  // The plan, too, was then searched with the fallback everywhere.
-  if (!found) found = search(std::vector<bool>(state_->candidates.size(), true));
-  if (!found) return Fail(state_->NameNode(found.error().message));
-  return found->result.cost;
 }
 
 Result<Plan> Placement::Search() {

@@ -63,6 +63,13 @@ class Placement {
   void AllowOnlyKnownInContext(bool only);
   /// Prices everything that could be part of a plan, as far as there is time.
   Status PriceEverything();
+  /// Looks for a cheaper plan among what assumptions alone have excluded: they are trusted less and less, and whatever a cheapest cover
+  /// could then use is priced, until that share of the distinct candidates is measured or nothing is assumed any more.
+  Status QuestionAssumptions(double most_measured);
+  /// The least share of what is assumed of unmeasured kernels at which no cover would be cheaper by more than one in a hundred, at the
+  /// prices known now; 0 where nothing needs to be assumed. To a hundredth.
+  Result<double> AssumptionsHoldDownTo();
+  static constexpr double kHoldsWithin = 0.01;
   /// No cover is cheaper than this at the prices known now, by rooflines alone.
   Result<Cost> ProvedLowerBound();
   /// Targets, by their position, whose backend can run some operator; the fallback is none of them.

@@ -18,6 +18,8 @@ struct Placement::State {
   /// Prices what each backend alone would do, as far as rooflines can tell: few and large kernels. That tells what the others have to beat,
   /// and every backend has a plan.
   Status PriceFirstPlans();
+  /// No cover is cheaper than this at the prices known now, if assumptions are trusted so far.
+  Result<Cost> LowerBound(const Trust& trust);
   /// Compares what has not been compared yet with the reference; false when something was wrong and is Invalid now.
   Result<bool> VerifyChoices(const std::vector<SearchChoice>& choices);
   [[nodiscard]] std::string NameNode(const std::string& message) const;

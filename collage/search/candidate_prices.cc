@@ -186,11 +186,6 @@ Cost CandidatePrices::Roofline(size_t candidate, size_t variant) const {
   return slots_[at].cost.IsInvalid() ? Cost::Invalid() : bounds_.Roofline(at);
 }
 
-Cost CandidatePrices::ProvedBound(size_t candidate, size_t variant) const {
-  const size_t at = slot_of_[candidate][variant];
-  return IsPriced(slots_[at]) ? PriceOf(slots_[at]) : bounds_.Roofline(at);
-}
-
 bool CandidatePrices::IsPriced(size_t candidate, size_t variant) const {
   return only_known_in_context_ || IsPriced(slots_[slot_of_[candidate][variant]]);
 }

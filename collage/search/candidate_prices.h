@@ -49,10 +49,8 @@ class CandidatePrices : public VariantPrices {
   Status LoadInContext(uint64_t context);
   [[nodiscard]] size_t RoundsInContext(size_t candidate, size_t variant) const;
   [[nodiscard]] Cost CostInContext(size_t candidate, size_t variant) const;
-  /// From now on nothing is assumed: what is not measured is bounded by its roofline.
-  void AssumeNothing() { bounds_.AssumeNothing(); }
-  /// Lower bound that no assumption went into; the price where it is known.
-  [[nodiscard]] Cost ProvedBound(size_t candidate, size_t variant) const;
+  /// From now on, what is assumed of the prices of what is not measured counts so far. Gives what was before.
+  Trust SetTrust(const Trust& trust) { return bounds_.SetTrust(trust); }
   /// The lower bound that does not depend on any price; Invalid where that is known.
   [[nodiscard]] Cost Roofline(size_t candidate, size_t variant) const;
   /// Whether variants that were never part of a whole program count as Invalid.

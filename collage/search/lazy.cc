@@ -1,9 +1,15 @@
 #include "collage/search/lazy.h"
 
+#include <algorithm>
+
 #include "collage/search/shortest_path.h"
 
 namespace collage {
 namespace {
+
+// A price raises bounds of others, so one is found out at a time; but of large problems, which take longer to search, several. On recorded
+// prices of ResNet-50 a tenth less was asked for than with all that a cover uses at once, and dearest first was best.
+constexpr size_t kNodesForAPrice = 500;
 
 enum class Unpriced { kAtTheirBound, kLeftOut, kLastResort };
 
@@ -20,14 +26,20 @@ void UpdateCosts(SearchProblem& problem, const VariantPrices& prices, Unpriced u
   }
 }
 
-/// Prices what `choices` uses; true when all of it was priced already.
-Result<bool> PriceChoices(const std::vector<SearchChoice>& choices, VariantPrices& prices, const Progress* stop) {
-  bool all_priced = true;
+/// Prices what `choices` uses, the dearest first, but no more than `most`; true when all of it was priced already.
+Result<bool> PriceChoices(const std::vector<SearchChoice>& choices, VariantPrices& prices, size_t most, const Progress* stop) {
+  std::vector<SearchChoice> wanted;
   for (const SearchChoice& choice : choices) {
-    if (prices.IsPriced(choice.candidate, choice.variant)) continue;
-    all_priced = false;
-    if (stop && stop->ShouldStop()) break;
-    COLLAGE_TRY_STATUS(prices.Price(choice.candidate, choice.variant));
+    if (!prices.IsPriced(choice.candidate, choice.variant)) wanted.push_back(choice);
+  }
+  const bool all_priced = wanted.empty();
+  std::stable_sort(wanted.begin(), wanted.end(), [&](const SearchChoice& a, const SearchChoice& b) {
+    return prices.PriceOrBound(a.candidate, a.variant) > prices.PriceOrBound(b.candidate, b.variant);
+  });
+  size_t priced = 0;
+  for (const SearchChoice& choice : wanted) {
+    if (priced++ == most || (stop && stop->ShouldStop())) break;
+    if (!prices.IsPriced(choice.candidate, choice.variant)) COLLAGE_TRY_STATUS(prices.Price(choice.candidate, choice.variant));
   }
   return all_priced;
 }
@@ -40,7 +52,7 @@ Result<SearchResult> SearchPriced(SearchProblem& problem, VariantPrices& prices,
     if (found || when_stopped == WhenStopped::kGiveUp) return found;
     UpdateCosts(problem, prices, Unpriced::kLastResort);
     found = COLLAGE_TRY(SearchShortestPath(problem));
-    COLLAGE_TRY(PriceChoices(found->choices, prices, nullptr));
+    COLLAGE_TRY(PriceChoices(found->choices, prices, SIZE_MAX, nullptr));
   }
 }
 
@@ -60,7 +72,7 @@ Result<LazySearchResult> SearchLazily(SearchProblem& problem, VariantPrices& pri
     UpdateCosts(problem, prices, Unpriced::kAtTheirBound);
     result.result = COLLAGE_TRY(SearchShortestPath(problem));
     if (!options.only_priced) {
-      if (COLLAGE_TRY(PriceChoices(result.result.choices, prices, &progress))) break;
+      if (COLLAGE_TRY(PriceChoices(result.result.choices, prices, 1 + problem.node_count / kNodesForAPrice, &progress))) break;
       if (!progress.ShouldStop()) continue;
     }
     const Cost lower_bound = result.result.cost;

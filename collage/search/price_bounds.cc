@@ -30,16 +30,18 @@ void PriceBounds::SetPrice(size_t variant, Cost now, Cost alone) {
 }
 
 Cost PriceBounds::Bound(size_t variant) const {
-  if (!assumes_) return Roofline(variant);
+  if (trust_.share <= 0 && trust_.stake == Cost()) return Roofline(variant);
   if (!is_fresh_) Refresh();
-  return bounds_[variant];
+  const Cost assumed = assumed_[variant];
+  const Cost trusted = Cost::Seconds(trust_.share * assumed.ToSeconds()) + trust_.stake;
+  return std::max(Roofline(variant), std::min(assumed, trusted));
 }
 
 std::vector<size_t> PriceBounds::Telling(size_t variant) const {
   const size_t function = variants_[variant].function;
   const KernelWork& work = functions_[function].work;
   std::vector<size_t> telling;
-  if (work.heavy.empty() || !assumes_) return telling;
+  if (work.heavy.empty() || trust_.share <= 0) return telling;
   for (const size_t relative : families_.at({work.backend, work.heavy})) {
     const std::vector<size_t>& variants = functions_[relative].variants;
     const auto has_run = [this](size_t v) { return HasRun(variants_[v].now); };
@@ -55,10 +57,10 @@ void PriceBounds::Refresh() const {
   FindCheapestApart();
   FindRegions();
   FindRate();
-  bounds_.clear();
+  assumed_.clear();
   for (size_t variant = 0; variant < variants_.size(); ++variant) {
     const KernelWork& work = functions_[variants_[variant].function].work;
-    bounds_.push_back(std::max({work.roofline, FamilyBound(variant), RegionBound(work), RateBound(work)}));
+    assumed_.push_back(std::max({FamilyBound(variant), RegionBound(work), RateBound(work)}));
   }
   is_fresh_ = true;
 }

@@ -36,6 +36,13 @@ struct BoundAssumptions {
   double least_bytes = 65536;
 };
 
+/// How far assumptions are trusted.
+struct Trust {
+  double share = 1;  ///< of what is assumed that counts
+  Cost stake;        ///< what is assumed counts whole where it is less, and less by no more than leaves this
+};
+inline constexpr Trust kNoTrust{0, {}};
+
 /// Lower bounds of the prices of kernels that have not run. The roofline is proved. Three more are assumptions, drawn from the prices of
 /// those that have run:
 ///
@@ -48,8 +55,8 @@ class PriceBounds {
  public:
   explicit PriceBounds(const BoundAssumptions& assumptions = {}) : assumptions_(assumptions) {}
 
-  /// From now on rooflines only.
-  void AssumeNothing() { assumes_ = false; }
+  /// From now on assumptions count so far. Gives what was before.
+  Trust SetTrust(const Trust& trust) { return std::exchange(trust_, trust); }
   /// Functions and variants are numbered from zero. `layouts` tells whether variants have the same ones.
   size_t AddFunction(KernelWork work);
   size_t AddVariant(size_t function, std::string layouts);
@@ -91,7 +98,7 @@ class PriceBounds {
   [[nodiscard]] static Cost Sum(const ByOperator& cheapest, const std::vector<uint64_t>& heavy);
 
   BoundAssumptions assumptions_;
-  bool assumes_ = true;
+  Trust trust_;
   std::vector<Function> functions_;
   std::vector<KernelVariant> variants_;
   std::map<std::pair<size_t, std::vector<uint64_t>>, std::vector<size_t>> families_;  // functions by backend and heavy operators
@@ -102,7 +109,7 @@ class PriceBounds {
   mutable ByOperator apart_alone_;
   mutable std::unordered_map<size_t, Sums> regions_;  // by backend
   mutable double rate_ = 0;                           // bytes a second; zero: not known
-  mutable std::vector<Cost> bounds_;
+  mutable std::vector<Cost> assumed_;                 // by variant
 };
 
 }  // namespace collage

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "collage/driver/placement.h"
+#include "collage/ir/print.h"
 #include "collage/op/table.h"
+#include "collage/support/hash.h"
 #include "tests/driver/timed_kernel.h"
 
 namespace collage {
@@ -87,6 +91,80 @@ TEST_F(LazyPricingTest, EagerlyEverythingIsMeasuredAndThePlanIsTheSame) {
   EXPECT_EQ(placement.Counts().measured, 9u);
   EXPECT_EQ(placement.Counts().variants.unpriced, 0u);
   EXPECT_EQ(placement.ProvedLowerBound().value(), plan.result.cost);
+}
+
+/// Each kernel takes 0.2 to 2 ms, whatever is assumed of it.
+class RandomBackend : public ProductBackend {
+ public:
+  explicit RandomBackend(uint64_t seed) : seed_(seed) {}
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    std::mt19937_64 random(HashCombine(
+        seed_, HashBytes(ToString(function.body->type()) + std::to_string(function.parameters.size()) + PrintExpr(function.body).text)));
+    const double seconds = std::uniform_real_distribution<double>(2e-4, 2e-3)(random);
+    return CompileTimed(function, device, variant, [seconds] { return seconds; });
+  }
+
+ private:
+  uint64_t seed_;
+};
+
+class QuestioningTest : public LazyPricingTest {
+ protected:
+  static Placement Place(const Backend& backend, Pricer& pricer, const Progress& progress) {
+    return Placement::Create(Network(), {{{&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=products"}},
+                             pricer, progress)
+        .value();
+  }
+};
+
+TEST_F(QuestioningTest, WhereNothingIsTrustedThePlanIsThatOfEagerPricing) {
+  size_t misled = 0;
+  size_t left_out = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const RandomBackend backend(seed);
+    MeasurementCache cache = MeasurementCache::Open({}).value();
+    Pricer pricer({}, cache, {});
+    Placement lazy = Place(backend, pricer, progress_);
+    const Plan assumed = lazy.Search().value();
+    ASSERT_TRUE(lazy.QuestionAssumptions(1));
+    const Plan plan = lazy.Search().value();
+    EXPECT_EQ(lazy.AssumptionsHoldDownTo().value(), 0) << "seed " << seed;
+    left_out += lazy.Counts().variants.unpriced;
+
+    Pricer knowing({}, cache, {});
+    Placement eager = Place(backend, knowing, progress_);
+    ASSERT_TRUE(eager.PriceEverything());
+    const Plan best = eager.Search().value();
+    EXPECT_EQ(plan.result.cost, best.result.cost) << "seed " << seed;
+    EXPECT_EQ(plan.result.choices, best.result.choices) << "seed " << seed;
+    misled += assumed.result.cost > best.result.cost ? 1 : 0;
+  }
+  EXPECT_GT(misled, 5u) << "otherwise questioning had nothing to find";
+  RecordProperty("misled", std::to_string(misled) + ", left out " + std::to_string(left_out));
+}
+
+TEST_F(QuestioningTest, NoMoreIsMeasuredThanIsAllowed) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const RandomBackend backend(seed);
+    MeasurementCache cache = MeasurementCache::Open({}).value();
+    Pricer pricer({}, cache, {});
+    Placement placement = Place(backend, pricer, progress_);
+    const Plan assumed = placement.Search().value();
+    const size_t before = placement.Counts().measured;
+    ASSERT_TRUE(placement.QuestionAssumptions(5.0 / 9));
+    EXPECT_LE(placement.Counts().measured, std::max<size_t>(before, 5)) << "seed " << seed;
+    EXPECT_LE(placement.Search().value().result.cost, assumed.result.cost) << "seed " << seed;
+  }
+}
+
+TEST_F(LazyPricingTest, HowFarAssumptionsHoldIsTold) {
+  Pricer pricer({}, cache_, {});
+  Placement placement = Place(pricer);
+  ASSERT_TRUE(placement.Search());
+  EXPECT_NEAR(placement.AssumptionsHoldDownTo().value(), 0.99, 0.011) << "the products alone are assumed to be the whole plan";
+  ASSERT_TRUE(placement.QuestionAssumptions(1));
+  EXPECT_EQ(placement.AssumptionsHoldDownTo().value(), 0);
 }
 
 /// Takes activations, and compiles none of them.

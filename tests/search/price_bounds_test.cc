@@ -44,7 +44,7 @@ TEST_F(PriceBoundsTest, AroundOneHeavyOperatorPricesDifferByTheMemory) {
   EXPECT_EQ(bounds_.Bound(alone), Cost::Microseconds(140)) << "the relative that allows more counts";
   bounds_.SetPrice(larger, Cost::Invalid(), Cost::Invalid());
   EXPECT_EQ(bounds_.Bound(alone), Cost::Microseconds(400));
-  bounds_.AssumeNothing();
+  bounds_.SetTrust(kNoTrust);
   EXPECT_EQ(bounds_.Bound(alone), kRoofline);
 }
 
