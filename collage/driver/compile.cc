@@ -97,7 +97,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   lower.program.output_names = model.output_names;
   if (options.eager) COLLAGE_TRY_STATUS(placement.PriceEverything());
   if (options.tuning_seconds > 0) COLLAGE_TRY_STATUS(placement.Tune(options.tuning_seconds));
-  PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options));
+  PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options, noise_floor.value_or(0)));
   if (std::optional<Plan> joined = COLLAGE_TRY(placement.JoinAdjacentPartitions(priced.plans.front()))) {
     priced.plans.insert(priced.plans.begin() + 1, *std::move(joined));
   }
@@ -116,6 +116,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   report.assumptions_hold_down_to = COLLAGE_TRY(placement.AssumptionsHoldDownTo());
   report.drift = outcome.drift;
   report.estimated_us *= outcome.drift;
+  if (report.tie) report.tie->cost_us *= outcome.drift;
   report.lower_bound_us *= outcome.drift;
   report.proved_lower_bound_us *= outcome.drift;
   report.noise = outcome.noise;

@@ -52,6 +52,9 @@ struct CompileOptions {
   Progress progress;
 };
 
+/// Fewer partitions are no reason to be slower than this, however noisy measuring is.
+inline constexpr double kWidestTie = 0.02;
+
 struct CompiledModel {
   Executable executable;
   CompileReport report;

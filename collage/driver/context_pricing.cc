@@ -70,10 +70,9 @@ double Drift(const KernelSamples& now, const std::unordered_map<std::string, Cos
 
 // What looks best after one round is often what was timed at a lucky moment; it is looked at again before it is believed.
 constexpr size_t kRoundsToTrust = 3;
-// Of the distinct candidates, how many may be measured in order to find out what assumptions have hidden: before and after plans are run,
-// which asks for further prices.
-constexpr double kMostMeasuredAtFirst = 0.35;
-constexpr double kMostMeasured = 0.4;
+// Of the distinct candidates, how many may be measured in order to find out what assumptions have hidden before plans are run, which asks
+// for further prices.
+constexpr double kMostMeasuredAtFirst = 0.34;
 // A single backend this many times slower than all together is no rival: its plan is left as kernels timed alone make it.
 constexpr double kRivalRatio = 1.3;
 // Of the time for pricing in context: until when plans of all backends are explored, and then those of single ones.
@@ -84,19 +83,21 @@ constexpr double kConfirmUntil = 1.5;
 
 class ContextPricing {
  public:
-  ContextPricing(Placement& placement, const LowerOptions& lower, const CompileOptions& options)
-      : placement_(placement), lower_(lower), options_(options) {}
+  ContextPricing(Placement& placement, const LowerOptions& lower, const CompileOptions& options, double noise_floor)
+      : placement_(placement), lower_(lower), options_(options), noise_floor_(noise_floor) {}
 
   Result<PlansInContext> Run() {
-    if (const std::optional<Cost> known = COLLAGE_TRY(placement_.FindContextPricing())) {
-      lower_bound_ = *known;
+    if (const std::optional<FinishedContextPricing> known = COLLAGE_TRY(placement_.FindContextPricing())) {
+      lower_bound_ = known->lower_bound;
+      noise_floor_ = known->noise_floor;
       return Conclude();
     }
     COLLAGE_TRY_STATUS(Explore(kAll, options_.context_seconds * kExploreAllUntil));
     if (placement_.pricer().allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole plans"));
     COLLAGE_TRY_STATUS(ExploreSingles());
     COLLAGE_TRY_STATUS(Confirm());
-    if (!options_.budget_seconds && !options_.progress.ShouldStop()) COLLAGE_TRY_STATUS(placement_.StoreContextPricing(lower_bound_));
+    if (!options_.budget_seconds && !options_.progress.ShouldStop())
+      COLLAGE_TRY_STATUS(placement_.StoreContextPricing({lower_bound_, noise_floor_}));
     return Conclude();
   }
 
@@ -111,10 +112,13 @@ class ContextPricing {
     return std::optional(std::move(plan));
   }
 
-  /// The best plan of what was tried in whole programs; nothing when that is no cover.
-  Result<std::optional<Plan>> SearchKnown(size_t target) {
+  [[nodiscard]] double Tie() const { return std::min(noise_floor_, kWidestTie); }
+
+  /// The best plan of what was tried in whole programs, or that of the fewest partitions within a share of it; nothing when there is none.
+  Result<std::optional<Plan>> SearchKnown(size_t target, double tie = 0) {
     placement_.AllowOnlyKnownInContext(true);
     Result<std::optional<Plan>> plan = Search(target);
+    if (plan && *plan && tie > 0) plan = placement_.WithFewerPartitions(**plan, tie);
     placement_.AllowOnlyKnownInContext(false);
     return plan;
   }
@@ -131,14 +135,15 @@ class ContextPricing {
     bool is_questioned = target != kAll;
     for (size_t round = 1; plan; ++round) {
       if (IsOver(until) && (round > 1 || target != kAll)) break;
-      if (placement_.RoundsInContext(*plan) >= kRoundsToTrust) {
-        if (std::exchange(is_questioned, true)) break;
-        COLLAGE_TRY_STATUS(placement_.QuestionAssumptions(kMostMeasured));
-        plan = COLLAGE_TRY(Search(target));
-        continue;
+      if (placement_.RoundsInContext(*plan) < kRoundsToTrust) {
+        COLLAGE_TRY_STATUS(Measure(*plan));
+      } else if (!std::exchange(is_questioned, true)) {
+        COLLAGE_TRY_STATUS(placement_.QuestionAssumptions(Placement::kMostMeasured));
+      } else {
+        const Plan simpler = target == kAll ? COLLAGE_TRY(placement_.WithFewerPartitions(*plan, Tie())) : *plan;
+        if (placement_.RoundsInContext(simpler) >= kRoundsToTrust) break;
+        COLLAGE_TRY_STATUS(Measure(simpler));
       }
-      options_.progress.Report({"pricing in context", ++rounds_, 0, plan->name});
-      COLLAGE_TRY_STATUS(Measure(*plan));
       plan = COLLAGE_TRY(Search(target));
     }
     if (plan && target == kAll) lower_bound_ = plan->result.lower_bound;
@@ -167,10 +172,9 @@ class ContextPricing {
     for (bool is_settled = false; !is_settled;) {
       is_settled = true;
       for (const size_t scope : scopes) {
-        const std::optional<Plan> plan = COLLAGE_TRY(SearchKnown(scope));
+        const std::optional<Plan> plan = COLLAGE_TRY(SearchKnown(scope, scope == kAll ? Tie() : 0));
         if (!plan || placement_.RoundsInContext(*plan) >= kRoundsToTrust) continue;
         if (IsOver(options_.context_seconds * kConfirmUntil)) return {};
-        options_.progress.Report({"pricing in context", ++rounds_, 0, plan->name});
         COLLAGE_TRY_STATUS(Measure(*plan));
         is_settled = false;
       }
@@ -180,7 +184,7 @@ class ContextPricing {
 
   Result<PlansInContext> Conclude() {
     PlansInContext plans{{}, lower_bound_, probe_};
-    std::optional<Plan> searched = COLLAGE_TRY(SearchKnown(kAll));
+    std::optional<Plan> searched = COLLAGE_TRY(SearchKnown(kAll, Tie()));
     if (!searched)
       return Fail("the cache knows that this model was priced in context, but not the prices; `collage cache verify` tells more");
     plans.plans.push_back(std::move(*searched));
@@ -189,10 +193,16 @@ class ContextPricing {
       if (!plan) plan = COLLAGE_TRY(placement_.SearchSingle(target));
       if (plan) plans.plans.push_back(std::move(*plan));
     }
+    if (plans.plans.front().tie) {
+      std::optional<Plan> cheapest = COLLAGE_TRY(SearchKnown(kAll));
+      cheapest->name = "cheapest";
+      plans.plans.push_back(std::move(*cheapest));
+    }
     return plans;
   }
 
   Status Measure(const Plan& plan) {
+    options_.progress.Report({"pricing in context", ++rounds_, 0, plan.name});
     ProfiledPlan profiled = COLLAGE_TRY(ProfiledPlan::Create(placement_, plan, lower_));
     constexpr double kSecondsOfRound = 0.6;
     constexpr int kLeastRuns = 7;
@@ -227,6 +237,7 @@ class ContextPricing {
   Placement& placement_;
   const LowerOptions& lower_;
   const CompileOptions& options_;
+  double noise_floor_;
   Clock::time_point start_ = Clock::now();
   size_t rounds_ = 0;
   Cost lower_bound_;
@@ -237,8 +248,8 @@ class ContextPricing {
 
 }  // namespace
 
-Result<PlansInContext> PriceInContext(Placement& placement, const LowerOptions& lower, const CompileOptions& options) {
-  return ContextPricing(placement, lower, options).Run();
+Result<PlansInContext> PriceInContext(Placement& placement, const LowerOptions& lower, const CompileOptions& options, double noise_floor) {
+  return ContextPricing(placement, lower, options, noise_floor).Run();
 }
 
 }  // namespace collage

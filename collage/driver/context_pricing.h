@@ -17,7 +17,8 @@ struct DriftProbe {
 };
 
 struct PlansInContext {
-  /// The cheapest plan of all backends, then that of each single one.
+  /// The cheapest plan of all backends, or one like it of fewer partitions; then that of each single one; then the cheapest itself, where
+  /// the first is another.
   std::vector<Plan> plans;
   /// No cover is cheaper at the prices that were known when exploring ended.
   Cost lower_bound;
@@ -31,6 +32,10 @@ struct PlansInContext {
 /// plan, whose kernels tell by how much the machine drifted meanwhile. Ends after about `options.context_seconds` too, or when asked to
 /// stop; the plans are then the cheapest of what was tried in context (of a backend that did not come near: of kernels timed alone).
 /// What was ended by success or by time (other than a budget) is not begun again with the same cache.
-Result<PlansInContext> PriceInContext(Placement& placement, const LowerOptions& lower, const CompileOptions& options);
+///
+/// Plans that differ by no more than `noise_floor`, a share, cannot be told apart by their prices: of these the searched plan is that of
+/// the fewest partitions. The floor is kept with the prices, so that a later compile decides alike.
+Result<PlansInContext> PriceInContext(Placement& placement, const LowerOptions& lower, const CompileOptions& options,
+                                      double noise_floor = 0);
 
 }  // namespace collage

@@ -18,6 +18,12 @@
 #include "collage/support/log.h"
 
 namespace collage {
+namespace {
+
+// Of few candidates all may be measured: that takes seconds.
+constexpr size_t kMeasuredInAnyCase = 40;
+
+}  // namespace
 
 Placement::Placement(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Placement::Placement(Placement&&) noexcept = default;
@@ -187,23 +193,25 @@ MeasurementKey Placement::State::KeyOfContextPricing() const {
   return pricer.KeyOf(ContextHash(), "pricing in context", "2", names);
 }
 
-Result<std::optional<Cost>> Placement::FindContextPricing() const {
+Result<std::optional<FinishedContextPricing>> Placement::FindContextPricing() const {
   const std::optional<Measurement> found = COLLAGE_TRY(state_->pricer.cache().Find(state_->KeyOfContextPricing()));
-  if (!found || found->samples.empty()) return std::optional<Cost>();
-  return std::optional(Cost::Seconds(found->samples.front()));
+  if (!found || found->samples.empty()) return std::optional<FinishedContextPricing>();
+  return std::optional(FinishedContextPricing{Cost::Seconds(found->samples[0]), found->samples.size() > 1 ? found->samples[1] : 0});
 }
 
-Status Placement::StoreContextPricing(const Cost& lower_bound) {
-  return state_->pricer.cache().Store(state_->KeyOfContextPricing(), {{lower_bound.ToSeconds()}, {}});
+Status Placement::StoreContextPricing(const FinishedContextPricing& finished) {
+  return state_->pricer.cache().Store(state_->KeyOfContextPricing(), {{finished.lower_bound.ToSeconds(), finished.noise_floor}, {}});
 }
 
 void Placement::AllowOnlyKnownInContext(bool only) { state_->prices->AllowOnlyKnownInContext(only); }
 
 Result<Plan> Placement::State::SearchVerified(const std::string& name, const std::vector<bool>& allowed, const LazySearchOptions& options) {
+  const auto most = std::max(kMeasuredInAnyCase, static_cast<size_t>(kMostMeasured * static_cast<double>(prices->distinct())));
   while (true) {
-    RestrictedPrices restricted(*prices, allowed);
+    LimitedPrices limited(*prices, progress, most);
+    RestrictedPrices restricted(limited, allowed);
     progress.Report({"searching", 0, 0, name});
-    Result<LazySearchResult> found = SearchLazily(built.problem, restricted, progress, options);
+    Result<LazySearchResult> found = SearchLazily(built.problem, restricted, {progress.report, &limited.stop()}, options);
     if (!conversion_failure.empty()) return Fail(conversion_failure);
     if (!found) return Fail(NameNode(found.error().message));
     if (!COLLAGE_TRY(VerifyChoices(found->result.choices))) continue;

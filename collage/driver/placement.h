@@ -28,11 +28,25 @@ struct PlacementTarget {
 /// present. Errors name a target that cannot be parsed, an unknown compiler, or the reason of an absent one.
 Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device);
 
+/// The cheapest plan, where another one was taken that cannot be told from it.
+struct PlanTie {
+  double within;      ///< share of its cost
+  size_t partitions;  ///< of the cheapest
+  Cost cost;
+};
+
 /// A cover of the function with its variants.
 struct Plan {
   std::string name;
   SearchResult result;
   bool is_single_backend = false;
+  std::optional<PlanTie> tie = {};
+};
+
+/// What earlier pricing in context has left.
+struct FinishedContextPricing {
+  Cost lower_bound;        ///< of all plans
+  double noise_floor = 0;  ///< of the machine when prices were taken
 };
 
 /// Phases 1 to 4 for one function: candidates of all targets, their prices, searches over them, and the rewriting of the winner.
@@ -41,8 +55,10 @@ class Placement {
   static Result<Placement> Create(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
                                   const Progress& progress, const UserConstraints& constraints = {});
 
-  /// The cheapest cover by all backends; every kernel in it agrees with the reference.
+  /// The cheapest cover by all backends; every kernel in it agrees with the reference. Prices what it needs to know for that, until
+  /// kMostMeasured of the distinct candidates are measured; then it is the cheapest of what is priced.
   Result<Plan> Search();
+  static constexpr double kMostMeasured = 0.4;
   /// Tunes the schedules of kernels that code was generated for, those of the best plan first, for as many seconds at most; the tuned ones
   /// join their templates as further variants. Only templates whose price is within a factor of their best rival's are tuned. What was
   /// tried is kept with the prices, so that whoever is stopped goes on there.
@@ -55,10 +71,15 @@ class Placement {
   /// What each of the plan's kernels that has a price in context should take in this plan, the transition before it included, by
   /// global_symbol.
   [[nodiscard]] std::unordered_map<std::string, Cost> KnownInContext(const Plan& plan) const;
-  /// When an earlier compile of this function for these backends has finished its pricing in context: the lower bound of all plans that
-  /// it left.
-  [[nodiscard]] Result<std::optional<Cost>> FindContextPricing() const;
-  Status StoreContextPricing(const Cost& lower_bound);
+  /// When an earlier compile of this function for these backends has finished its pricing in context.
+  [[nodiscard]] Result<std::optional<FinishedContextPricing>> FindContextPricing() const;
+  Status StoreContextPricing(const FinishedContextPricing& finished);
+  /// Of the plans that are dearer than the cheapest by no more than this share of it one with the fewest partitions, as far as a charge for
+  /// each partition can find it: of what it gives up, each partition saves as much as any other could. The cheapest itself when that has no
+  /// more. Nothing is priced.
+  Result<Plan> WithFewerPartitions(const Plan& cheapest, double within);
+  /// Which of two plans that take equally long is taken: that of fewer partitions, or of earlier backends.
+  [[nodiscard]] bool IsPreferred(const Plan& a, const Plan& b) const;
   /// Whether plans are made of kernels priced in context only.
   void AllowOnlyKnownInContext(bool only);
   /// Prices everything that could be part of a plan, as far as there is time.

@@ -45,6 +45,7 @@ class Reporter {
     report.estimated_us = plan_.result.cost.ToMicroseconds();
     report.lower_bound_us = plan_.result.lower_bound.ToMicroseconds();
     report.search_complete = state_.search_complete;
+    if (const std::optional<PlanTie>& tie = plan_.tie) report.tie = ReportedTie{tie->within, tie->partitions, tie->cost.ToMicroseconds()};
     report.pins = state_.constraints->said().pin;
     report.forbids = state_.constraints->said().forbid;
     const std::vector<std::string> symbols = PartitionSymbols(state_.graph, state_.candidates, plan_.result.choices);

@@ -21,8 +21,6 @@ constexpr double kMostRaces = 4;
 // than others, so that this race tells nothing about the quiet machine.
 constexpr double kDisturbed = 2.5;
 constexpr int kMostDisturbed = 3;
-// Fewer partitions are no reason to be slower than this, however noisy the race was.
-constexpr double kWidestTie = 0.02;
 
 struct Entry {
   const Plan* plan;
@@ -171,7 +169,7 @@ class PlanRace {
     return PairedRatio(probe, base) * Percentile(base.rounds, 0.5) / probe_->seconds;
   }
 
-  // Best first: the fastest and whatever is within the noise of it by partitions and order, then the others by time.
+  // Best first: the fastest and whatever is within the noise of it by partitions and declared order, then the others by time.
   [[nodiscard]] std::vector<size_t> Ranking() const {
     std::vector<size_t> order;
     for (size_t i = 0; i < entries_.size(); ++i) {
@@ -183,7 +181,7 @@ class PlanRace {
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       const bool a_ties = time(a) <= fastest * (1 + std::min(noise_, kWidestTie));
       const bool b_ties = time(b) <= fastest * (1 + std::min(noise_, kWidestTie));
-      if (a_ties && b_ties) return entries_[a].plan->result.partitions < entries_[b].plan->result.partitions;
+      if (a_ties && b_ties) return placement_.IsPreferred(*entries_[a].plan, *entries_[b].plan);
       if (a_ties != b_ties) return a_ties;
       return time(a) < time(b);
     });

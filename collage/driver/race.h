@@ -24,8 +24,9 @@ struct RaceOutcome {
 
 /// Lowers every contestant, times them end to end in interleaved rounds together with an A/A pair, and compares each as a whole with the
 /// reference executor; one that differs is out. The winner is the fastest, or among those within the noise of it (2% at most) the one with
-/// the fewest partitions, or the first. A race in which everything runs several times as slowly as when it was priced is run again, unless
-/// there is a budget: then something else is using the cores. An equal race in the cache is taken instead of a new one.
+/// the fewest partitions, or of these that of the backends declared first. A race in which everything runs several times as slowly as when
+/// it was priced is run again, unless there is a budget: then something else is using the cores. An equal race in the cache is taken
+/// instead of a new one.
 Result<RaceOutcome> RacePlans(const Placement& placement, const PlansInContext& contestants, const LowerOptions& lower,
                               const CompileOptions& options);
 

@@ -19,6 +19,10 @@ Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : 
 
 std::optional<double> NumberOrNothing(const Json& value) { return value.is_null() ? std::nullopt : std::optional(value.get<double>()); }
 
+Json TieJson(const std::optional<ReportedTie>& tie) {
+  return tie ? Json({{"within", tie->within}, {"partitions", tie->partitions}, {"cost_us", tie->cost_us}}) : Json();
+}
+
 Json OperatorJson(const OperatorPlacement& placement) {
   Json rejections = Json::array();
   for (const Rejection& rejection : placement.rejections) {
@@ -127,6 +131,7 @@ std::string ToJson(const CompileReport& report) {
                      {"lower_bound_us", report.lower_bound_us},
                      {"proved_lower_bound_us", report.proved_lower_bound_us},
                      {"assumptions_hold_down_to", OrNull(report.assumptions_hold_down_to)},
+                     {"tie", TieJson(report.tie)},
                      {"search_complete", report.search_complete},
                      {"decisions_left_out", report.decisions_left_out},
                      {"candidates",
@@ -168,6 +173,10 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.lower_bound_us = json.at("lower_bound_us");
     report.proved_lower_bound_us = json.value("proved_lower_bound_us", 0.0);
     if (json.contains("assumptions_hold_down_to")) report.assumptions_hold_down_to = NumberOrNothing(json.at("assumptions_hold_down_to"));
+    if (json.contains("tie") && !json.at("tie").is_null()) {
+      const Json& tie = json.at("tie");
+      report.tie = ReportedTie{tie.at("within"), tie.at("partitions"), tie.at("cost_us")};
+    }
     report.search_complete = json.at("search_complete");
     report.decisions_left_out = json.value("decisions_left_out", size_t{0});
     const Json& counts = json.at("candidates");
@@ -193,8 +202,11 @@ std::string PlanTable(const CompileReport& report) {
     cost += entry.cost_us;
   }
   text += fmt::format("plan: {} partitions, estimated {:.1f} us; {} {:.1f} us\n", report.plan.size(), report.estimated_us,
-                      report.search_complete ? "the cheapest cover at the measured prices is" : "stopped early, no cover is below",
+                      report.search_complete ? "the cheapest cover at the measured prices is" : "not all that might be cheaper was measured; no cover is below",
                       report.lower_bound_us);
+  if (report.tie)
+    text += fmt::format("  the cheapest has {} partitions and is {:.1f} us cheaper, which is within the noise floor ({:.2f}%)\n",
+                        report.tie->partitions, report.estimated_us - report.tie->cost_us, 100 * report.tie->within);
   if (report.candidates.variants.assumed > 0) {
     text += fmt::format("  {} variants were left out by assumptions; without these, no cover is below {:.1f} us\n",
                         report.candidates.variants.assumed, report.proved_lower_bound_us);

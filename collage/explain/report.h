@@ -66,6 +66,13 @@ struct OperatorPlacement {
   bool left_out = false;  ///< no runner-up was looked for: see CompileReport::decisions_left_out
 };
 
+/// The cheapest plan, where one of fewer partitions was taken whose estimate cannot be told from it.
+struct ReportedTie {
+  double within;      ///< share of the cost: the noise floor when prices were taken
+  size_t partitions;  ///< of the cheapest plan
+  double cost_us;
+};
+
 struct CompileReport {
   std::string model;
   int threads = 1;
@@ -82,6 +89,7 @@ struct CompileReport {
   /// The same with nothing assumed: what was not measured takes no less than its roofline.
   double proved_lower_bound_us = 0;
   bool search_complete = true;
+  std::optional<ReportedTie> tie;
   bool raced = false;  ///< false: the outcome of an earlier, equal race was in the cache
   std::string winner;  ///< "searched", or the single backend whose plan won the race
   std::vector<PlanTiming> end_to_end;

@@ -208,7 +208,7 @@ void CandidatePrices::UpdateBounds() {
 
 void CandidatePrices::UpdateBound(size_t slot) {
   const bool is_priced = IsPriced(slots_[slot]);
-  bounds_.SetPrice(slot, is_priced ? PriceOf(slots_[slot]) : Cost::Unknown(), slots_[slot].cost);
+  bounds_.SetPrice(slot, is_priced ? PriceOf(slots_[slot]) : Cost::Unknown(), slots_[slot].cost, slots_[slot].in_context.IsKnown());
 }
 
 // From scratch, because the median of several rounds may be above that of the first.

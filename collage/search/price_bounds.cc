@@ -22,11 +22,12 @@ size_t PriceBounds::AddVariant(size_t function, std::string layouts) {
   return variants_.size() - 1;
 }
 
-void PriceBounds::SetPrice(size_t variant, Cost now, Cost alone) {
+void PriceBounds::SetPrice(size_t variant, Cost now, Cost alone, bool is_in_context) {
   KernelVariant& known = variants_[variant];
-  is_fresh_ = is_fresh_ && known.now == now && known.alone == alone;
+  is_fresh_ = is_fresh_ && known.now == now && known.alone == alone && known.is_in_context == is_in_context;
   known.now = now;
   known.alone = alone;
+  known.is_in_context = is_in_context;
 }
 
 Cost PriceBounds::Bound(size_t variant) const {
@@ -108,19 +109,32 @@ Cost PriceBounds::BoundFrom(const Function& relative, const std::string& layouts
   return std::min(alike.IsKnown() ? alike : any, Cost::Seconds(assumptions_.most_by_layout * any.ToSeconds()));
 }
 
+Cost PriceBounds::CheapestInContext(const Function& relative, const std::string& layouts) const {
+  Cost cheapest = Cost::Unknown();
+  for (const size_t v : relative.variants) {
+    if (variants_[v].is_in_context && variants_[v].layouts == layouts) cheapest = std::min(cheapest, variants_[v].now);
+  }
+  return cheapest;
+}
+
 // The least of what its relatives say: where prices contradict the assumption, the bound that allows more is taken.
 Cost PriceBounds::FamilyBound(size_t variant) const {
   const size_t function = variants_[variant].function;
   const KernelWork& work = functions_[function].work;
   if (work.heavy.empty()) return {};
   Cost bound = Cost::Unknown();
+  Cost in_context = Cost::Unknown();
   for (const size_t relative : families_.at({work.backend, work.heavy})) {
     if (relative == function) continue;
-    const Cost told = BoundFrom(functions_[relative], variants_[variant].layouts);
-    if (!told.IsKnown()) continue;
     const double more_bytes = std::max(0.0, functions_[relative].work.bytes - work.bytes);
-    bound = std::min(bound, Cost::Seconds(std::max(0.0, told.ToSeconds() - more_bytes / assumptions_.slow_bytes_per_second)));
+    const auto lower = [&](Cost& least, Cost told) {
+      if (told.IsKnown())
+        least = std::min(least, Cost::Seconds(std::max(0.0, told.ToSeconds() - more_bytes / assumptions_.slow_bytes_per_second)));
+    };
+    lower(bound, BoundFrom(functions_[relative], variants_[variant].layouts));
+    lower(in_context, CheapestInContext(functions_[relative], variants_[variant].layouts));
   }
+  if (in_context.IsKnown()) return in_context;
   return bound.IsKnown() ? bound : Cost();
 }
 

@@ -60,8 +60,9 @@ class PriceBounds {
   /// Functions and variants are numbered from zero. `layouts` tells whether variants have the same ones.
   size_t AddFunction(KernelWork work);
   size_t AddVariant(size_t function, std::string layouts);
-  /// The price that counts now, and that of the kernel alone; Unknown where it has not run. Invalid ones say nothing of others.
-  void SetPrice(size_t variant, Cost now, Cost alone);
+  /// The price that counts now, and that of the kernel alone; Unknown where it has not run. Invalid ones say nothing of others. Beside
+  /// prices that are of a whole program, those of kernels alone say nothing of their relatives: these would be of a whole program too.
+  void SetPrice(size_t variant, Cost now, Cost alone, bool is_in_context = false);
 
   [[nodiscard]] Cost Bound(size_t variant) const;
   [[nodiscard]] Cost Roofline(size_t variant) const { return functions_[variants_[variant].function].work.roofline; }
@@ -78,6 +79,7 @@ class PriceBounds {
     std::string layouts;
     Cost now = Cost::Unknown();
     Cost alone = Cost::Unknown();
+    bool is_in_context = false;
   };
   struct Sums {
     double seconds = 0;
@@ -91,6 +93,7 @@ class PriceBounds {
   void FindRegions() const;
   void FindRate() const;
   [[nodiscard]] Cost FamilyBound(size_t variant) const;
+  [[nodiscard]] Cost CheapestInContext(const Function& relative, const std::string& layouts) const;
   [[nodiscard]] Cost BoundFrom(const Function& relative, const std::string& layouts) const;
   [[nodiscard]] Cost RegionBound(const KernelWork& work) const;
   [[nodiscard]] Cost RateBound(const KernelWork& work) const;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collage/ir/op_sequence.h"
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
 #include "tests/driver/timed_kernel.h"
@@ -100,6 +101,43 @@ TEST_F(ContextPricingTest, WithoutTimeThePlanIsOfWhatWasTried) {
   EXPECT_EQ(Count(placement, plan, "flattering"), 4u) << "the others were never part of a whole program";
   EXPECT_EQ(placement.RoundsInContext(plan), 1u);
   EXPECT_TRUE(placement.Search()) << "the restriction does not outlast the pricing";
+}
+
+/// Two activations at once take a little more than one after the other.
+class PairingBackend : public MoodyBackend {
+ public:
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules = MoodyBackend::Rules();
+    rules.patterns.push_back({"moody.pair", pattern::CallOf("sigmoid", {pattern::CallOf("nn.relu", {pattern::Wildcard()})}), {}});
+    return rules;
+  }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    const bool is_pair = ToOpSequence(function).value().steps.size() == 2;
+    return CompileTimed(function, device, variant, [seconds = is_pair ? 10.1e-3 : 5e-3] { return seconds; });
+  }
+};
+
+TEST_F(ContextPricingTest, OfPlansThatCannotBeToldApartThatOfFewerPartitionsIsTaken) {
+  const PairingBackend backend;
+  const auto price = [&](double noise_floor) {
+    Pricer pricer({}, cache_, {});
+    Placement placement = Placement::Create(ParseExpr(kProgram, Operators()).value().expr,
+                                            {{{&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=moody"}},
+                                            pricer, options_.progress)
+                              .value();
+    LowerOptions lower;
+    lower.find_backend = [&](const std::string&) -> Result<const Backend*> { return &backend; };
+    return PriceInContext(placement, lower, options_, noise_floor).value().plans;
+  };
+  const std::vector<Plan> plans = price(0.015);
+  EXPECT_EQ(plans.front().result.partitions, 3u);
+  EXPECT_EQ(plans.back().name, "cheapest");
+  EXPECT_EQ(plans.back().result.partitions, 4u);
+  EXPECT_GT(plans.front().result.cost, plans.back().result.cost);
+  EXPECT_LT(plans.front().result.cost.ToSeconds(), 1.015 * plans.back().result.cost.ToSeconds());
+  const std::vector<Plan> again = price(0);
+  EXPECT_EQ(again.front().result.choices, plans.front().result.choices) << "the noise floor is that of when prices were taken";
 }
 
 }  // namespace

@@ -82,5 +82,81 @@ TEST_F(RacePlansTest, ABudgetAllowsOneRace) {
   EXPECT_NEAR(RaceDisturbedFor(2 * options_.race_seconds).drift, kDisturbance, 0.5);
 }
 
+/// Each activation by itself or, where it may, two at once; all kernels take the time that they are told.
+class NamedBackend : public Backend {
+ public:
+  NamedBackend(std::string name, bool pairs, double seconds) : name_(std::move(name)), pairs_(pairs), seconds_(seconds) {}
+  [[nodiscard]] std::string_view Name() const override { return name_; }
+  [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
+  [[nodiscard]] BackendRules Rules() const override {
+    const auto relu = [](const Pattern& input) { return pattern::CallOf("nn.relu", {input}); };
+    BackendRules rules;
+    rules.patterns.push_back({name_ + ".relu", pairs_ ? relu(relu(pattern::Wildcard())) : relu(pattern::Wildcard()), {}});
+    return rules;
+  }
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device&) const override {
+    // Nothing by which transitions are measured.
+    if (function.body->type().AsTensor()->shape != Shape{1, 8}) return {};
+    return {{"only", {Layout()}, {Layout()}}};
+  }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    return CompileTimed(function, device, variant, [seconds = seconds_] { return seconds; });
+  }
+
+ private:
+  std::string name_;
+  bool pairs_;
+  double seconds_;
+};
+
+class TiedPlansTest : public testing::Test {
+ protected:
+  /// Races the plans of two single backends, the later declared one first; gives the winner's name.
+  static std::string Winner(const NamedBackend& declared_first, const NamedBackend& declared_second) {
+    MeasurementCache cache = MeasurementCache::Open({}).value();
+    Pricer pricer({}, cache, {});
+    CompileOptions options;
+    options.race_seconds = 1;
+    const auto target = [](const NamedBackend& backend) {
+      return PlacementTarget{
+          {&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=" + std::string(backend.Name())};
+    };
+    Placement placement =
+        Placement::Create(ParseExpr("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }", Operators()).value().expr,
+                          {target(declared_first), target(declared_second)}, pricer, options.progress)
+            .value();
+    LowerOptions lower;
+    lower.find_backend = [&](const std::string& name) -> Result<const Backend*> {
+      return name == declared_first.Name() ? &declared_first : &declared_second;
+    };
+    const PlansInContext plans{{placement.SearchSingle(1).value().value(), placement.SearchSingle(0).value().value()}, {}, {}};
+    return plans.plans[RacePlans(placement, plans, lower, options).value().winner].name;
+  }
+
+  SimulatedClock clock_;
+};
+
+TEST_F(TiedPlansTest, OfEquallyFastPlansThatOfTheBackendDeclaredFirstIsTaken) {
+  const NamedBackend a("alpha", false, 1e-3);
+  const NamedBackend b("beta", false, 1e-3);
+  EXPECT_EQ(Winner(a, b), "alpha");
+  EXPECT_EQ(Winner(b, a), "beta");
+}
+
+TEST_F(TiedPlansTest, FewerPartitionsCountBeforeTheDeclaredOrder) {
+  const NamedBackend apart("apart", false, 1e-3);
+  const NamedBackend pairs("pairs", true, 2e-3);
+  EXPECT_EQ(Winner(apart, pairs), "pairs");
+  EXPECT_EQ(Winner(pairs, apart), "pairs");
+}
+
+TEST_F(TiedPlansTest, WhatIsFasterIsNoTie) {
+  const NamedBackend a("alpha", false, 1.05e-3);
+  const NamedBackend b("beta", false, 1e-3);
+  EXPECT_EQ(Winner(a, b), "beta");
+  EXPECT_EQ(Winner(b, a), "beta");
+}
+
 }  // namespace
 }  // namespace collage

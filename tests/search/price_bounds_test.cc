@@ -48,6 +48,18 @@ TEST_F(PriceBoundsTest, AroundOneHeavyOperatorPricesDifferByTheMemory) {
   EXPECT_EQ(bounds_.Bound(alone), kRoofline);
 }
 
+TEST_F(PriceBoundsTest, PricesInContextCountBeforeThoseAlone) {
+  const size_t alone = Add({7});
+  const size_t in_context = Add({7});
+  const size_t unknown = Add({7});
+  const size_t elsewhere = Add({7}, 0, 0, {"nhwc"});
+  SetPrice(alone, 100);
+  EXPECT_EQ(bounds_.Bound(unknown), Cost::Microseconds(100));
+  bounds_.SetPrice(in_context, Cost::Microseconds(150), Cost::Microseconds(110), true);
+  EXPECT_EQ(bounds_.Bound(unknown), Cost::Microseconds(150)) << "so far the one alone only flatters";
+  EXPECT_EQ(bounds_.Bound(elsewhere), Cost::Microseconds(100)) << "in other layouts nothing ran in context";
+}
+
 TEST_F(PriceBoundsTest, OnlyKernelsInTheSameLayoutsTellHowMuchALayoutCosts) {
   const size_t fused = Add({7}, 0, 0, {"plain", "nhwc", "nhwc"});
   const size_t alone = Add({7}, 0, 0, {"plain", "nhwc", "blocked"});
