@@ -193,14 +193,17 @@ MeasurementKey Placement::State::KeyOfContextPricing() const {
   return pricer.KeyOf(ContextHash(), "pricing in context", "2", names);
 }
 
-Result<std::optional<FinishedContextPricing>> Placement::FindContextPricing() const {
+Result<std::optional<FinishedContextPricing>> Placement::FindContextPricing() {
   const std::optional<Measurement> found = COLLAGE_TRY(state_->pricer.cache().Find(state_->KeyOfContextPricing()));
   if (!found || found->samples.empty()) return std::optional<FinishedContextPricing>();
-  return std::optional(FinishedContextPricing{Cost::Seconds(found->samples[0]), found->samples.size() > 1 ? found->samples[1] : 0});
+  const auto number = [&](size_t at, double otherwise) { return at < found->samples.size() ? found->samples[at] : otherwise; };
+  state_->search_complete = number(2, 1) != 0;
+  return std::optional(FinishedContextPricing{Cost::Seconds(found->samples[0]), number(1, 0)});
 }
 
 Status Placement::StoreContextPricing(const FinishedContextPricing& finished) {
-  return state_->pricer.cache().Store(state_->KeyOfContextPricing(), {{finished.lower_bound.ToSeconds(), finished.noise_floor}, {}});
+  return state_->pricer.cache().Store(state_->KeyOfContextPricing(),
+                                      {{finished.lower_bound.ToSeconds(), finished.noise_floor, state_->search_complete ? 1.0 : 0.0}, {}});
 }
 
 void Placement::AllowOnlyKnownInContext(bool only) { state_->prices->AllowOnlyKnownInContext(only); }
@@ -215,7 +218,9 @@ Result<Plan> Placement::State::SearchVerified(const std::string& name, const std
     if (!conversion_failure.empty()) return Fail(conversion_failure);
     if (!found) return Fail(NameNode(found.error().message));
     if (!COLLAGE_TRY(VerifyChoices(found->result.choices))) continue;
-    if (options.when_stopped == WhenStopped::kPriceWhatIsNeeded) search_complete = search_complete && found->is_complete;
+    // What is priced later may settle what an earlier search had to leave open.
+    const bool is_of_everything = options.when_stopped == WhenStopped::kPriceWhatIsNeeded && !prices->allows_only_known_in_context();
+    if (is_of_everything) search_complete = found->is_complete;
     return Plan{name, std::move(found->result), false};
   }
 }

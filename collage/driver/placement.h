@@ -72,7 +72,7 @@ class Placement {
   /// global_symbol.
   [[nodiscard]] std::unordered_map<std::string, Cost> KnownInContext(const Plan& plan) const;
   /// When an earlier compile of this function for these backends has finished its pricing in context.
-  [[nodiscard]] Result<std::optional<FinishedContextPricing>> FindContextPricing() const;
+  [[nodiscard]] Result<std::optional<FinishedContextPricing>> FindContextPricing();
   Status StoreContextPricing(const FinishedContextPricing& finished);
   /// Of the plans that are dearer than the cheapest by no more than this share of it one with the fewest partitions, as far as a charge for
   /// each partition can find it: of what it gives up, each partition saves as much as any other could. The cheapest itself when that has no
