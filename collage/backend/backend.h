@@ -47,6 +47,13 @@ struct BackendRules {
   /// Safe passes (transform/pass.h) that pay for this backend, by name, in order; they come before `optimize`. Empty where the library
   /// does the like itself.
   std::vector<std::string> passes = {};
+  /// kPattern: matches whose kernels a code generator may call from inside of its own: for some of the rows, one thread each.
+  std::vector<PatternRule> callable = {};
+  /// kNative: may this call of an operator be generated behind a call of a library, in one kernel? Empty: none may.
+  std::function<Verdict(const Expr& call)> may_follow_call = {};
+  /// kNative: can one kernel be generated of this function, which holds a function that a library labels Composite and calls that library
+  /// for it? Empty: of none.
+  std::function<Verdict(const Function& function)> supports_calls = {};
 };
 
 /// One way to run a function: an algorithm, and the layout of every input and output tensor (flattened as in Kernel).

@@ -1,13 +1,43 @@
 #include "collage/candidate/gather.h"
 
+#include <sstream>
 #include <unordered_set>
 
+#include "collage/candidate/library_calls.h"
 #include "collage/pattern/check.h"
 
 namespace collage {
 namespace {
 
-Result<SpecPointer> SpecOf(const Target& target, const RulesOfCompiler& rules_of, const GatherOptions& options) {
+void Append(const std::vector<PatternRule>& more, std::vector<PatternRule>& rules) { rules.insert(rules.end(), more.begin(), more.end()); }
+
+/// What kernels for a native target may call libraries for.
+Result<std::vector<PatternRule>> CallableFor(const Target& target, const std::vector<Target>& targets, const RulesOfCompiler& rules_of,
+                                             const GatherOptions& options) {
+  std::vector<PatternRule> callable;
+  const std::string named = target.Attribute("libs");
+  if (named == "none") return callable;
+  if (named.empty()) {
+    for (const Target& other : targets) {
+      const BackendRules* rules = rules_of(other.CompilerName());
+      if (rules && other.CompilerName() != target.CompilerName()) Append(rules->callable, callable);
+    }
+    return callable;
+  }
+  std::istringstream names(named);
+  for (std::string name; std::getline(names, name, ',');) {
+    const BackendRules* rules = rules_of(name);
+    if (!rules && options.library_rules) rules = options.library_rules(name);
+    const std::string where = "target '" + target.ToString() + "': ";
+    if (!rules) return Fail(where + "there is no library '" + name + "'");
+    if (rules->callable.empty()) return Fail(where + "native kernels cannot call library '" + name + "'");
+    Append(rules->callable, callable);
+  }
+  return callable;
+}
+
+Result<SpecPointer> SpecOf(const Target& target, const std::vector<Target>& targets, const RulesOfCompiler& rules_of,
+                           const GatherOptions& options) {
   PartitionSpec spec;
   spec.name = target.CompilerName();
   spec.targets = {target};
@@ -21,7 +51,7 @@ Result<SpecPointer> SpecOf(const Target& target, const RulesOfCompiler& rules_of
     if (at == options.named_rules.end()) return fail("there is no partition rule '" + named + "'");
     spec.rule = at->second;
   } else if (rules->style == BackendRules::Style::kNative) {
-    spec.rule = RuleForNative(*rules, options);
+    spec.rule = RuleForNative(*rules, options, COLLAGE_TRY(CallableFor(target, targets, rules_of, options)));
   } else if (!rules->patterns.empty()) {
     spec.rule = RuleForPatterns(spec.name, *rules);
   } else if (rules->supports) {
@@ -47,13 +77,15 @@ Rule RuleForRegions(const std::string& compiler, const BackendRules& rules, cons
   return PrimitiveRule(compiler, OnlyValidRule({.allow_taps = true}, all));
 }
 
-Rule RuleForNative(const BackendRules& rules, const GatherOptions& options) {
+Rule RuleForNative(const BackendRules& rules, const GatherOptions& options, std::vector<PatternRule> callable) {
   std::vector<Rule> all = {CombineRule(NativeCombiners(), options.native_limits, OpCallByKindRule(rules.supports)),
                            FusionGroupsRule(rules.supports, options.native_max_operators)};
   // A code generator may have templates for whole patterns, a decomposed normalisation say, that fusion by kind does not join.
   for (const PatternRule& rule : rules.patterns) {
     all.push_back(ReleaseConstantsRule(LabelledMatchesRule(rule)));
   }
+  if (rules.may_follow_call && rules.supports_calls && !callable.empty())
+    all.push_back(LibraryCallsRule({std::move(callable), rules.may_follow_call, rules.supports_calls, options.least_bytes_of_calls}));
   return PrimitiveRule("", OnlyValidRule({.max_exits = 1}, UnionRule(std::move(all))));
 }
 
@@ -69,10 +101,10 @@ Result<std::vector<SpecPointer>> GatherPartitionSpecs(const std::vector<Target>&
     for (const SpecPointer& spec : specs) {
       if (spec->targets[0] == target) return Fail("target '" + target.ToString() + "' is given twice");
     }
-    specs.push_back(COLLAGE_TRY(SpecOf(target, rules_of, options)));
+    specs.push_back(COLLAGE_TRY(SpecOf(target, targets, rules_of, options)));
     has_native = has_native || specs.back()->name == "native";
   }
-  if (!has_native && rules_of("native")) specs.push_back(COLLAGE_TRY(SpecOf(Target{}, rules_of, options)));
+  if (!has_native && rules_of("native")) specs.push_back(COLLAGE_TRY(SpecOf(Target{}, targets, rules_of, options)));
   specs.push_back(HostSpec());
   return specs;
 }

@@ -17,6 +17,10 @@ struct GatherOptions {
   /// What native enumeration grows; the groups of the fusion pass are offered beside it.
   CombineLimits native_limits = {.max_depth = 8, .max_operators = 16, .max_exits = 1, .max_per_last_node = 16};
   size_t native_max_operators = 256;
+  /// Of libraries that a native target's -libs= names and that are no targets themselves; null where there is none of that name.
+  std::function<const BackendRules*(const std::string& library)> library_rules = {};
+  /// A library's results have as many bytes where native kernels call it: half of a usual second-level cache.
+  size_t least_bytes_of_calls = size_t{1} << 20;
 };
 
 /// What a compiler states about itself, by name ("native" for targets without one); null when there is no such compiler.
@@ -24,6 +28,9 @@ using RulesOfCompiler = std::function<const BackendRules*(const std::string& com
 
 /// Phase 1: one spec a target, in the order given, then a native one (when there is a native compiler and no target named it),
 /// then the host's. Errors name the target and what is unknown about it.
+///
+/// Native kernels may call the libraries that "-libs=" names, separated by commas; without it those of all other targets ("-libs=none":
+/// no library).
 ///
 /// For operator libraries every match is a candidate; matches of one library are not joined. Joining them ("combine anything")
 /// makes the number of candidates explode and gives nothing, because layouts flow between partitions in the search.
@@ -36,7 +43,8 @@ SpecPointer HostSpec();
 /// The tree for each style.
 Rule RuleForPatterns(const std::string& compiler, const BackendRules& rules);
 Rule RuleForRegions(const std::string& compiler, const BackendRules& rules, const RegionCutLimits& limits);
-Rule RuleForNative(const BackendRules& rules, const GatherOptions& options);
+/// `callable`: what kernels may call libraries for.
+Rule RuleForNative(const BackendRules& rules, const GatherOptions& options, std::vector<PatternRule> callable = {});
 
 /// Single calls for a compiler of last resort (the reference): those calls that no candidate has for itself, so that a cover
 /// always exists.

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "collage/backend/registry.h"
 #include "collage/candidate/gather.h"
 #include "collage/partition/cover.h"
 #include "collage/support/log.h"
@@ -71,8 +72,14 @@ Result<FoundCandidates> FindCandidates(const DataflowGraph& graph, const std::ve
     const auto at = backends.find(compiler);
     return at == backends.end() ? nullptr : &targets[at->second].rules;
   };
+  GatherOptions options;
+  std::unordered_map<std::string, BackendRules> libraries;
+  options.library_rules = [&](const std::string& library) -> const BackendRules* {
+    const Result<const Backend*> backend = FindBackend(library, Device{});
+    return backend ? &libraries.try_emplace(library, (*backend)->Rules()).first->second : nullptr;
+  };
   FoundCandidates result;
-  std::vector<CandidatePartition> all = AllCandidates(graph, COLLAGE_TRY(GatherPartitionSpecs(named, rules_of)), &result.refusals);
+  std::vector<CandidatePartition> all = AllCandidates(graph, COLLAGE_TRY(GatherPartitionSpecs(named, rules_of, options)), &result.refusals);
   all.insert(all.end(), fallback.begin(), fallback.end());
   COLLAGE_TRY_STATUS(constraints.Check(all, result.refusals));
   for (const CandidatePartition& found : all) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "collage/candidate/library_calls.h"
 #include "collage/ir/print.h"
 
 namespace collage {
@@ -27,8 +28,12 @@ Result<Constraints> Constraints::Resolve(const DataflowGraph& graph, const std::
 }
 
 Status Constraints::CheckBackend(const std::string& flag, const std::string& backend) const {
-  if (std::find(backends_.begin(), backends_.end(), backend) != backends_.end()) return {};
+  if (IsBackend(backend)) return {};
   return Fail(flag + ": there is no backend '" + backend + "' among the targets, expected one of " + Joined(backends_));
+}
+
+bool Constraints::IsBackend(const std::string& name) const {
+  return std::find(backends_.begin(), backends_.end(), name) != backends_.end();
 }
 
 std::string Constraints::NameOf(PostDfsIndex node) const {
@@ -95,7 +100,14 @@ bool Constraints::Allow(const CandidatePartition& candidate) const {
   if (!pinned_.Empty() && inside.Intersects(pinned_)) {
     (inside & pinned_).ForEach([&](PostDfsIndex node) { allowed = allowed && !is_host && pins_.at(node).backend == candidate.spec->name; });
   }
-  if (is_host || forbidden_.empty()) return allowed;
+  if (is_host) return allowed;
+  for (const LibraryPart& part : LibraryParts(candidate)) {
+    part.inside.ForEach([&](PostDfsIndex node) {
+      const bool is_elsewhere = pinned_.Contains(node) && pins_.at(node).backend != part.library && IsBackend(part.library);
+      allowed = allowed && !is_elsewhere && !Forbids(part.library, node);
+    });
+  }
+  if (forbidden_.empty()) return allowed;
   inside.ForEach([&](PostDfsIndex node) { allowed = allowed && !Forbids(candidate.spec->name, node); });
   return allowed;
 }

@@ -26,7 +26,7 @@ class Constraints {
   /// what is forbidden. `graph` must outlive the result.
   static Result<Constraints> Resolve(const DataflowGraph& graph, const std::vector<std::string>& backends, const UserConstraints& said);
 
-  /// Whether a candidate keeps to all of them. Host candidates keep to none of the pins.
+  /// Whether a candidate keeps to all of them, the libraries that it calls too. Host candidates keep to none of the pins.
   [[nodiscard]] bool Allow(const CandidatePartition& candidate) const;
   /// The backend that a node is pinned to; empty: none.
   [[nodiscard]] std::string PinOf(PostDfsIndex node) const;
@@ -62,6 +62,7 @@ class Constraints {
   Status CheckBackend(const std::string& flag, const std::string& backend) const;
   /// The flag by which a backend may not hold a node; empty: it may.
   [[nodiscard]] std::string ForbiddingFlag(const std::string& backend, PostDfsIndex node) const;
+  [[nodiscard]] bool IsBackend(const std::string& name) const;
   [[nodiscard]] std::string WhatRulesSaid(const std::string& backend, PostDfsIndex node, const std::vector<Refusal>& refusals) const;
 
   const DataflowGraph* graph_;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "collage/backend/registry.h"
+#include "collage/candidate/library_calls.h"
 #include "collage/cost/verification.h"
 #include "collage/driver/candidates.h"
 #include "collage/driver/placement_report.h"
@@ -333,6 +334,12 @@ RecordedProblem Placement::Record(const Plan& plan) const {
   for (const PricedCandidate& candidate : state_->candidates) {
     std::vector<std::string>& names = recorded.variants.emplace_back();
     for (const PricedVariant& variant : candidate.variants) names.push_back(variant.variant.name);
+  }
+  for (size_t c = 0; c < state_->candidates.size(); ++c) {
+    for (const LibraryPart& part : LibraryParts(state_->candidates[c].candidate)) {
+      const auto called = std::find(recorded.backends.begin(), recorded.backends.end(), part.library);
+      if (called != recorded.backends.end()) recorded.calls.emplace_back(c, static_cast<size_t>(called - recorded.backends.begin()));
+    }
   }
   recorded.chosen = plan.result.choices;
   return recorded;

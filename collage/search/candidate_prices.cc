@@ -4,6 +4,7 @@
 #include <map>
 
 #include "collage/backend/tuning.h"
+#include "collage/candidate/library_calls.h"
 #include "collage/cost/tuning.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/ir/structural.h"
@@ -74,6 +75,8 @@ Result<std::vector<size_t>> CandidatePrices::SlotsFor(const PricedCandidate& can
   ++distinct_;
   KernelWork work = WorkOf(function, LimitsOf(pricer_->device()));
   work.backend = candidate.backend;
+  // What a library computes inside tells nothing of kernels that are generated whole.
+  for (const LibraryPart& part : LibraryParts(candidate.candidate)) work.backend = HashCombine(work.backend, HashBytes(part.library));
   const size_t number = bounds_.AddFunction(std::move(work));
   std::vector<size_t> slots;
   for (Variant& variant : backend.backend->Variants(function, pricer_->device())) {

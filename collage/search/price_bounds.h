@@ -14,7 +14,7 @@ namespace collage {
 
 /// What is known of a function for a backend before it has run.
 struct KernelWork {
-  size_t backend = 0;
+  size_t backend = 0;  ///< or any number for kernels that are like no others of theirs
   /// Its heavy operators, those that others are fused to: one number each that equal operators share, sorted.
   std::vector<uint64_t> heavy;
   double bytes = 0;  ///< of its inputs and outputs

@@ -177,6 +177,7 @@ std::string ToJson(const RecordedProblem& recorded) {
               {"backends", recorded.backends},
               {"nodes", recorded.nodes},
               {"operators", recorded.operators},
+              {"calls", recorded.calls},
               {"chosen", chosen}}
       .dump();
 }
@@ -203,6 +204,8 @@ Result<RecordedProblem> ParseRecorded(const std::string& text) {
       recorded.variants.emplace_back();
       problem.candidates.push_back(ReadCandidate(candidate, recorded.bounds.back(), recorded.variants.back()));
     }
+    for (const json& call : root.value("calls", json::array()))
+      recorded.calls.emplace_back(call.at(0).get<size_t>(), call.at(1).get<size_t>());
     for (const json& choice : root.at("chosen")) recorded.chosen.push_back({choice.at(0).get<size_t>(), choice.at(1).get<size_t>()});
     for (const json& one : root.at("conversions"))
       conversions.push_back({one.at(0).get<size_t>(), one.at(1).get<size_t>(), one.at(2).get<size_t>(), ToCost(one.at(3))});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collage/search/search.h"
@@ -21,6 +22,8 @@ struct RecordedProblem {
   std::vector<std::string> operators;  ///< of each node, "nn.conv2d"
   /// [candidate][variant]: "winograd". May be empty.
   std::vector<std::vector<std::string>> variants = {};
+  /// Candidates whose kernels call another backend's library, with the number of that. May be empty.
+  std::vector<std::pair<size_t, size_t>> calls = {};
   /// The plan that the compile chose, in the order of its first nodes. May be empty.
   std::vector<SearchChoice> chosen = {};
 };

@@ -51,7 +51,8 @@ class Interpreter {
       return Fail(where + ": the function calls no operator '" + op + "'");
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
       const SearchCandidate& candidate = problem_.candidates[c];
-      if (candidate.backend != backend || !candidate.is_partition) continue;
+      const bool calls = std::find(recorded_.calls.begin(), recorded_.calls.end(), std::pair(c, backend)) != recorded_.calls.end();
+      if ((candidate.backend != backend && !calls) || !candidate.is_partition) continue;
       bool holds = op.empty();
       candidate.inside.ForEach([&](size_t node) { holds = holds || recorded_.operators[node] == op; });
       if (holds) conditions_.forbidden[c] = true;

@@ -92,6 +92,19 @@ std::string NameOf(const testing::TestParamInfo<std::tuple<BackendRecord, Progra
 INSTANTIATE_TEST_SUITE_P(Corpus, ConformanceTest, testing::Combine(testing::ValuesIn(PresentBackends(Cpu(2))), testing::ValuesIn(Corpus())),
                          NameOf);
 
+TEST(PresenceTest, KernelsThatCallALibraryAreTested) {
+  const Result<const Backend*> native = FindBackend("native", Cpu(1));
+  if (!native || !FindBackend("dnnl", Cpu(1))) GTEST_SKIP() << "native or the library that it calls is absent";
+  std::string calling;
+  for (const ProgramCase& one : BlockCases()) {
+    for (const Partition& partition : PartitionsOf(one.make(), **native, Cpu(1)).taken) {
+      if (partition.name.find("dnnl") != std::string::npos) calling += one.name + ": " + partition.name + "\n";
+    }
+  }
+  for (const char* program : {"feed_forward", "attention"})
+    EXPECT_NE(calling.find(program), std::string::npos) << program << "\n" << calling;
+}
+
 TEST(PresenceTest, AbsentBackendsSayWhy) {
   std::string absent;
   for (const BackendRecord& backend : AllBackends(Cpu(2))) {

@@ -1,10 +1,14 @@
 #include "tests/conformance/partitions.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <stdexcept>
 
 #include "collage/candidate/gather.h"
+#include "collage/candidate/library_calls.h"
 #include "collage/dataflow/extraction.h"
+#include "tests/conformance/backends.h"
 #include "tests/conformance/reference.h"
 
 namespace collage::conformance {
@@ -21,25 +25,58 @@ Partition Extract(const DataflowGraph& graph, const SubGraph& sub_graph) {
   return partition;
 }
 
-/// The spec that a target with this compiler gets; for a backend that states no rules, that of a compiler of last resort.
-SpecPointer SpecOf(const std::string& name, const BackendRules& rules) {
-  const Target target{DeviceKind::kCpu, {{"compiler", name}}};
-  const auto specs = GatherPartitionSpecs({target}, [&](const std::string& compiler) { return compiler == name ? &rules : nullptr; });
+/// Of the libraries that generated kernels may call.
+const std::map<std::string, BackendRules>& LibraryRules(const Device& device) {
+  static const std::map<std::string, BackendRules> all = [&] {
+    std::map<std::string, BackendRules> found;
+    for (const BackendRecord& record : PresentBackends(device)) {
+      BackendRules rules = record.backend->Rules();
+      if (!rules.callable.empty()) found.emplace(record.name, std::move(rules));
+    }
+    return found;
+  }();
+  return all;
+}
+
+/// The spec that a target with this compiler gets; for a backend that states no rules, that of a compiler of last resort. A code generator
+/// may call every library, however small the results are.
+SpecPointer SpecOf(const std::string& name, const BackendRules& rules, const Device& device) {
+  Target target{DeviceKind::kCpu, {{"compiler", name}}};
+  GatherOptions options;
+  options.least_bytes_of_calls = 0;
+  options.library_rules = [&](const std::string& library) { return &LibraryRules(device).at(library); };
+  std::string libraries;
+  for (const auto& [library, of] : LibraryRules(device)) libraries += (libraries.empty() ? "" : ",") + library;
+  if (rules.style == BackendRules::Style::kNative && !libraries.empty()) target.attributes.emplace_back("libs", libraries);
+  const auto specs = GatherPartitionSpecs(
+      {target}, [&](const std::string& compiler) { return compiler == name ? &rules : nullptr; }, options);
   return specs ? specs->front() : FallbackSpec(name);
 }
 
 /// The candidates of the spec, and each supported call alone.
-std::vector<SubGraph> FindSubGraphs(const DataflowGraph& graph, const std::string& name, const BackendRules& rules,
+std::vector<SubGraph> FindSubGraphs(const DataflowGraph& graph, const std::string& name, const BackendRules& rules, const Device& device,
                                     std::vector<Refusal>* refusals) {
-  Rule rule = SpecOf(name, rules)->rule;
+  Rule rule = SpecOf(name, rules, device)->rule;
   if (rules.supports) rule = UnionRule({PrimitiveRule(name, OpPredicateRule(name, rules.supports)), std::move(rule)});
   return rule->AllSubGraphs(graph, refusals);
 }
 
-std::vector<SubGraph> ThinOut(std::vector<SubGraph> all) {
+/// Kernels that call a library are few, and stay.
+std::vector<SubGraph> ThinOut(std::vector<SubGraph> all, const std::string& name) {
   if (all.size() <= kMostPartitions) return all;
+  const auto calls = [&](const SubGraph& one) {
+    const auto spec = std::make_shared<const PartitionSpec>(PartitionSpec{name, {}, nullptr});
+    return !LibraryParts({one, spec}).empty();
+  };
+  const auto calling = std::stable_partition(all.begin(), all.end(), [&](const SubGraph& one) { return !calls(one); });
+  std::vector<SubGraph> kept_anyway(calling, all.end());
+  all.erase(calling, all.end());
   std::stable_sort(all.begin(), all.end(), [](const SubGraph& a, const SubGraph& b) { return a.inside().Count() < b.inside().Count(); });
-  std::vector<SubGraph> kept;
+  std::vector<SubGraph> kept = std::move(kept_anyway);
+  if (all.size() <= kMostPartitions) {
+    kept.insert(kept.end(), all.begin(), all.end());
+    return kept;
+  }
   for (size_t i = 0; i < kMostPartitions; ++i) kept.push_back(all[i * (all.size() - 1) / (kMostPartitions - 1)]);
   return kept;
 }
@@ -49,9 +86,10 @@ std::vector<SubGraph> ThinOut(std::vector<SubGraph> all) {
 Partitions PartitionsOf(const Program& program, const Backend& backend, const Device& device) {
   const DataflowGraph graph(program.function);
   const BackendRules rules = backend.Rules();
+  const std::string name(backend.Name());
   std::vector<Refusal> refusals;
   Partitions partitions{{}, "it takes nothing of this"};
-  for (const SubGraph& sub_graph : ThinOut(FindSubGraphs(graph, std::string(backend.Name()), rules, &refusals))) {
+  for (const SubGraph& sub_graph : ThinOut(FindSubGraphs(graph, name, rules, device, &refusals), name)) {
     Partition partition = Extract(graph, sub_graph);
     // A code generator is offered what operator fusion would join, and may decline; but a single call only in its predicate.
     const bool may_decline = rules.style == BackendRules::Style::kNative && sub_graph.operator_count() > 1;

@@ -49,6 +49,19 @@ RecordedProblem Three() {
 double After(const WhatIf& question) { return Answer(Three(), question).value().after.cost.ToMicroseconds(); }
 std::string ErrorOf(const WhatIf& question) { return Answer(Three(), question).error().message; }
 
+TEST(WhatIfTest, ForbiddingABackendForbidsKernelsThatCallIt) {
+  RecordedProblem recorded = Three();
+  recorded.calls = {{3, 0}};
+  const auto forbidding = [](const RecordedProblem& in, const std::string& what) { return Answer(in, {.forbid = {what}}); };
+  const std::string uncovered = "under these conditions: no valid candidate covers node %0 (nn.conv2d)";
+  EXPECT_EQ(forbidding(recorded, "library").error().message, uncovered);
+  EXPECT_EQ(forbidding(recorded, "library:nn.conv2d").error().message, uncovered);
+  EXPECT_TRUE(forbidding(recorded, "library:nn.relu"));
+  const RecordedProblem read = ParseRecorded(ToJson(recorded)).value();
+  EXPECT_EQ(read.calls, recorded.calls);
+  EXPECT_EQ(forbidding(read, "library").error().message, uncovered);
+}
+
 TEST(WhatIfTest, ConditionsChangeTheOptimum) {
   const WhatIfAnswer nothing = Answer(Three(), {}).value();
   EXPECT_DOUBLE_EQ(nothing.before.cost.ToMicroseconds(), 22);  // 11 + 1 + 10

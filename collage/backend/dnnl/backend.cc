@@ -27,6 +27,7 @@ class DnnlBackend final : public Backend {
 
   [[nodiscard]] BackendRules Rules() const override {
     BackendRules rules{BackendRules::Style::kPattern, dnnl_backend::PatternTable(), {}};
+    rules.callable = dnnl_backend::CallableTable();
     // What scales channels is a post-operation that reads a tensor once more, in the weights it is nothing; and what shifts them is a
     // bias. Constants must be constants for weights to be packed.
     rules.passes = {"fold_constants", "fold_batch_norm", "eliminate_dead_code"};

@@ -177,4 +177,22 @@ std::vector<PatternRule> PatternTable() {
   return table;
 }
 
+std::vector<PatternRule> CallableTable() {
+  std::vector<Form> forms;
+  for (const char* op : {"nn.dense", "nn.matmul"}) {
+    const Form product{"dnnl." + std::string(op).substr(3), CallOf(op, {In(0), IsConstant()}), 1};
+    const Pattern& p = product.pattern;
+    forms.push_back(product);
+    forms.push_back(Extend(product, "bias", Or({CallOf("nn.bias_add", {p, IsConstant()}), CallOf("add", {p, IsConstant()})}), 1));
+  }
+  for (const char* op : {"nn.matmul", "nn.batch_matmul"}) {
+    const Form product{"dnnl." + std::string(op).substr(3) + "_variables", CallOf(op, {In(0), In(1)}), 1};
+    forms.push_back(product);
+    forms.push_back(Scaled(product));
+  }
+  std::vector<PatternRule> table;
+  for (Form& form : forms) table.push_back({std::move(form.label), std::move(form.pattern), CheckMatch});
+  return table;
+}
+
 }  // namespace collage::dnnl_backend

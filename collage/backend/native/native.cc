@@ -5,6 +5,7 @@
 #include "collage/backend/native/native_kernel.h"
 #include "collage/backend/native/panel_recipe.h"
 #include "collage/backend/native/panels.h"
+#include "collage/backend/native/row_split.h"
 #include "collage/backend/native/supports.h"
 #include "collage/backend/native/variants.h"
 #include "collage/ir/op_sequence.h"
@@ -24,6 +25,8 @@ class NativeBackend : public Backend {
 
   [[nodiscard]] BackendRules Rules() const override {
     BackendRules rules{BackendRules::Style::kNative, {}, Supports};
+    rules.may_follow_call = [](const Expr& call) { return KeepsRows(call) ? Supports(call) : Verdict::Reject("it may join rows"); };
+    rules.supports_calls = SupportsPanels;
     // Code is generated for what is written: each operator less is one less in a loop.
     rules.passes = {"fold_constants", "simplify_expressions", "fold_batch_norm", "eliminate_common_subexpressions", "eliminate_dead_code"};
     return rules;

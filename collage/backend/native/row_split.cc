@@ -13,26 +13,26 @@ namespace {
 
 using Step = OpSequence::Step;
 
-bool IsProduct(const Step& step) {
+bool IsProduct(const OpDef& op) {
   static const std::unordered_set<std::string_view> names = {"nn.dense", "nn.matmul", "nn.batch_matmul"};
-  return names.contains(step.op->name);
+  return names.contains(op.name);
 }
 
 // Operators that give each element from the elements at its place, operands broadcast as NumPy does.
-bool KeepsPlaces(const Step& step) {
+bool KeepsPlaces(const OpDef& op) {
   static const std::unordered_set<std::string_view> others = {"expand_dims", "broadcast_to", "nn.batch_norm"};
-  return (step.op->kind == OpKind::kElementwise || step.op->kind == OpKind::kBroadcast) && !others.contains(step.op->name);
+  return (op.kind == OpKind::kElementwise || op.kind == OpKind::kBroadcast) && !others.contains(op.name);
 }
 
 // Operators along one axis whose other operands are vectors over an axis.
-bool IsAlongAxis(const Step& step) {
+bool IsAlongAxis(const OpDef& op) {
   static const std::unordered_set<std::string_view> names = {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.bias_add", "nn.prelu"};
-  return names.contains(step.op->name);
+  return names.contains(op.name);
 }
 
-bool IsReduction(const Step& step) {
+bool IsReduction(const OpDef& op) {
   static const std::unordered_set<std::string_view> names = {"sum", "mean", "max", "min", "prod"};
-  return names.contains(step.op->name);
+  return names.contains(op.name);
 }
 
 int64_t FirstAxis(const Step& step) {
@@ -88,12 +88,12 @@ class Splitting {
 
   Status Take(const Step& step) {
     if (step.outputs.size() != 1) return Fail("it has several results");
-    if (IsProduct(step)) return TakeProduct(step);
+    if (IsProduct(*step.op)) return TakeProduct(step);
     const bool follows = std::any_of(step.inputs.begin(), step.inputs.end(), [&](size_t input) { return HasRows(input); });
     if (!follows) return Fail("it does not follow the product");
-    if (IsAlongAxis(step)) return TakeAlongAxis(step);
-    if (IsReduction(step)) return TakeReduction(step);
-    return KeepsPlaces(step) ? TakeInPlaces(step) : Fail("it may join rows");
+    if (IsAlongAxis(*step.op)) return TakeAlongAxis(step);
+    if (IsReduction(*step.op)) return TakeReduction(step);
+    return KeepsPlaces(*step.op) ? TakeInPlaces(step) : Fail("it may join rows");
   }
 
   Status TakeProduct(const Step& step) {
@@ -182,6 +182,11 @@ TensorType TypeOfRows(const TensorType& type, int inner, int64_t rows) {
 }
 
 }  // namespace
+
+bool KeepsRows(const Expr& call) {
+  const OpDef* op = CalledOp(call);
+  return op && (KeepsPlaces(*op) || IsAlongAxis(*op) || IsReduction(*op));
+}
 
 Result<RowSplit> SplitAroundProduct(const OpSequence& sequence) { return Splitting(sequence).Run(); }
 

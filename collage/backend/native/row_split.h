@@ -21,6 +21,9 @@ struct RowSplit {
   std::vector<int> inner;
 };
 
+/// Can the operator of this call, by its name, keep the rows of what it is given apart?
+bool KeepsRows(const Expr& call);
+
 /// Of a function around one matrix product. Errors say which operator joins rows, or what lies along them and may not.
 Result<RowSplit> SplitAroundProduct(const OpSequence& sequence);
 /// Of a function whose first parameter has `rows` rows with `inner` dimensions each.
