@@ -34,8 +34,9 @@ PinnedTeam::PinnedTeam(int threads) {
 }
 
 PinnedTeam::~PinnedTeam() {
-  for (const Pinned& pinned : pinned_) {
-    if (pinned.thread != 0) ::sched_setaffinity(pinned.thread, sizeof pinned.before, &pinned.before);
+  // Backwards, because a thread that stood in for another was pinned twice.
+  for (auto pinned = pinned_.rbegin(); pinned != pinned_.rend(); ++pinned) {
+    if (pinned->thread != 0) ::sched_setaffinity(pinned->thread, sizeof pinned->before, &pinned->before);
   }
 }
 
