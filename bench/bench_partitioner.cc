@@ -1,10 +1,10 @@
 // Building the dataflow graph and the candidates of large functions, one thread: each under 2 s and 1 GiB at 10 000 operators, and
 // at most 13 times what 1 000 operators take. Exits 1 where a bound is missed.
 //
-// The sizes of a shape take turns, each turn in a process of its own, and each is run for about equally long: whatever else the machine
-// does then meets all sizes alike. (The fastest run of many would not do: a machine that is disturbed every few milliseconds leaves a
-// short run alone at times, and never a long one.) A turn gives the median of its runs and the growth between the sizes of that turn; the
-// table gives the medians over the turns.
+// The sizes of a shape take turns, each size in a process of its own and each turn with as many operators: a tenth of a second in which
+// whatever else the machine does meets all sizes alike. (The fastest run of many would not do: a machine that is disturbed every few
+// milliseconds leaves a short run alone at times, and never a long one.) A turn gives the mean of its runs and the growth between the
+// sizes of that turn; the table gives the medians over the turns.
 
 #include <algorithm>
 #include <functional>
@@ -24,8 +24,8 @@ namespace {
 constexpr double kMostSeconds = 2;
 constexpr double kMostMegabytes = 1024;
 constexpr double kMostGrowth = 13;
-constexpr size_t kTurns = 9;
-constexpr size_t kOperatorsOfTurn = 30'000;
+constexpr size_t kTurns = 31;
+constexpr size_t kOperatorsOfTurn = 10'000;
 
 struct Times {
   double graph;
@@ -40,23 +40,24 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-Times Measure(const std::function<Expr(size_t)>& make, size_t operators) {
-  const CaseUsage usage = RunApart([&] {
-    const Expr function = make(operators);
-    const std::vector<SpecPointer> specs = BenchSpecs();
-    std::vector<double> graph_seconds;
-    std::vector<double> candidate_seconds;
+/// Answers what Times holds, apart from the memory.
+CaseApart CaseOf(const std::function<Expr(size_t)>& make, size_t operators) {
+  return CaseApart([&make, operators, function = Expr(), specs = BenchSpecs()]() mutable {
+    if (!function) function = make(operators);
+    const size_t runs = kOperatorsOfTurn / operators;
+    double graph_seconds = 0;
+    double candidate_seconds = 0;
     size_t count = 0;
-    for (size_t run = 0; run < kOperatorsOfTurn / operators; ++run) {
+    for (size_t run = 0; run < runs; ++run) {
       std::optional<DataflowGraph> graph;
-      graph_seconds.push_back(SecondsOf([&] { graph.emplace(function); }));
+      graph_seconds += SecondsOf([&] { graph.emplace(function); });
       std::vector<CandidatePartition> candidates;
-      candidate_seconds.push_back(SecondsOf([&] { candidates = AllCandidates(*graph, specs); }));
+      candidate_seconds += SecondsOf([&] { candidates = AllCandidates(*graph, specs); });
       count = candidates.size();
     }
-    return std::vector<double>{Median(graph_seconds), Median(candidate_seconds), static_cast<double>(count)};
+    const auto divisor = static_cast<double>(runs);
+    return std::vector<double>{graph_seconds / divisor, candidate_seconds / divisor, static_cast<double>(count)};
   });
-  return {usage.values[0], usage.values[1], usage.values[2], usage.peak_megabytes};
 }
 
 /// Of each size, and how much longer the largest takes than the size a tenth of it.
@@ -66,9 +67,14 @@ struct Turns {
 };
 
 Turns MeasureInTurns(const std::function<Expr(size_t)>& make, const std::vector<size_t>& sizes) {
+  std::vector<CaseApart> cases;
+  for (const size_t operators : sizes) cases.push_back(CaseOf(make, operators));
   Turns turns;
   for (size_t turn = 0; turn < kTurns; ++turn) {
-    for (const size_t operators : sizes) turns.times[operators].push_back(Measure(make, operators));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const CaseUsage usage = cases[i].Run();
+      turns.times[sizes[i]].push_back({usage.values[0], usage.values[1], usage.values[2], usage.peak_megabytes});
+    }
     const Times& small = turns.times.at(sizes.front()).back();
     const Times& large = turns.times.at(10 * sizes.front()).back();
     turns.growth.push_back((large.graph + large.candidates) / (small.graph + small.candidates));
@@ -102,7 +108,7 @@ int main() {
                                       table.Bounded(MedianOf(times, &Times::graph), kMostSeconds, " s"),
                                       table.Bounded(MedianOf(times, &Times::candidates), kMostSeconds, " s"),
                                       std::to_string(static_cast<size_t>(times.front().count)),
-                                      table.Bounded(MedianOf(times, &Times::megabytes), kMostMegabytes, " MiB")};
+                                      table.Bounded(times.back().megabytes, kMostMegabytes, " MiB")};
       if (operators == 10 * shape.sizes.front()) row.push_back(table.Bounded(Median(turns.growth), kMostGrowth, "x"));
       table.Row(row);
     }

@@ -1,11 +1,13 @@
 #include "bench/table.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <iomanip>
 #include <iostream>
@@ -25,26 +27,38 @@ double PeakMegabytes() {
 
 }  // namespace
 
-CaseUsage RunApart(const std::function<std::vector<double>()>& run) {
+CaseApart::CaseApart(const std::function<std::vector<double>()>& run) {
   int ends[2];
-  COLLAGE_CHECK(pipe(ends) == 0, "no pipe");
-  const pid_t child = fork();
-  COLLAGE_CHECK(child >= 0, "no process");
-  if (child == 0) {
-    const double before = PeakMegabytes();
+  COLLAGE_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0, "no socket");
+  process_ = fork();
+  COLLAGE_CHECK(process_ >= 0, "no process");
+  end_ = ends[0];
+  close(process_ == 0 ? ends[0] : ends[1]);
+  if (process_ != 0) return;
+  const double before = PeakMegabytes();
+  char question = 0;
+  while (recv(ends[1], &question, 1, 0) == 1) {
     std::vector<double> answer = run();
     answer.push_back(PeakMegabytes() - before);
-    const auto bytes = static_cast<ssize_t>(answer.size() * sizeof(double));
-    _exit(write(ends[1], answer.data(), static_cast<size_t>(bytes)) == bytes ? 0 : 1);
+    if (send(ends[1], answer.data(), answer.size() * sizeof(double), MSG_NOSIGNAL) < 0) break;
   }
-  close(ends[1]);
+  _exit(0);
+}
+
+CaseApart::~CaseApart() {
+  if (process_ == 0) return;
+  kill(process_, SIGKILL);
+  waitpid(process_, nullptr, 0);
+  close(end_);
+}
+
+CaseUsage CaseApart::Run() {
+  send(end_, "", 1, MSG_NOSIGNAL);
   CaseUsage usage;
-  double value = 0;
-  while (read(ends[0], &value, sizeof value) == sizeof value) usage.values.push_back(value);
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  COLLAGE_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0 && !usage.values.empty(), "a case of the benchmark died");
+  usage.values.resize(16);
+  const ssize_t bytes = recv(end_, usage.values.data(), usage.values.size() * sizeof(double), 0);
+  COLLAGE_CHECK(bytes > 0, "a case of the benchmark died");
+  usage.values.resize(static_cast<size_t>(bytes) / sizeof(double));
   usage.peak_megabytes = usage.values.back();
   usage.values.pop_back();
   return usage;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace collage {
@@ -9,10 +10,27 @@ namespace collage {
 /// What one case of a benchmark used.
 struct CaseUsage {
   std::vector<double> values;  ///< what the case answered
-  double peak_megabytes = 0;   ///< growth of the resident set while it ran
+  double peak_megabytes = 0;   ///< growth of the resident set since it was made
 };
-/// Runs a case in a process of its own, so that neither its memory nor its caches help or harm the next. Values are few.
-CaseUsage RunApart(const std::function<std::vector<double>()>& run);
+
+/// A case in a process of its own, so that neither its memory nor its caches help or harm another. It runs whenever it is asked: cases
+/// that are compared can take short turns.
+class CaseApart {
+ public:
+  /// `run` answers a few values.
+  explicit CaseApart(const std::function<std::vector<double>()>& run);
+  CaseApart(CaseApart&& other) noexcept : process_(std::exchange(other.process_, 0)), end_(other.end_) {}
+  CaseApart& operator=(CaseApart&&) = delete;
+  ~CaseApart();
+
+  CaseUsage Run();
+
+ private:
+  int process_;
+  int end_;  // of the socket to it
+};
+/// A case that runs once.
+inline CaseUsage RunApart(const std::function<std::vector<double>()>& run) { return CaseApart(run).Run(); }
 
 /// Seconds of one run.
 double SecondsOf(const std::function<void()>& run);
