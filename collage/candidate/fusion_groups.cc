@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "collage/candidate/regions.h"
@@ -22,28 +23,47 @@ OpKind EdgeKind(const DataflowGraph::Node& producer, const DataflowGraph::Node& 
   return from && to && from->shape == to->shape ? OpKind::kElementwise : OpKind::kBroadcast;
 }
 
+/// The kinds of all edges. Expressions lie scattered in memory, and the pass asks about an edge again and again: they are looked at once.
+class EdgeKinds {
+ public:
+  EdgeKinds(const DataflowGraph& graph, const std::vector<bool>& accepted) : own_kinds_(graph.size()), begin_(graph.size()) {
+    for (PostDfsIndex node = 0; node < graph.size(); ++node) own_kinds_[node] = OwnKind(graph[node], accepted[node]);
+    for (PostDfsIndex node = 0; node < graph.size(); ++node) {
+      begin_[node] = static_cast<uint32_t>(kinds_.size());
+      if (own_kinds_[node] == OpKind::kOpaque) continue;  // it is never fused
+      for (const PostDfsIndex next : graph[node].outputs) kinds_.push_back(EdgeKind(graph[node], graph[next], own_kinds_[next]));
+    }
+  }
+
+  [[nodiscard]] OpKind Of(PostDfsIndex node) const { return own_kinds_[node]; }
+  /// Of the edge from a node, which is not opaque, to its output at this position.
+  [[nodiscard]] OpKind Of(PostDfsIndex node, size_t output) const { return kinds_[begin_[node] + output]; }
+
+ private:
+  static OpKind OwnKind(const DataflowGraph::Node& node, bool accepted) {
+    if (node.op) return accepted ? node.kind : OpKind::kOpaque;
+    if (node.Is<Tuple>()) return OpKind::kTuple;
+    return node.Is<TupleGetItem>() ? OpKind::kInjective : OpKind::kOpaque;
+  }
+
+  std::vector<OpKind> own_kinds_;
+  std::vector<uint32_t> begin_;
+  std::vector<OpKind> kinds_;
+};
+
 /// One run of the fusion pass. A group is known by its root, the node through which all that it computes leaves it.
 class Fusion {
  public:
-  Fusion(const DataflowGraph& graph, const std::vector<bool>& accepted, size_t max_operators, bool fuse_anchors)
+  Fusion(const DataflowGraph& graph, const EdgeKinds& kinds, size_t max_operators, bool fuse_anchors)
       : graph_(graph),
+        kinds_(kinds),
         max_operators_(max_operators),
         fuse_anchors_(fuse_anchors),
         groups_(graph.size()),
         seen_in_(graph.size(), 0),
         counted_in_(graph.size(), 0) {
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-      Group& group = groups_[node];
-      group.parent = static_cast<uint32_t>(node);
-      if (graph[node].op) {
-        group.kind = accepted[node] ? graph[node].kind : OpKind::kOpaque;
-        group.operators = 1;
-      } else if (graph[node].Is<Tuple>()) {
-        group.kind = OpKind::kTuple;
-      } else {
-        group.kind = graph[node].Is<TupleGetItem>() ? OpKind::kInjective : OpKind::kOpaque;
-      }
-      group.own_kind = group.kind;
+      groups_[node] = {static_cast<uint32_t>(node), graph[node].op ? 1u : 0u, kinds.Of(node)};
     }
   }
 
@@ -58,7 +78,7 @@ class Fusion {
     std::vector<IndexSet> groups;
     for (PostDfsIndex node = 0; node < graph_.size(); ++node) {
       const PostDfsIndex root = Root(node);
-      if (groups_[root].operators == 0 || groups_[node].own_kind == OpKind::kOpaque) continue;
+      if (groups_[root].operators == 0 || kinds_.Of(node) == OpKind::kOpaque) continue;
       if (position_of_root[root] == kNone) {
         position_of_root[root] = static_cast<uint32_t>(groups.size());
         groups.emplace_back();
@@ -74,7 +94,6 @@ class Fusion {
     uint32_t operators = 0;
     /// Of the root, raised by the anchor that joins; what else joins does not count, since all of it is computed on the way.
     OpKind kind = OpKind::kOpaque;
-    OpKind own_kind = OpKind::kOpaque;
   };
 
   PostDfsIndex Root(PostDfsIndex node) {
@@ -86,7 +105,7 @@ class Fusion {
     const OpKind kind = groups_[node].kind;
     const PostDfsIndex sink = graph_[node].dominator_parent;
     if (kind == OpKind::kOpaque || sink == DataflowGraph::kNone || Root(node) == Root(sink)) return;
-    const bool into_tuple = groups_[sink].own_kind == OpKind::kTuple;
+    const bool into_tuple = kinds_.Of(sink) == OpKind::kTuple;
     if (phase == 2) {
       const bool moves_on = Root(sink) != sink && groups_[Root(sink)].kind <= OpKind::kInjective;
       if (kind <= OpKind::kInjective && into_tuple && moves_on) FuseIf(node, sink, kMoving);
@@ -123,8 +142,10 @@ class Fusion {
       path_.push_back(at);
       if (std::exchange(counted_in_[Root(at)], tries_) != tries_) operators += groups_[Root(at)].operators;
       if (operators > max_operators_) return;
-      for (const PostDfsIndex next : graph_[at].outputs) {
-        if (EdgeKind(graph_[at], graph_[next], groups_[next].own_kind) > limits.edges) return;
+      const NodeIndices& outputs = graph_[at].outputs;
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const PostDfsIndex next = outputs[i];
+        if (kinds_.Of(at, i) > limits.edges) return;
         if (std::exchange(seen_in_[next], tries_) == tries_) continue;
         const OpKind kind = groups_[Root(next)].kind;
         if (kind > (next == sink ? limits.at_sink : limits.between) || graph_[next].block != graph_[node].block) return;
@@ -144,6 +165,7 @@ class Fusion {
   }
 
   const DataflowGraph& graph_;
+  const EdgeKinds& kinds_;
   const size_t max_operators_;
   const bool fuse_anchors_;
   std::vector<Group> groups_;
@@ -157,8 +179,18 @@ class Fusion {
 
 }  // namespace
 
-std::vector<IndexSet> FusionGroups(const DataflowGraph& graph, const std::vector<bool>& accepted, size_t max_operators, bool fuse_anchors) {
-  return Fusion(graph, accepted, max_operators, fuse_anchors).Run();
+std::vector<IndexSet> FusionGroups(const DataflowGraph& graph, const std::vector<bool>& accepted, size_t max_operators) {
+  return Fusion(graph, EdgeKinds(graph, accepted), max_operators, true).Run();
+}
+
+std::vector<IndexSet> FusionGroupsWithAndWithoutAnchors(const DataflowGraph& graph, const std::vector<bool>& accepted,
+                                                        size_t max_operators) {
+  const EdgeKinds kinds(graph, accepted);
+  const std::vector<IndexSet> groups = Fusion(graph, kinds, max_operators, true).Run();
+  const std::vector<IndexSet> around = Fusion(graph, kinds, max_operators, false).Run();
+  std::vector<IndexSet> all;
+  std::set_union(groups.begin(), groups.end(), around.begin(), around.end(), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace collage

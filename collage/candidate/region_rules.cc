@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <compare>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -116,11 +115,8 @@ class Fused final : public PartitionRule {
 
   void ForEach(const DataflowGraph& graph, std::vector<Refusal>*, const Visitor& visit) const override {
     const std::vector<bool> accepted = AcceptedCalls(graph, supports_, nullptr, "");
-    const std::vector<IndexSet> groups = FusionGroups(graph, accepted, max_operators_);
     // Where a library takes the anchor, what is fused around it is left as a whole.
-    const std::vector<IndexSet> around = FusionGroups(graph, accepted, max_operators_, false);
-    std::vector<IndexSet> all;
-    std::set_union(groups.begin(), groups.end(), around.begin(), around.end(), std::back_inserter(all));
+    std::vector<IndexSet> all = FusionGroupsWithAndWithoutAnchors(graph, accepted, max_operators_);
     for (IndexSet& group : all) visit(SubGraph(graph, std::move(group)));
   }
 

@@ -27,8 +27,11 @@ std::vector<IndexSet> CutRegion(const DataflowGraph& graph, const IndexSet& regi
 
 /// The groups of operator fusion by kind, as Relay's fusion pass makes them: every operator looks at the node through which all
 /// its uses go (its dominator), and is fused with all that lies between when the kinds allow. `accepted` tells which calls may
-/// be in a group; `fuse_anchors` false leaves out-elementwise-fusable operators (convolutions, matmuls) in groups of their own.
-std::vector<IndexSet> FusionGroups(const DataflowGraph& graph, const std::vector<bool>& accepted, size_t max_operators,
-                                   bool fuse_anchors = true);
+/// be in a group.
+std::vector<IndexSet> FusionGroups(const DataflowGraph& graph, const std::vector<bool>& accepted, size_t max_operators);
+/// Beside them those that are made where out-elementwise-fusable operators (convolutions, matmuls) stay in groups of their own. In order,
+/// each once.
+std::vector<IndexSet> FusionGroupsWithAndWithoutAnchors(const DataflowGraph& graph, const std::vector<bool>& accepted,
+                                                        size_t max_operators);
 
 }  // namespace collage

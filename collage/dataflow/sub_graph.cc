@@ -30,7 +30,7 @@ struct SubGraph::Shape {
   static Shape* Make(const std::array<std::vector<uint32_t>, 4>& lists) {
     size_t count = 0;
     for (const std::vector<uint32_t>& list : lists) count += list.size();
-    auto* shape = new (AllocateInBlock(sizeof(Shape) + count * sizeof(uint32_t))) Shape;
+    auto* shape = new (AllocateInBlock(Bytes(count))) Shape;
     auto* at = reinterpret_cast<uint32_t*>(shape + 1);
     for (size_t i = 0; i < lists.size(); ++i) {
       at = std::uninitialized_copy(lists[i].begin(), lists[i].end(), at);
@@ -41,9 +41,11 @@ struct SubGraph::Shape {
   [[nodiscard]] NodeList List(size_t i) const { return {reinterpret_cast<const uint32_t*>(this + 1) + begin[i], begin[i + 1] - begin[i]}; }
   static void Release(const Shape* shape) {
     if (shape->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const size_t bytes = Bytes(shape->begin.back());
     shape->~Shape();
-    FreeInBlock(shape);
+    FreeInBlock(shape, bytes);
   }
+  static size_t Bytes(size_t nodes) { return sizeof(Shape) + nodes * sizeof(uint32_t); }
 };
 
 /// A few words, the nested sub-graphs behind them in the same piece of memory: thousands of candidates are kept at a time, and what
@@ -57,7 +59,7 @@ struct SubGraph::Data {
   /// Takes the share in `shape` over.
   static const Data* Make(const Shape* shape, std::span<NestedSubGraph> nested) {
     static_assert(sizeof(Data) % alignof(NestedSubGraph) == 0);
-    auto* data = new (AllocateInBlock(sizeof(Data) + nested.size() * sizeof(NestedSubGraph))) Data{.shape = shape};
+    auto* data = new (AllocateInBlock(Bytes(nested.size()))) Data{.shape = shape};
     data->nested_count = static_cast<uint32_t>(nested.size());
     std::uninitialized_move(nested.begin(), nested.end(), reinterpret_cast<NestedSubGraph*>(data + 1));
     data->hash = shape->inside.Hash();
@@ -68,6 +70,7 @@ struct SubGraph::Data {
     return data;
   }
   [[nodiscard]] std::span<const NestedSubGraph> Nested() const { return {reinterpret_cast<const NestedSubGraph*>(this + 1), nested_count}; }
+  static size_t Bytes(size_t nested) { return sizeof(Data) + nested * sizeof(NestedSubGraph); }
 };
 
 SubGraph::SubGraph(const SubGraph& other) : data_(other.data_) {
@@ -78,8 +81,9 @@ void SubGraph::Release() {
   if (data_->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   std::destroy(data_->Nested().begin(), data_->Nested().end());
   Shape::Release(data_->shape);
+  const size_t bytes = Data::Bytes(data_->nested_count);
   data_->~Data();
-  FreeInBlock(data_);
+  FreeInBlock(data_, bytes);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "collage/support/block_allocator.h"
 #include "collage/support/check.h"
 
 namespace collage {
@@ -15,7 +16,9 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-Expr Make(ExprNode::Value value, Type type) { return std::make_shared<const ExprNode>(std::move(value), std::move(type)); }
+Expr Make(ExprNode::Value value, Type type) {
+  return std::allocate_shared<const ExprNode>(BlockAllocator<ExprNode>(), std::move(value), std::move(type));
+}
 
 Result<Type> CallType(const Expr& callee, const std::vector<Expr>& args, const Attributes& attributes) {
   std::vector<Type> types;

@@ -1,5 +1,7 @@
 #include "collage/support/block_allocator.h"
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdint>
 #include <new>
@@ -7,30 +9,35 @@
 namespace collage {
 namespace {
 
-constexpr size_t kBlockBytes = 32768;
+/// Of a huge page. Blocks begin at multiples of it, so an object's address tells its block.
+constexpr size_t kBlockBytes = size_t{2} << 20;
+constexpr size_t kAlignment = 8;
 
 // Where addresses are checked, every object is one of its own.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kMostBytes = 0;
 #else
-constexpr size_t kMostBytes = kBlockBytes / 8;
+constexpr size_t kMostBytes = kBlockBytes / 64;
 #endif
 
 struct Block {
   std::atomic<uint32_t> owners = 1;  // objects, and the thread that allocates from it
   uint32_t used = sizeof(Block);
 
-  static Block* Make() { return new (::operator new(kBlockBytes)) Block; }
+  static Block* Make() {
+    void* memory = ::operator new(kBlockBytes, std::align_val_t(kBlockBytes));
+    ::madvise(memory, kBlockBytes, MADV_HUGEPAGE);
+    return new (memory) Block;
+  }
+  static Block* Of(const void* object) {
+    const size_t offset = reinterpret_cast<uintptr_t>(object) % kBlockBytes;
+    return reinterpret_cast<Block*>(static_cast<char*>(const_cast<void*>(object)) - offset);
+  }
   void Release() {
     if (owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     this->~Block();
-    ::operator delete(this);
+    ::operator delete(this, std::align_val_t(kBlockBytes));
   }
-};
-
-/// Stands before every object.
-struct Header {
-  Block* block;  // null for what has memory of its own
 };
 
 struct Current {
@@ -43,8 +50,8 @@ struct Current {
 }  // namespace
 
 void* AllocateInBlock(size_t bytes) {
-  bytes = sizeof(Header) + (bytes + alignof(Header) - 1) / alignof(Header) * alignof(Header);
-  if (bytes > kMostBytes) return new (::operator new(bytes)) Header{nullptr} + 1;
+  if (bytes > kMostBytes) return ::operator new(bytes);
+  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   static thread_local Current current;
   if (!current.block || current.block->used + bytes > kBlockBytes) {
     Block* fresh = Block::Make();
@@ -53,15 +60,14 @@ void* AllocateInBlock(size_t bytes) {
   }
   Block& block = *current.block;
   block.owners.fetch_add(1, std::memory_order_relaxed);
-  auto* header = new (reinterpret_cast<char*>(&block) + block.used) Header{&block};
+  void* object = reinterpret_cast<char*>(&block) + block.used;
   block.used += static_cast<uint32_t>(bytes);
-  return header + 1;
+  return object;
 }
 
-void FreeInBlock(const void* object) {
-  const auto* header = static_cast<const Header*>(object) - 1;
-  if (header->block) return header->block->Release();
-  ::operator delete(const_cast<Header*>(header));
+void FreeInBlock(const void* object, size_t bytes) {
+  if (bytes > kMostBytes) return ::operator delete(const_cast<void*>(object));
+  Block::Of(object)->Release();
 }
 
 }  // namespace collage

@@ -37,13 +37,13 @@ TEST(BlockAllocatorTest, ObjectsOfAllSizesKeepWhatIsWrittenWhileOthersComeAndGo)
     } else {
       std::swap(held[random() % held.size()], held.back());
       ASSERT_TRUE(IsIntact(held.back()));
-      FreeInBlock(held.back().bytes);
+      FreeInBlock(held.back().bytes, held.back().size);
       held.pop_back();
     }
   }
   for (const Held& one : held) {
     ASSERT_TRUE(IsIntact(one));
-    FreeInBlock(one.bytes);
+    FreeInBlock(one.bytes, one.size);
   }
 }
 
@@ -58,7 +58,7 @@ TEST(BlockAllocatorTest, ObjectsOutliveTheThreadThatMadeThem) {
   maker.join();
   for (const Held& one : held) {
     ASSERT_TRUE(IsIntact(one));
-    FreeInBlock(one.bytes);
+    FreeInBlock(one.bytes, one.size);
   }
 }
 
