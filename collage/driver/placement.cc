@@ -191,20 +191,22 @@ MeasurementKey Placement::State::KeyOfContextPricing() const {
   // Tuned kernels have not been tried in whole plans yet.
   if (const uint64_t tuning = prices->TuningHash(); tuning != 0) names += "tuned " + std::to_string(tuning);
   names += constraints->ToString();
-  return pricer.KeyOf(ContextHash(), "pricing in context", "2", names);
+  return pricer.KeyOf(ContextHash(), "pricing in context", "3", names);
 }
 
 Result<std::optional<FinishedContextPricing>> Placement::FindContextPricing() {
   const std::optional<Measurement> found = COLLAGE_TRY(state_->pricer.cache().Find(state_->KeyOfContextPricing()));
   if (!found || found->samples.empty()) return std::optional<FinishedContextPricing>();
-  const auto number = [&](size_t at, double otherwise) { return at < found->samples.size() ? found->samples[at] : otherwise; };
+  const auto number = [&](size_t at, double otherwise) { return at < found->samples.size() ? found->samples[at] - 1 : otherwise; };
   state_->search_complete = number(2, 1) != 0;
   return std::optional(FinishedContextPricing{Cost::Seconds(found->samples[0]), number(1, 0)});
 }
 
 Status Placement::StoreContextPricing(const FinishedContextPricing& finished) {
-  return state_->pricer.cache().Store(state_->KeyOfContextPricing(),
-                                      {{finished.lower_bound.ToSeconds(), finished.noise_floor, state_->search_complete ? 1.0 : 0.0}, {}});
+  // One more than what may be zero: samples in the cache are positive.
+  return state_->pricer.cache().Store(
+      state_->KeyOfContextPricing(),
+      {{finished.lower_bound.ToSeconds(), 1 + finished.noise_floor, 1 + (state_->search_complete ? 1.0 : 0.0)}, {}});
 }
 
 void Placement::AllowOnlyKnownInContext(bool only) { state_->prices->AllowOnlyKnownInContext(only); }

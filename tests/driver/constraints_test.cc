@@ -56,7 +56,8 @@ class ConstraintsTest : public testing::Test {
   std::vector<std::string> BackendsOf(const UserConstraints& constraints) {
     Placement placement = Place(constraints).value();
     std::vector<std::string> backends;
-    for (const OperatorPlacement& op : placement.Report(placement.Search().value()).value().operators) backends.push_back(op.backend);
+    const CompileReport report = placement.Report(placement.Search().value()).value();
+    for (const OperatorPlacement& op : report.operators) backends.push_back(op.backend);
     return backends;
   }
   std::string ErrorOf(const UserConstraints& constraints) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collage/ir/op_sequence.h"
+#include "collage/cost/cache_maintenance.h"
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
 #include "tests/driver/timed_kernel.h"
@@ -66,6 +67,15 @@ class ContextPricingTest : public testing::Test {
   CompileOptions options_;
   MeasurementCache cache_ = MeasurementCache::Open({}).value();
 };
+
+TEST_F(ContextPricingTest, WhatIsKeptIsInOrder) {
+  Pricer pricer({}, cache_, {});
+  Placement placement = Place(pricer).value();
+  ASSERT_TRUE(PriceInContext(placement, Lowering(), options_, /*noise_floor=*/0));
+  const Status checked = ForEachEntry(cache_, [](const CacheEntry&) { return Status(); });
+  EXPECT_TRUE(checked) << checked.error().message;
+  EXPECT_EQ(placement.FindContextPricing().value()->noise_floor, 0);
+}
 
 TEST_F(ContextPricingTest, WhatFlattersAloneIsNotChosenForTheNetwork) {
   Pricer pricer({}, cache_, {});
