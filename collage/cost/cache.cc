@@ -51,7 +51,20 @@ Status MeasurementCache::Store(const MeasurementKey& key, const Measurement& mea
   query.Bind(8, measurement.samples);
   query.Bind(9, measurement.invalid_reason);
   query.Bind(10, int64_t{std::time(nullptr)});
-  return query.Step() == SQLITE_DONE ? Status{} : database_->Failure();
+  if (query.Step() != SQLITE_DONE) return database_->Failure();
+  if (measurement.invalid_reason.empty()) stored_.push_back(key);
+  return {};
+}
+
+Status MeasurementCache::ForgetStored() {
+  CacheTransaction transaction = COLLAGE_TRY(CacheTransaction::Begin(*database_));
+  for (const MeasurementKey& key : stored_) {
+    CacheQuery query(database_->get(), std::string("DELETE FROM measurement") + kWhere + " AND invalid_reason=''");
+    BindKey(query, key);
+    if (query.Step() != SQLITE_DONE) return database_->Failure();
+  }
+  stored_.clear();
+  return transaction.Commit();
 }
 
 Result<bool> MeasurementCache::IsVerified(const MeasurementKey& key) const {

@@ -13,6 +13,7 @@
 #include "collage/onnx/reader.h"
 #include "collage/support/clock.h"
 #include "collage/support/file.h"
+#include "collage/support/log.h"
 #include "collage/support/priority.h"
 #include "collage/transform/pass.h"
 
@@ -65,6 +66,35 @@ Status SaveSingleBackends(const Placement& placement, const std::vector<Plan>& p
   return {};
 }
 
+/// A model placed, its plans raced.
+struct PlacedModel {
+  std::unique_ptr<Pricer> pricer;
+  Placement placement;
+  LowerOptions lower;
+  PlansInContext priced;
+  RaceOutcome race;
+};
+
+Result<PlacedModel> PlaceAndRace(const OnnxModel& model, const IRModule& module, const std::vector<PlacementTarget>& targets,
+                                 const Device& device, MeasurementCache& cache, KernelTimer* timer, const CompileOptions& options,
+                                 const Progress& measuring, double noise_floor) {
+  auto pricer = std::make_unique<Pricer>(device, cache, ForModel(module.Main(), options.measure), timer);
+  if (options.cache_only) pricer->AllowOnlyCached();
+  Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, *pricer, measuring, options.constraints));
+  LowerOptions lower = placement.LoweringOptions();
+  lower.artifacts = std::make_shared<ArtifactCache>();
+  lower.program.input_names = model.input_names;
+  lower.program.output_names = model.output_names;
+  if (options.eager) COLLAGE_TRY_STATUS(placement.PriceEverything());
+  if (options.tuning_seconds > 0) COLLAGE_TRY_STATUS(placement.Tune(options.tuning_seconds));
+  PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options, noise_floor));
+  if (std::optional<Plan> joined = COLLAGE_TRY(placement.JoinAdjacentPartitions(priced.plans.front()))) {
+    priced.plans.insert(priced.plans.begin() + 1, *std::move(joined));
+  }
+  RaceOutcome race = COLLAGE_TRY(RacePlans(placement, priced, lower, options));
+  return PlacedModel{std::move(pricer), std::move(placement), std::move(lower), std::move(priced), std::move(race)};
+}
+
 }  // namespace
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& given) {
@@ -88,22 +118,19 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   std::optional<double> noise_floor;
   if (!options.cache_only) noise_floor = MeasureNoiseFloor(device, options.progress);
   const std::unique_ptr<KernelTimer> timer = MakeTimer(options.isolated);
-  Pricer pricer(device, cache, ForModel(module.Main(), options.measure), timer.get());
-  if (options.cache_only) pricer.AllowOnlyCached();
-  Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, pricer, measuring, options.constraints));
-  LowerOptions lower = placement.LoweringOptions();
-  lower.artifacts = std::make_shared<ArtifactCache>();
-  lower.program.input_names = model.input_names;
-  lower.program.output_names = model.output_names;
-  if (options.eager) COLLAGE_TRY_STATUS(placement.PriceEverything());
-  if (options.tuning_seconds > 0) COLLAGE_TRY_STATUS(placement.Tune(options.tuning_seconds));
-  PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options, noise_floor.value_or(0)));
-  if (std::optional<Plan> joined = COLLAGE_TRY(placement.JoinAdjacentPartitions(priced.plans.front()))) {
-    priced.plans.insert(priced.plans.begin() + 1, *std::move(joined));
+  const auto place = [&] {
+    return PlaceAndRace(model, module, targets, device, cache, timer.get(), options, measuring, noise_floor.value_or(0));
+  };
+  PlacedModel placed = COLLAGE_TRY(place());
+  if (placed.race.raced && placed.race.drift * kDisturbed < 1 && !options.budget_seconds && !options.progress.ShouldStop()) {
+    spdlog::warn("the plans run {:.1f} times as fast as when prices were taken: something else was using the cores; taking them again",
+                 1 / placed.race.drift);
+    COLLAGE_TRY_STATUS(cache.ForgetStored());
+    placed = COLLAGE_TRY(place());
   }
-  const std::vector<Plan>& contestants = priced.plans;
-
-  RaceOutcome outcome = COLLAGE_TRY(RacePlans(placement, priced, lower, options));
+  Placement& placement = placed.placement;
+  const std::vector<Plan>& contestants = placed.priced.plans;
+  RaceOutcome& outcome = placed.race;
 
   CompileReport report = COLLAGE_TRY(placement.Report(contestants[outcome.winner]));
   report.model = path.filename().string();
@@ -111,7 +138,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   report.winner = outcome.winner == 0 ? "searched" : contestants[outcome.winner].name;
   // Exploring may have ended before the prices came down to those of the plans.
   report.lower_bound_us =
-      std::min({priced.lower_bound.ToMicroseconds(), contestants.front().result.cost.ToMicroseconds(), report.estimated_us});
+      std::min({placed.priced.lower_bound.ToMicroseconds(), contestants.front().result.cost.ToMicroseconds(), report.estimated_us});
   report.proved_lower_bound_us = std::min(report.lower_bound_us, COLLAGE_TRY(placement.ProvedLowerBound()).ToMicroseconds());
   report.assumptions_hold_down_to = COLLAGE_TRY(placement.AssumptionsHoldDownTo());
   report.drift = outcome.drift;
@@ -127,7 +154,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
   report.budget_seconds = options.budget_seconds;
   report.elapsed_seconds = Clock::SecondsSince(start);
-  COLLAGE_TRY_STATUS(SaveSingleBackends(placement, contestants, lower, report.model, options));
+  COLLAGE_TRY_STATUS(SaveSingleBackends(placement, contestants, placed.lower, report.model, options));
   if (!options.output.empty()) {
     options.progress.Report({"saving", 0, 0, options.output.string()});
     COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered, ToMetadata(report, placement.Record(contestants[outcome.winner])), options.output));

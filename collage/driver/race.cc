@@ -17,9 +17,6 @@ namespace {
 constexpr const char* kAgain = "again";
 // A noisy race may last this many times as long as a quiet one.
 constexpr double kMostRaces = 4;
-// No machine drifts by this much: something else is using the cores, which slows down plans whose threads meet at barriers far more
-// than others, so that this race tells nothing about the quiet machine.
-constexpr double kDisturbed = 2.5;
 constexpr int kMostDisturbed = 3;
 
 struct Entry {

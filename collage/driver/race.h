@@ -11,6 +11,10 @@
 
 namespace collage {
 
+/// No machine drifts by this much: something else was using the cores. That slows down plans whose threads meet at barriers far more than
+/// others, so that what was measured then tells nothing about the quiet machine.
+inline constexpr double kDisturbed = 2.5;
+
 struct RaceOutcome {
   size_t winner = 0;
   LoweredModel lowered;

@@ -60,6 +60,26 @@ TEST_F(CacheTest, VerificationBelongsToAMeasurement) {
   EXPECT_TRUE(cache.IsVerified(Key(1)).value());
 }
 
+TEST_F(CacheTest, WhatThisProcessStoredIsForgotten) {
+  {
+    MeasurementCache before = MeasurementCache::Open(File()).value();
+    ASSERT_TRUE(before.Store(Key(1), {{1e-3}, ""}));
+    ASSERT_TRUE(before.Store(Key(2), {{2e-3}, ""}));
+  }
+  MeasurementCache cache = MeasurementCache::Open(File()).value();
+  ASSERT_TRUE(cache.Store(Key(2), {{4e-3}, ""}));
+  ASSERT_TRUE(cache.Store(Key(3), {{3e-3}, ""}));
+  ASSERT_TRUE(cache.Store(Key(4), {{}, "crashed"}));
+  ASSERT_TRUE(cache.Store(Key(5), {{5e-3}, ""}));
+  ASSERT_TRUE(cache.Store(Key(5), {{}, "is wrong"}));
+  ASSERT_TRUE(cache.ForgetStored());
+  EXPECT_TRUE(cache.Find(Key(1)).value().has_value());
+  EXPECT_FALSE(cache.Find(Key(2)).value().has_value());
+  EXPECT_FALSE(cache.Find(Key(3)).value().has_value());
+  EXPECT_EQ(cache.Find(Key(4)).value()->invalid_reason, "crashed");
+  EXPECT_EQ(cache.Find(Key(5)).value()->invalid_reason, "is wrong");
+}
+
 TEST_F(CacheTest, AFileThatIsNoDatabaseIsAnErrorAndIsLeftAlone) {
   std::filesystem::create_directories(folder_);
   std::ofstream(File()) << std::string(5000, 'x');

@@ -39,13 +39,16 @@ class RacePlansTest : public testing::Test {
     options_.race_seconds = 1;
   }
 
+  Placement Place() {
+    return Placement::Create(ParseExpr("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }", Operators()).value().expr,
+                             {{{&backend_, "1", BackendRules::Style::kPattern}, backend_.Rules(), "cpu -compiler=disturbed"}}, pricer_,
+                             options_.progress)
+        .value();
+  }
+
   /// The race after quiet pricing, of which the first `seconds` are disturbed.
   RaceOutcome RaceDisturbedFor(double seconds) {
-    Placement placement =
-        Placement::Create(ParseExpr("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }", Operators()).value().expr,
-                          {{{&backend_, "1", BackendRules::Style::kPattern}, backend_.Rules(), "cpu -compiler=disturbed"}}, pricer_,
-                          options_.progress)
-            .value();
+    Placement placement = Place();
     disturbed_until = {};
     const PlansInContext plans = PriceInContext(placement, lower_, options_).value();
     disturbed_until = Clock::After(seconds);
@@ -80,6 +83,14 @@ TEST_F(RacePlansTest, EndlessDisturbanceIsToldByTheDrift) {
 TEST_F(RacePlansTest, ABudgetAllowsOneRace) {
   options_.budget_seconds = 1e3;
   EXPECT_NEAR(RaceDisturbedFor(2 * options_.race_seconds).drift, kDisturbance, 0.5);
+}
+
+TEST_F(RacePlansTest, DisturbedPricesAreToldByTheDrift) {
+  Placement placement = Place();
+  disturbed_until = Clock::After(1e6);
+  const PlansInContext plans = PriceInContext(placement, lower_, options_).value();
+  disturbed_until = {};
+  EXPECT_NEAR(RacePlans(placement, plans, lower_, options_)->drift, 1 / kDisturbance, 0.01);
 }
 
 /// Each activation by itself or, where it may, two at once; all kernels take the time that they are told.
