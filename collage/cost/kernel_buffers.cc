@@ -1,5 +1,7 @@
 #include "collage/cost/kernel_buffers.h"
 
+#include "collage/support/clock.h"
+
 namespace collage {
 namespace {
 
@@ -24,6 +26,14 @@ KernelBuffers::KernelBuffers(const Kernel& kernel)
     output_pointers_.push_back(outputs_.back().MutableBytes());
   }
   if (const auto accumulated = kernel.accumulated_input()) output_pointers_[0] = inputs_[*accumulated].MutableBytes();
+}
+
+Result<double> KernelBuffers::TimedRun(Kernel& kernel) {
+  const Clock::time_point start = Clock::now();
+  const Status status = Run(kernel);
+  const double seconds = Clock::SecondsSince(start);
+  if (!status) return Fail(status.error());
+  return seconds;
 }
 
 void KernelBuffers::ReadInputs() const {

@@ -12,6 +12,8 @@ class KernelBuffers {
  public:
   explicit KernelBuffers(const Kernel& kernel);
   Status Run(Kernel& kernel) { return kernel.Run(input_pointers_, output_pointers_, workspace_.MutableBytes()); }
+  /// Seconds of one run.
+  Result<double> TimedRun(Kernel& kernel);
   /// Reads the inputs, as their producer would have left them.
   void ReadInputs() const;
 

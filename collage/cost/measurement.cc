@@ -8,7 +8,6 @@
 #include "collage/runtime/parallel.h"
 #include "collage/runtime/pinned_team.h"
 #include "collage/support/check.h"
-#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
@@ -37,13 +36,7 @@ class TimedKernel {
   TimedKernel(Kernel& kernel, CacheEvictor& evictor) : kernel_(kernel), buffers_(kernel), evictor_(evictor) {}
 
   /// Seconds.
-  Result<double> Run() {
-    const Clock::time_point start = Clock::now();
-    const Status status = buffers_.Run(kernel_);
-    const double seconds = Clock::SecondsSince(start);
-    if (!status) return Fail(status.error());
-    return seconds;
-  }
+  Result<double> Run() { return buffers_.TimedRun(kernel_); }
 
   /// Seconds, with caches as the kernels before it would have left them.
   Result<double> RunCold() {

@@ -11,7 +11,6 @@
 #include "collage/op/table.h"
 #include "collage/runtime/parallel.h"
 #include "collage/runtime/pinned_team.h"
-#include "collage/support/clock.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
 
@@ -79,13 +78,9 @@ class Runner {
  public:
   explicit Runner(Kernel& kernel) : kernel_(kernel), buffers_(kernel) {}
   Status Run() { return buffers_.Run(kernel_); }
-  double TimedRun(Status& status) {
+  Result<double> TimedRun() {
     buffers_.ReadInputs();
-    const Clock::time_point start = Clock::now();
-    const Status outcome = Run();
-    const double seconds = Clock::SecondsSince(start);
-    if (!outcome) status = outcome;
-    return seconds;
+    return buffers_.TimedRun(kernel_);
   }
 
  private:
@@ -165,11 +160,10 @@ class Session {
     constexpr size_t kWords = 16384;
     std::vector<uint64_t> words(kWords, 1);
     // Every pool of threads is there before the team is pinned.
-    timed.TimedRun(status);
+    COLLAGE_TRY_STATUS(timed.Run());
     for (std::optional<Runner>& other : before) {
-      if (other && status) status = other->Run();
+      if (other) COLLAGE_TRY_STATUS(other->Run());
     }
-    if (!status) return status;
     const PinnedTeam pinned(pricer_.device().threads);
     const size_t count = samples_[to].size();
     for (int round = 0; round < kRounds; ++round) {
@@ -188,8 +182,8 @@ class Session {
             status = before[what - kFirstBackend]->Run();
           }
         }
-        samples_[to][what].samples.push_back(timed.TimedRun(status));
-        if (!status) return status;
+        COLLAGE_TRY_STATUS(status);
+        samples_[to][what].samples.push_back(COLLAGE_TRY(timed.TimedRun()));
       }
     }
     return {};

@@ -269,7 +269,7 @@ Status CandidatePrices::MeasureSlot(size_t number) {
   Slot& slot = slots_[number];
   if (!slot.cost.IsUnknown()) return {};
   const PricedCandidate& candidate = (*candidates_)[slot.candidate];
-  slot.measured = true;
+  measured_.insert(slot.function);
   progress_->Report({"measuring", ++priced_now_, 0, slot.key.backend + " " + slot.key.variant});
   const auto [cheapest, is_first] = cheapest_.try_emplace(candidate.candidate.sub_graph.inside(), number);
   const Rival rival = is_first ? Rival() : RivalOf(slots_[cheapest->second]);
@@ -298,14 +298,6 @@ Status CandidatePrices::MarkInvalid(size_t candidate, size_t variant, const std:
   slot.invalid_reason = reason;
   UpdateBounds();
   return pricer_->MarkInvalid(slot.key, reason);
-}
-
-size_t CandidatePrices::measured() const {
-  std::vector<bool> is_measured(slots_.size());
-  for (const Slot& slot : slots_) {
-    if (slot.measured) is_measured[slot.function] = true;
-  }
-  return static_cast<size_t>(std::count(is_measured.begin(), is_measured.end(), true));
 }
 
 size_t CandidatePrices::unpriced() const {

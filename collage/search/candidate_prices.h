@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -77,7 +78,7 @@ class CandidatePrices : public VariantPrices {
   /// Different (function, backend) pairs among the candidates.
   [[nodiscard]] size_t distinct() const { return distinct_; }
   /// How many of these had a variant measured, or found Invalid, by this object.
-  [[nodiscard]] size_t measured() const;
+  [[nodiscard]] size_t measured() const { return measured_.size(); }
   /// Variants of these of which nothing but a lower bound is known.
   [[nodiscard]] size_t unpriced() const;
   /// Of these, the ones whose bound hangs on an assumption.
@@ -91,9 +92,8 @@ class CandidatePrices : public VariantPrices {
     Measurement rounds_in_context;
     Cost in_context = Cost::Unknown();
     std::string invalid_reason;
-    size_t candidate;       ///< one of those that share it
-    size_t function = 0;    ///< number of its (function, backend) pair, as in the bounds
-    bool measured = false;  ///< by this object
+    size_t candidate;     ///< one of those that share it
+    size_t function = 0;  ///< number of its (function, backend) pair, as in the bounds
   };
 
   CandidatePrices(const std::vector<PricedCandidate>& candidates, const std::vector<PricedBackend>& backends, Pricer& pricer,
@@ -123,6 +123,7 @@ class CandidatePrices : public VariantPrices {
   std::vector<std::vector<size_t>> slot_of_;  // [candidate][variant]
   size_t distinct_ = 0;
   size_t priced_now_ = 0;
+  std::unordered_set<size_t> measured_;            // functions
   std::unordered_map<IndexSet, size_t> cheapest_;  // slot of those measured in this process, by the nodes inside
   uint64_t context_ = 0;
   bool only_known_in_context_ = false;

@@ -59,6 +59,7 @@ class Splitting {
       const Status taken = Take(step);
       if (!taken) return Fail(taken.error().At(step.op->name));
     }
+    if (split_.rows < 1) return Fail("there are no rows");
     for (const size_t result : sequence_.results) {
       if (!inner_[result] || *inner_[result] == RowSplit::kShared) return Fail("a result does not lie along the rows");
     }
