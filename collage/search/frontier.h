@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "collage/search/tables.h"
@@ -24,11 +25,11 @@ class Frontier {
   /// the one in which its producer gives it.
   struct TensorState {
     LayoutMask layouts = 0;
-    uint8_t produced = kUnproduced;
+    uint16_t produced = kUnproduced;
     friend bool operator==(const TensorState&, const TensorState&) = default;
   };
-  static constexpr uint8_t kUnproduced = 16;
-  static constexpr uint8_t kAnywhere = 17;  ///< exists in all layouts that are still wanted: where it came from does not matter
+  static constexpr uint16_t kUnproduced = 16;
+  static constexpr uint16_t kAnywhere = 17;  ///< exists in all layouts that are still wanted: where it came from does not matter
 
   struct State {
     Cost cost;
@@ -36,8 +37,8 @@ class Frontier {
     uint32_t candidate;
     uint32_t variant;
     uint32_t partitions;
-    size_t last_backend;
-    size_t id;  ///< position among the states as they came; its tensors are at id * open().size()
+    uint32_t last_backend;
+    uint32_t id;  ///< position among the states as they came; its tensors are at id * open().size()
   };
 
   /// `open` ascending.
@@ -52,8 +53,15 @@ class Frontier {
 
   /// False when a state of this cost is so much dearer than another that whatever follows cannot make up for it.
   [[nodiscard]] bool MayMatter(Cost cost) const { return states_.empty() || cost <= cheapest_ + spread_; }
-  /// Adds a state; `tensors` has one entry for each open tensor.
-  void Add(State state, const TensorState* tensors);
+  /// Adds a state; `tensors` has one entry for each open tensor. Of states that differ in nothing but the way to them only the best by
+  /// `precedes` is kept.
+  template <class Precedes>
+  void Add(State state, const TensorState* tensors, const Precedes& precedes) {
+    cheapest_ = std::min(cheapest_, state.cost);
+    const auto [alike, is_new] = FindOrAppend(state, tensors);
+    state.id = alike->id;
+    if (!is_new && precedes(state, *alike)) *alike = state;
+  }
   /// The states that no other dominates, best first by `precedes`. No more than `most` are kept; the cost of the cheapest that
   /// fell to this limit is left in `cut` where it is smaller.
   template <class Precedes>
@@ -63,12 +71,12 @@ class Frontier {
   }
 
  private:
+  class Comparison;
   std::vector<State> KeepUndominated(size_t most, Cost& cut);
-  [[nodiscard]] TensorState Canonical(size_t position, TensorState state) const;
-  /// Whether whatever follows `b` can follow `a` as well at no more cost, or is then less preferred.
-  [[nodiscard]] bool Dominates(const State& a, const State& b) const;
-  [[nodiscard]] Cost TensorSlack(size_t position, TensorState a, TensorState b) const;
-  [[nodiscard]] uint64_t Signature(const State& state) const;
+  /// The state that has these tensors and ran the same backend last, and whether it is this one.
+  std::pair<State*, bool> FindOrAppend(const State& state, const TensorState* tensors);
+  void GrowIndex();
+  [[nodiscard]] uint64_t Signature(uint32_t last_backend, const TensorState* tensors) const;
 
   const SearchTables& tables_;
   Covered covered_;
@@ -79,6 +87,7 @@ class Frontier {
   Cost cheapest_ = Cost::Invalid();
   std::vector<State> states_;
   std::vector<TensorState> tensors_;
+  std::vector<uint32_t> index_;  // states by signature, open addressing; a power of two
 };
 
 }  // namespace collage

@@ -48,7 +48,7 @@ struct SegmentOutcome {
   /// A step of its own each, and what else a state is.
   struct Last {
     Step step;
-    size_t last_backend;
+    uint32_t last_backend;
     std::vector<Frontier::TensorState> tensors;
   };
   std::vector<Last> last;

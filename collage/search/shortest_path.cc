@@ -46,7 +46,7 @@ class Sweep {
     }
     auto start = std::make_unique<Frontier>(tables_, nothing, open);
     const std::vector<Frontier::TensorState> plain(open.size(), {LayoutBit(0), 0});
-    start->Add({Cost(), kNoParent, 0, 0, 0, SearchTables::kNobody, 0}, plain.data());
+    start->Add({Cost(), kNoParent, 0, 0, 0, SearchTables::kNobody, 0}, plain.data(), precedes_);
     layers_[0].push_back(std::move(start));
   }
 
@@ -62,8 +62,7 @@ class Sweep {
 
   void Expand(Frontier& frontier) {
     Cost cut = Cost::Invalid();
-    const std::vector<State> kept =
-        frontier.TakeBest([&](const State& a, const State& b) { return Precedes(a, b); }, options_.most_states, cut);
+    const std::vector<State> kept = frontier.TakeBest(precedes_, options_.most_states, cut);
     dropped_ = std::min(dropped_, cut + frontier.least_to_go());
     if (!cut.IsInvalid()) recording_.is_whole = false;
     expanded_ += kept.size();
@@ -116,7 +115,8 @@ class Sweep {
     for (const SegmentOutcome::Step& step : outcome.steps) path_.push_back(placed(step));
     for (const SegmentOutcome::Last& last : outcome.last) {
       const PathNode node = placed(last.step);
-      to->Add({node.cost, node.parent, node.candidate, node.variant, node.partitions, last.last_backend, 0}, last.tensors.data());
+      to->Add({node.cost, node.parent, node.candidate, node.variant, node.partitions, last.last_backend, 0}, last.tensors.data(),
+              precedes_);
     }
     by_tail_[at_end.next].emplace(IndexSet(), 0);
     layers_[at_end.next].push_back(std::move(to));
@@ -181,12 +181,12 @@ class Sweep {
         if (candidate.is_partition) {
           if (before.last_backend != SearchTables::kNobody && !problem_.transition.empty())
             after.cost += problem_.transition[before.last_backend][candidate.backend];
-          after.last_backend = candidate.backend;
+          after.last_backend = static_cast<uint32_t>(candidate.backend);
           ++after.partitions;
         }
         if (!to.MayMatter(after.cost)) continue;
         after.cost += extension.Apply(v, from.TensorsOf(before), scratch_);
-        if (after.cost.IsKnown() && to.MayMatter(after.cost)) to.Add(after, scratch_.result.data());
+        if (after.cost.IsKnown() && to.MayMatter(after.cost)) to.Add(after, scratch_.result.data(), precedes_);
       }
     }
   }
@@ -226,7 +226,7 @@ class Sweep {
 
   Result<SearchResult> Finish(Frontier& frontier) {
     Cost cut = Cost::Invalid();
-    const State best = frontier.TakeBest([&](const State& a, const State& b) { return Precedes(a, b); }, 1, cut).front();
+    const State best = frontier.TakeBest(precedes_, 1, cut).front();
     SearchResult result{best.cost, {{best.candidate, best.variant}}, best.partitions, std::min(best.cost, dropped_), expanded_ + 1};
     for (uint32_t id = best.parent; path_[id].parent != kNoParent; id = path_[id].parent)
       result.choices.push_back({path_[id].candidate, path_[id].variant});
@@ -234,8 +234,15 @@ class Sweep {
     return result;
   }
 
+  /// Best first.
+  struct PrecedesInSweep {
+    const Sweep& sweep;
+    bool operator()(const State& a, const State& b) const { return sweep.Precedes(a, b); }
+  };
+
   const SearchProblem& problem_;
   const ShortestPathOptions& options_;
+  const PrecedesInSweep precedes_{*this};
   const SearchTables tables_;
   const Segments segments_;
   std::vector<std::vector<std::unique_ptr<Frontier>>> layers_;  // by first uncovered node

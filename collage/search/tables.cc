@@ -153,10 +153,4 @@ Cost SearchTables::WorstConversion(size_t tensor, size_t to) const {
   return worst;
 }
 
-Cost SearchTables::TransitionSlack(size_t a, size_t b) const {
-  if (a == kNobody || a == b) return {};
-  const size_t backends = problem_.backend_count;
-  return transition_slack_[a * (backends + 1) + (b == kNobody ? backends : b)];
-}
-
 }  // namespace collage

@@ -49,8 +49,12 @@ class SearchTables {
   /// for that no cover can need.
   [[nodiscard]] Cost WorstConversion(size_t tensor, size_t to) const;
   /// What having run `a` last instead of `b` can cost in addition; kNobody for nothing run yet.
-  [[nodiscard]] Cost TransitionSlack(size_t a, size_t b) const;
-  static constexpr size_t kNobody = static_cast<size_t>(-1);
+  [[nodiscard]] Cost TransitionSlack(uint32_t a, uint32_t b) const {
+    if (a == kNobody || a == b) return {};
+    const size_t backends = problem_.backend_count;
+    return transition_slack_[a * (backends + 1) + (b == kNobody ? backends : b)];
+  }
+  static constexpr uint32_t kNobody = static_cast<uint32_t>(-1);
 
   /// A lower bound of what covering all nodes from this one on costs: each node's share of the cheapest candidate over it.
   [[nodiscard]] Cost LeastFrom(size_t node) const { return least_from_[node]; }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "collage/search/evolutionary.h"
@@ -14,6 +15,13 @@
 
 namespace collage {
 namespace {
+
+/// What is slow is tried on every so many of the graphs of six nodes; with COLLAGE_EVERY_GRAPH=1 in the environment on all of them, which
+/// takes about half an hour.
+size_t EveryOfSix(size_t node_count, size_t every) {
+  const bool takes_all = std::getenv("COLLAGE_EVERY_GRAPH") != nullptr;
+  return node_count < 6 || takes_all ? 1 : every;
+}
 
 /// Node counts, each with fine prices and with prices full of ties.
 class EveryGraphTest : public testing::TestWithParam<std::tuple<size_t, bool>> {
@@ -62,9 +70,8 @@ TEST_P(EveryGraphTest, ShortestPathAndDijkstraFindThePreferredOptimum) {
 }
 
 TEST_P(EveryGraphTest, TheIntegerProgramFindsTheOptimum) {
-  // A solver's call takes a hundred times a sweep: of the graphs of six nodes every 200th.
-  const size_t every = std::get<0>(GetParam()) == 6 ? 200 : 1;
-  ForEach(2, every, [&](const SearchProblem& problem, size_t graph) {
+  // A solver's call takes a hundred times a sweep.
+  ForEach(2, EveryOfSix(std::get<0>(GetParam()), 200), [&](const SearchProblem& problem, size_t graph) {
     const auto expected = BruteForce(problem);
     const Result<SearchResult> found = SearchExactly(problem);
     ASSERT_EQ(found.has_value(), expected.has_value()) << "graph " << graph << (found ? "" : ": " + found.error().message);
@@ -78,9 +85,8 @@ TEST_P(EveryGraphTest, TheIntegerProgramFindsTheOptimum) {
 }
 
 TEST_P(EveryGraphTest, EvolutionIsNeverWorseThanItsStart) {
-  // Two hundred plans a call: of the graphs of six nodes every 40th.
-  const size_t every = std::get<0>(GetParam()) == 6 ? 40 : 1;
-  ForEach(3, every, [&](const SearchProblem& problem, size_t graph) {
+  // Two hundred plans a call.
+  ForEach(3, EveryOfSix(std::get<0>(GetParam()), 40), [&](const SearchProblem& problem, size_t graph) {
     const Result<SearchResult> start = SearchOpLevel(problem);
     if (!start) return;
     EvolutionOptions options;
