@@ -142,6 +142,10 @@ void AddBenchCommand(CLI::App& app, int& code) {
   command->add_flag("--stdin-rounds", options->rounds_from_standard_input, "Answer lines 'run N' from standard input with samples as JSON");
   command->add_option("--json", options->json, "Write the figures to this file (-: standard output)");
   command->callback([options, &code] {
+    if (const std::optional<int> done = SuperviseCompiling(options->program)) {
+      code = *done;
+      return;
+    }
     // Where no input is given, any will do for timing.
     if (options->inputs.files.empty() && options->inputs.archive.empty() && !options->inputs.random_seed) options->inputs.random_seed = 1;
     const Status status = RunBench(*options);

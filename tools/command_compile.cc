@@ -6,6 +6,7 @@
 #include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/program.h"
+#include "tools/supervision.h"
 #include "tools/terminal_progress.h"
 
 namespace collage::tools {
@@ -41,6 +42,8 @@ Status Compile(const Options& options) {
   compile.cache_only = options.cache_only;
   compile.single_backends = options.single_backends;
   compile.constraints = options.constraints;
+  compile.activity = SupervisedActivity();
+  if (compile.activity) compile.seconds_spent = compile.activity->SecondsSinceCreated();
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
@@ -85,6 +88,10 @@ void AddCompileCommand(CLI::App& app, int& code) {
   command->add_option("--forbid", options->constraints.forbid,
                       "BACKEND[:OPERATOR]: run nothing there, or nothing that holds such an operator (repeat)");
   command->callback([options, &code] {
+    if (const std::optional<int> done = RunSupervised(CacheOf(options->program))) {
+      code = *done;
+      return;
+    }
     const Status status = Compile(*options);
     code = status ? kDone : ReportError(status.error());
   });

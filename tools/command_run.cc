@@ -89,6 +89,12 @@ void AddRunCommand(CLI::App& app, int& code) {
   command->add_option("--output", options->output, "Write each output to this folder as <output name>.npy");
   command->add_flag("--reference", options->reference, "Run a model on the reference executor instead of compiling it");
   command->callback([options, &code] {
+    if (!options->reference) {
+      if (const std::optional<int> done = SuperviseCompiling(options->program)) {
+        code = *done;
+        return;
+      }
+    }
     const Status status = RunProgram(*options);
     code = status ? kDone : ReportError(status.error());
   });

@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include "collage/support/supervisor.h"
+
 namespace collage::tools {
 namespace {
 
@@ -17,9 +19,9 @@ void OnSignal(int signal) {
 
 const std::atomic<bool>& InterruptRequested() { return requested; }
 
-void InstallInterruptHandler() {
-  std::signal(SIGINT, OnSignal);
-  std::signal(SIGTERM, OnSignal);
+void InstallInterruptHandler(bool is_supervised) {
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, is_supervised ? SIG_IGN : OnSignal);
+  if (is_supervised) std::signal(StopSignal(), OnSignal);
 }
 
 }  // namespace collage::tools

@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
+#include "tools/supervision.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ int Run(int argc, char** argv) {
   OpenStandardStreams();
   collage::InitialiseLogging();
   collage::PrepareThreadPool();
-  collage::tools::InstallInterruptHandler();
+  collage::tools::InstallInterruptHandler(collage::tools::SupervisedActivity() != nullptr);
 
   CLI::App app("Collage places the parts of an ONNX model on the libraries and compilers that run them fastest, by measuring.", "collage");
   app.set_version_flag("--version", COLLAGE_VERSION);

@@ -6,6 +6,7 @@
 #include "collage/lower/save.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
+#include "tools/supervision.h"
 #include "tools/terminal_progress.h"
 
 namespace collage::tools {
@@ -27,11 +28,13 @@ std::string DefaultCache() {
   return ".collage-prices.sqlite";
 }
 
+std::string CacheOf(const ProgramOptions& options) { return options.cache.empty() ? DefaultCache() : options.cache; }
+
 Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
   CompileOptions compile;
   compile.targets = options.targets;
   compile.threads = options.threads;
-  compile.cache = options.cache.empty() ? DefaultCache() : options.cache;
+  compile.cache = CacheOf(options);
   for (const std::string& text : options.shapes) {
     auto [name, shape] = COLLAGE_TRY(ParseShapeOption(text));
     if (!compile.input_shapes.emplace(name, std::move(shape)).second) return Fail("--shape " + text + ": '" + name + "' was given before");
@@ -39,11 +42,18 @@ Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
   return compile;
 }
 
+std::optional<int> SuperviseCompiling(const ProgramOptions& options) {
+  const Result<bool> is_program = IsProgramFile(options.file);
+  if (!is_program || *is_program) return std::nullopt;
+  return RunSupervised(CacheOf(options));
+}
+
 Result<Executable> LoadOrCompile(const ProgramOptions& options) {
   if (COLLAGE_TRY(IsProgramFile(options.file))) {
     return std::move(COLLAGE_TRY(LoadProgram(options.file, Device{DeviceKind::kCpu, 0, options.threads})).executable);
   }
   CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options));
+  compile.activity = SupervisedActivity();
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   return std::move(COLLAGE_TRY(CompileModel(options.file, compile)).executable);

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@ Result<CompileOptions> ToCompileOptions(const ProgramOptions& options);
 
 /// ~/.cache/collage/prices.sqlite (or below XDG_CACHE_HOME).
 std::string DefaultCache();
+/// The file that was given, or the default.
+std::string CacheOf(const ProgramOptions& options);
+
+/// What RunSupervised gives where LoadOrCompile is going to compile; else nothing.
+std::optional<int> SuperviseCompiling(const ProgramOptions& options);
 
 /// A compiled file is loaded; an ONNX model is compiled in memory first, with progress on standard error.
 Result<Executable> LoadOrCompile(const ProgramOptions& options);

@@ -66,9 +66,8 @@ Result<CacheStatistics> StatisticsOf(const MeasurementCache& cache) {
     ++statistics.entries;
     const std::string backend = rows.Text(0);
     // Each race has a version of its own.
-    const bool is_kernel =
-        backend != "plan" && backend != kDifferenceBackend && backend != kContextPricingBackend &&
-        backend != kTransitionBackend && backend != kTuningBackend;
+    const bool is_kernel = backend != "plan" && backend != kDifferenceBackend && backend != kContextPricingBackend &&
+                           backend != kTransitionBackend && backend != kTuningBackend;
     ++statistics.by_backend[is_kernel ? backend + " " + rows.Text(1) : backend];
     ++statistics.by_device[FingerprintOf(rows.Text(2))];
     ++statistics.by_threads[rows.Integer(3)];

@@ -1,9 +1,9 @@
-#include "collage/backend/tuning.h"
 #include "collage/cost/worker_server.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "collage/backend/tuning.h"
 #include "collage/cost/verification.h"
 #include "collage/cost/worker_messages.h"
 

@@ -39,7 +39,7 @@ CompileOptions WithinBudget(CompileOptions options) {
 Progress MeasuringProgress(const CompileOptions& options) {
   Progress progress = options.progress;
   if (options.budget_seconds) {
-    progress.deadline = Clock::After(*options.budget_seconds * (1 - 2 * kShareOfBudget));
+    progress.deadline = Clock::After(std::max(0.0, *options.budget_seconds * (1 - 2 * kShareOfBudget) - options.seconds_spent));
   }
   return progress;
 }
@@ -153,7 +153,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   report.apparent_loss = outcome.apparent_loss;
   if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
   report.budget_seconds = options.budget_seconds;
-  report.elapsed_seconds = Clock::SecondsSince(start);
+  report.elapsed_seconds = options.seconds_spent + Clock::SecondsSince(start);
   COLLAGE_TRY_STATUS(SaveSingleBackends(placement, contestants, placed.lower, report.model, options));
   if (!options.output.empty()) {
     options.progress.Report({"saving", 0, 0, options.output.string()});

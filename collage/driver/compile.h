@@ -15,6 +15,7 @@
 #include "collage/runtime/executable.h"
 #include "collage/support/progress.h"
 #include "collage/support/result.h"
+#include "collage/support/supervisor.h"
 
 namespace collage {
 
@@ -31,6 +32,8 @@ struct CompileOptions {
   /// Seconds for measuring kernels, alone and in context, and for the race; then the best plan of what was measured by then is taken.
   /// What a plan cannot do without is measured nevertheless. Nothing: no limit.
   std::optional<double> budget_seconds;
+  /// Seconds that an earlier process has spent on this very compile before it crashed; a budget counts them.
+  double seconds_spent = 0;
   /// Nothing is measured: whatever is not in the cache is an error that says what it is. Excludes a budget, because what a budget left
   /// out is not there.
   bool cache_only = false;
@@ -49,6 +52,8 @@ struct CompileOptions {
   std::filesystem::path single_backends;
   /// Kernels are compiled and timed in a worker process, so that one which crashes or hangs is Invalid and nothing worse.
   bool isolated = true;
+  /// Where whole plans say which of their kernels runs (plan_watch.h), for a supervisor that outlives a crash of theirs. Null: nowhere.
+  Activity* activity = nullptr;
   Progress progress;
 };
 

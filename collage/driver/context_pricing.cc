@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collage/driver/model_inputs.h"
+#include "collage/driver/plan_watch.h"
 #include "collage/runtime/pinned_team.h"
 #include "collage/support/clock.h"
 #include "collage/support/log.h"
@@ -18,17 +19,19 @@ using KernelSamples = std::unordered_map<std::string, std::vector<double>>;  // 
 /// A plan compiled to be run with a clock at every kernel.
 class ProfiledPlan {
  public:
-  static Result<ProfiledPlan> Create(const Placement& placement, const Plan& plan, const LowerOptions& lower) {
+  static Result<ProfiledPlan> Create(const Placement& placement, const Plan& plan, const LowerOptions& lower, Activity& activity) {
     LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(placement.Apply(plan)), lower));
-    ProfiledPlan profiled(std::move(lowered.executable));
-    COLLAGE_TRY_STATUS(profiled.executable_.Run(profiled.inputs_, profiled.outputs_));
+    ProfiledPlan profiled(plan, std::move(lowered.executable));
+    WatchKernels(profiled.executable_, placement, plan, activity);
     return profiled;
   }
+
+  Status WarmUp() { return RunOnce(); }
 
   Status Run() {
     executable_.SetProfiling(true);
     const Clock::time_point start = Clock::now();
-    COLLAGE_TRY_STATUS(executable_.Run(inputs_, outputs_));
+    COLLAGE_TRY_STATUS(RunOnce());
     whole_.push_back(Clock::SecondsSince(start));
     for (const StepProfile& step : executable_.profile()) {
       if (step.kind == "kernel") samples_[step.record.name].push_back(step.microseconds * 1e-6);
@@ -36,6 +39,7 @@ class ProfiledPlan {
     return {};
   }
 
+  [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const KernelSamples& samples() const { return samples_; }
   [[nodiscard]] const std::vector<double>& whole() const { return whole_; }
   void Clear() {
@@ -44,10 +48,21 @@ class ProfiledPlan {
   }
 
  private:
-  explicit ProfiledPlan(Executable executable) : executable_(std::move(executable)), inputs_(ModelInputs(executable_)) {
+  ProfiledPlan(Plan plan, Executable executable)
+      : plan_(std::move(plan)), executable_(std::move(executable)), inputs_(ModelInputs(executable_)) {
     for (const NamedType& output : executable_.outputs()) outputs_.emplace_back(output.type);
   }
 
+  /// What a library throws past its backend is that kernel's failure.
+  Status RunOnce() {
+    try {
+      return executable_.Run(inputs_, outputs_);
+    } catch (const std::exception& error) {
+      return Fail(std::string("threw an exception: ") + error.what());
+    }
+  }
+
+  Plan plan_;
   Executable executable_;
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
@@ -87,6 +102,7 @@ class ContextPricing {
       : placement_(placement), lower_(lower), options_(options), noise_floor_(noise_floor) {}
 
   Result<PlansInContext> Run() {
+    if (!options_.activity) own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
     if (const std::optional<FinishedContextPricing> known = COLLAGE_TRY(placement_.FindContextPricing())) {
       lower_bound_ = known->lower_bound;
       noise_floor_ = known->noise_floor;
@@ -133,8 +149,8 @@ class ContextPricing {
     }
     if (target == kAll) start_ = Clock::now();  // pricing the first plan's kernels alone was not of this stage
     bool is_questioned = target != kAll;
-    for (size_t round = 1; plan; ++round) {
-      if (IsOver(until) && (round > 1 || target != kAll)) break;
+    while (plan) {
+      if (IsOver(until) && (has_learned_ || target != kAll)) break;
       if (placement_.RoundsInContext(*plan) < kRoundsToTrust) {
         COLLAGE_TRY_STATUS(Measure(*plan));
       } else if (!std::exchange(is_questioned, true)) {
@@ -203,21 +219,30 @@ class ContextPricing {
 
   Status Measure(const Plan& plan) {
     options_.progress.Report({"pricing in context", ++rounds_, 0, plan.name});
-    ProfiledPlan profiled = COLLAGE_TRY(ProfiledPlan::Create(placement_, plan, lower_));
+    Activity& activity = options_.activity ? *options_.activity : *own_activity_;
+    ProfiledPlan profiled = COLLAGE_TRY(ProfiledPlan::Create(placement_, plan, lower_, activity));
+    if (const Status ran = profiled.WarmUp(); !ran) return Blame(profiled, activity, ran.error());
     constexpr double kSecondsOfRound = 0.6;
     constexpr int kLeastRuns = 7;
     constexpr int kMostRuns = 200;
     const PinnedTeam pinned(options_.threads);
     const Clock::time_point start = Clock::now();
     for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
-      COLLAGE_TRY_STATUS(profiled.Run());
-      if (first_) COLLAGE_TRY_STATUS(first_->Run());
+      if (const Status ran = profiled.Run(); !ran) return Blame(profiled, activity, ran.error());
+      if (!first_) continue;
+      if (const Status ran = first_->Run(); !ran) {
+        COLLAGE_TRY_STATUS(Blame(*first_, activity, ran.error()));
+        first_.reset();
+        probe_.reset();
+        return {};
+      }
     }
     const bool is_first = !first_;
     const double drift = is_first ? Drift(profiled.samples(), placement_.KnownInContext(plan)) : Drift(first_->samples(), first_prices_);
     spdlog::debug("estimated {:.0f} us, took {:.0f} us, {:.0f} us without drift", plan.result.cost.ToMicroseconds(),
                   Percentile(profiled.whole(), 0.5) * 1e6, Percentile(profiled.whole(), 0.5) * 1e6 * drift);
     COLLAGE_TRY_STATUS(Learn(plan, profiled.samples(), drift));
+    has_learned_ = true;
     if (is_first) {
       first_prices_ = placement_.KnownInContext(plan);
       probe_ = DriftProbe{plan, Percentile(profiled.whole(), 0.5)};
@@ -225,6 +250,16 @@ class ContextPricing {
     }
     first_->Clear();
     return {};
+  }
+
+  /// The kernel at which a plan stopped is Invalid, and the search goes on without it.
+  Status Blame(const ProfiledPlan& profiled, Activity& activity, const Error& error) {
+    const std::string reason = "failed inside a whole plan: " + error.message;
+    const std::optional<CacheEntry> kernel = InvalidKernel(activity.CurrentLine(), reason);
+    activity.now().store(0);
+    if (!kernel) return Fail(error);
+    spdlog::warn("{} {} {}", kernel->key.backend, kernel->key.variant, reason);
+    return placement_.MarkInvalid(profiled.plan(), kernel->key, reason);
   }
 
   Status Learn(const Plan& plan, KernelSamples samples, double drift) {
@@ -240,6 +275,8 @@ class ContextPricing {
   double noise_floor_;
   Clock::time_point start_ = Clock::now();
   size_t rounds_ = 0;
+  bool has_learned_ = false;
+  std::optional<Activity> own_activity_;
   Cost lower_bound_;
   std::optional<ProfiledPlan> first_;
   std::optional<DriftProbe> probe_;

@@ -185,6 +185,25 @@ std::unordered_map<std::string, Cost> Placement::KnownInContext(const Plan& plan
   return known;
 }
 
+std::unordered_map<std::string, MeasurementKey> Placement::KeysOf(const Plan& plan) const {
+  const std::vector<std::string> symbols = PartitionSymbols(state_->graph, state_->candidates, plan.result.choices);
+  std::unordered_map<std::string, MeasurementKey> keys;
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    const SearchChoice& choice = plan.result.choices[i];
+    if (!symbols[i].empty()) keys.emplace(symbols[i], state_->prices->KeyOf(choice.candidate, choice.variant));
+  }
+  return keys;
+}
+
+Status Placement::MarkInvalid(const Plan& plan, const MeasurementKey& key, const std::string& reason) {
+  for (const SearchChoice& choice : plan.result.choices) {
+    if (!state_->candidates[choice.candidate].is_partition) continue;
+    if (state_->prices->KeyOf(choice.candidate, choice.variant) == key)
+      return state_->prices->MarkInvalid(choice.candidate, choice.variant, reason);
+  }
+  return Fail("the kernel is none of the plan's: " + key.backend + " " + key.variant);
+}
+
 MeasurementKey Placement::State::KeyOfContextPricing() const {
   std::string names;
   for (const PlacementTarget& target : targets) names += std::string(target.priced.backend->Name()) + " " + target.priced.version + "; ";

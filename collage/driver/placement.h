@@ -71,6 +71,10 @@ class Placement {
   /// What each of the plan's kernels that has a price in context should take in this plan, the transition before it included, by
   /// global_symbol.
   [[nodiscard]] std::unordered_map<std::string, Cost> KnownInContext(const Plan& plan) const;
+  /// Keys of the plan's kernels in the cache, by global_symbol.
+  [[nodiscard]] std::unordered_map<std::string, MeasurementKey> KeysOf(const Plan& plan) const;
+  /// A kernel of the plan failed inside it: Invalid from now on. An error when it is none of the plan's.
+  Status MarkInvalid(const Plan& plan, const MeasurementKey& key, const std::string& reason);
   /// When an earlier compile of this function for these backends has finished its pricing in context.
   [[nodiscard]] Result<std::optional<FinishedContextPricing>> FindContextPricing();
   Status StoreContextPricing(const FinishedContextPricing& finished);

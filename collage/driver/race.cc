@@ -5,6 +5,7 @@
 #include "collage/cost/race.h"
 #include "collage/cost/verification.h"
 #include "collage/driver/model_inputs.h"
+#include "collage/driver/plan_watch.h"
 #include "collage/ir/structural.h"
 #include "collage/op/interpreter.h"
 #include "collage/support/hash.h"
@@ -109,6 +110,7 @@ class PlanRace {
     for (const Entry& entry : entries_) {
       options_.progress.Report({"building plans", executables.size() + 1, entries_.size(), entry.plan->name});
       executables.push_back(std::move(COLLAGE_TRY(Lower(entry.partitioned, lower_)).executable));
+      if (options_.activity) WatchKernels(executables.back(), placement_, *entry.plan, *options_.activity);
     }
     const std::vector<Tensor> inputs = ModelInputs(executables.front());
     std::vector<Tensor> outputs;
@@ -122,6 +124,7 @@ class PlanRace {
     if (probe_) {
       const IRModule module = COLLAGE_TRY(placement_.Apply(probe_->plan));
       probe = std::move(COLLAGE_TRY(Lower(module, lower_)).executable);
+      if (options_.activity) WatchKernels(*probe, placement_, probe_->plan, *options_.activity);
       contestants.push_back({"probe", [&] { return probe->Run(inputs, outputs); }});
     }
     RaceOptions race;

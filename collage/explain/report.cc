@@ -202,7 +202,8 @@ std::string PlanTable(const CompileReport& report) {
     cost += entry.cost_us;
   }
   text += fmt::format("plan: {} partitions, estimated {:.1f} us; {} {:.1f} us\n", report.plan.size(), report.estimated_us,
-                      report.search_complete ? "the cheapest cover at the measured prices is" : "not all that might be cheaper was measured; no cover is below",
+                      report.search_complete ? "the cheapest cover at the measured prices is"
+                                             : "not all that might be cheaper was measured; no cover is below",
                       report.lower_bound_us);
   if (report.tie)
     text += fmt::format("  the cheapest has {} partitions and is {:.1f} us cheaper, which is within the noise floor ({:.2f}%)\n",

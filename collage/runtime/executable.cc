@@ -9,6 +9,7 @@
 
 #include "collage/runtime/execution_plan.h"
 #include "collage/runtime/memory_plan.h"
+#include "collage/support/check.h"
 #include "collage/support/clock.h"
 #include "collage/support/memory.h"
 
@@ -87,11 +88,15 @@ struct Executable::State {
   std::vector<void*> output_pointers;       // likewise
   std::vector<StepProfile> profile;
   bool profiling = false;
+  std::atomic<uint64_t>* watched = nullptr;
+  std::vector<uint32_t> watch_numbers;  // one a step
+  uint32_t watch_beat = 0;
   std::atomic_flag running = ATOMIC_FLAG_INIT;
 
   void PlaceFixedBuffers();
   Status Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   const Tensor& Aligned(size_t input, const Tensor& tensor);
+  void SayStep(size_t step);
   Status RunStep(const ExecutionPlan::Step& step);
   Status RunSteps();
 };
@@ -154,17 +159,29 @@ Status Executable::State::RunStep(const ExecutionPlan::Step& step) {
   return status;
 }
 
+void Executable::State::SayStep(size_t step) {
+  if (!watched) return;
+  const uint32_t number = step < watch_numbers.size() ? watch_numbers[step] : 0;
+  watched->store(number == 0 ? 0 : uint64_t{++watch_beat} << 32 | number, std::memory_order_relaxed);
+}
+
 Status Executable::State::RunSteps() {
   if (!profiling) {
-    for (const ExecutionPlan::Step& step : plan.steps) COLLAGE_TRY_STATUS(RunStep(step));
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      SayStep(i);
+      COLLAGE_TRY_STATUS(RunStep(plan.steps[i]));
+    }
+    SayStep(plan.steps.size());
     return {};
   }
   for (size_t i = 0; i < plan.steps.size(); ++i) {
+    SayStep(i);
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(RunStep(plan.steps[i]));
     profile[i].microseconds += std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     profile[i].calls += 1;
   }
+  SayStep(plan.steps.size());
   return {};
 }
 
@@ -213,6 +230,12 @@ Result<std::vector<Tensor>> Executable::Run(std::span<const Tensor> inputs) {
   for (const NamedType& output : state_->outputs) outputs.emplace_back(output.type);
   COLLAGE_TRY_STATUS(Run(inputs, outputs));
   return outputs;
+}
+
+void Executable::Watch(std::atomic<uint64_t>& now, std::vector<uint32_t> numbers) {
+  COLLAGE_CHECK(numbers.size() == state_->plan.steps.size());
+  state_->watched = &now;
+  state_->watch_numbers = std::move(numbers);
 }
 
 void Executable::SetProfiling(bool on) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -55,6 +56,11 @@ class Executable {
   void SetProfiling(bool on);
   /// One entry a step, in the order in which they run; times are zero when profiling was never on.
   [[nodiscard]] const std::vector<StepProfile>& profile() const;
+
+  /// From now on says in `now`, which must outlive it, which step runs: its number in the low 32 bits and above it what changes with every
+  /// step; zero while a step of number zero or none runs. After a Run that failed or did not return it is the step at fault. One number
+  /// for each entry of profile().
+  void Watch(std::atomic<uint64_t>& now, std::vector<uint32_t> numbers);
 
   /// The kernels in the order in which they run, with the values of the program that they read and write.
   [[nodiscard]] const std::vector<Program::KernelCall>& calls() const;

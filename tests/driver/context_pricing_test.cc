@@ -1,9 +1,12 @@
 #include "collage/driver/context_pricing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collage/ir/op_sequence.h"
+#include <stdexcept>
+
 #include "collage/cost/cache_maintenance.h"
+#include "collage/ir/op_sequence.h"
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
 #include "tests/driver/timed_kernel.h"
@@ -149,6 +152,82 @@ TEST_F(ContextPricingTest, OfPlansThatCannotBeToldApartThatOfFewerPartitionsIsTa
   const std::vector<Plan> again = price(0);
   EXPECT_EQ(again.front().result.choices, plans.front().result.choices) << "the noise floor is that of when prices were taken";
 }
+
+/// Its fast kernels are right alone, and fail in the company of others once they have run there so often.
+class UnsociableBackend : public MoodyBackend {
+ public:
+  UnsociableBackend(int good_runs, bool throws) : good_runs_(good_runs), throws_(throws) {}
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device&) const override {
+    if (function.body->type().AsTensor()->shape != Shape{1, 8}) return {};
+    return {{"unsociable", {Layout()}, {Layout()}}, {"steady", {Layout()}, {Layout()}}};
+  }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    static int kernels = 0;
+    const bool is_steady = variant.name == "steady";
+    std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompileTimed(function, device, variant, [number = ++kernels, is_steady] {
+      ran_last = number;
+      return is_steady ? 1500e-6 : 500e-6;
+    }));
+    if (is_steady) return kernel;
+    return std::make_unique<FailingKernel>(std::move(kernel), kernels, good_runs_, throws_);
+  }
+
+ private:
+  class FailingKernel : public Kernel {
+   public:
+    FailingKernel(std::unique_ptr<Kernel> kernel, int number, int good_runs, bool throws)
+        : kernel_(std::move(kernel)), number_(number), good_runs_(good_runs), throws_(throws) {
+      inputs_ = kernel_->inputs();
+      outputs_ = kernel_->outputs();
+    }
+    Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+      if (ran_last != 0 && ran_last != number_ && --good_runs_ < 0) {
+        if (throws_) throw std::runtime_error("too many people");
+        return Fail("too many people");
+      }
+      return kernel_->Run(inputs, outputs, workspace);
+    }
+
+   private:
+    std::unique_ptr<Kernel> kernel_;
+    int number_;
+    int good_runs_;
+    bool throws_;
+  };
+
+  int good_runs_;
+  bool throws_;
+};
+
+class UnsociableTest : public ContextPricingTest, public testing::WithParamInterface<std::tuple<int, bool>> {};
+
+TEST_P(UnsociableTest, WhatFailsInsideAPlanIsInvalidAndTheSearchGoesOn) {
+  const UnsociableBackend backend(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  Pricer pricer({}, cache_, {});
+  Placement placement = Placement::Create(ParseExpr(kProgram, Operators()).value().expr,
+                                          {{{&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=moody"}},
+                                          pricer, options_.progress)
+                            .value();
+  LowerOptions lower;
+  lower.find_backend = [&](const std::string&) -> Result<const Backend*> { return &backend; };
+  ran_last = 0;
+  const Result<PlansInContext> plans = PriceInContext(placement, lower, options_);
+  ASSERT_TRUE(plans) << plans.error().message;
+  std::vector<MeasurementKey> refused;
+  ASSERT_TRUE(ForEachEntry(cache_, [&](const CacheEntry& entry) {
+    if (entry.key.variant != "unsociable" || entry.measurement.invalid_reason.empty()) return Status();
+    EXPECT_THAT(entry.measurement.invalid_reason, testing::HasSubstr("inside a whole plan"));
+    EXPECT_THAT(entry.measurement.invalid_reason, testing::HasSubstr("too many people"));
+    refused.push_back(entry.key);
+    return Status();
+  }));
+  // A kernel that fails late may have ended the plan before the next one's time came.
+  EXPECT_GE(refused.size(), std::get<0>(GetParam()) > 100 ? 1u : 3u);
+  for (const auto& [symbol, key] : placement.KeysOf(plans->plans.front())) EXPECT_THAT(refused, testing::Not(testing::Contains(key)));
+}
+
+INSTANTIATE_TEST_SUITE_P(SoonAndLate, UnsociableTest, testing::Combine(testing::Values(5, 300), testing::Bool()));
 
 }  // namespace
 }  // namespace collage

@@ -204,8 +204,8 @@ void ExpectSameWhenExecuted(const DataflowGraph& graph, const std::vector<Backen
   for (size_t i = 0; i < expected->size(); ++i) ASSERT_TRUE(BitwiseEqual((*actual)[i], (*expected)[i])) << "seed " << seed;
 }
 
-/// Numbers of assignments to try on the visited-th DAG: all of them up to five operators, of six those that differ by more than the names of
-/// the two backends, seeded ones beyond.
+/// Numbers of assignments to try on the visited-th DAG: all of them up to five operators, of six those that differ by more than the names
+/// of the two backends, seeded ones beyond.
 std::vector<size_t> Assignments(size_t operators, size_t visited) {
   size_t all = 1;
   for (size_t i = 0; i < operators; ++i) all *= 3;

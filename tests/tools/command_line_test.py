@@ -1,6 +1,9 @@
 """Runs the collage binary on good input. Usage: command_line_test.py BINARY [unittest arguments]"""
 
 import json
+import os
+import pathlib
+import signal
 import sqlite3
 import subprocess
 import time
@@ -10,6 +13,19 @@ import onnx
 from onnx import TensorProto, helper
 
 from command_line import BINARY, CommandLineTestCase, main, small_model
+
+
+def children_of(process):
+    found = []
+    for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # "pid (name) state parent ..."; the name may hold anything.
+            parent = status.read_text().rpartition(")")[2].split()[1]
+        except FileNotFoundError:
+            continue
+        if int(parent) == process:
+            found.append(int(status.parent.name))
+    return found
 
 
 class GoodInputTest(CommandLineTestCase):
@@ -158,6 +174,40 @@ class GoodInputTest(CommandLineTestCase):
         for operator in ("nn.conv2d", "nn.relu", "nn.global_avg_pool2d"):
             self.assertIn(operator, done.stdout)
         self.assertTrue(json.loads(self.collage("explain", self.program, "--json").stdout)["operators"])
+
+    def crash_in_a_plan(self, cache):
+        """A compile whose process gets SIGSEGV while whole plans run. Gives its exit code and what it said."""
+        words = [BINARY, "compile", self.model, "-o", self.folder / "out.collage", "--cache", cache]
+        supervisor = subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        said = []
+        for line in supervisor.stderr:
+            said.append(line)
+            if line.startswith("pricing in context 2"):
+                break
+        time.sleep(0.3)
+        (compiling,) = children_of(supervisor.pid)
+        os.kill(compiling, signal.SIGSEGV)
+        said += supervisor.stderr.readlines()
+        supervisor.stderr.close()
+        return supervisor.wait(), "".join(said)
+
+    def test_a_kernel_that_crashes_inside_a_plan_is_refused_and_the_compile_goes_on(self):
+        cache = self.folder / "crashed.sqlite"
+        for _ in range(20):
+            code, said = self.crash_in_a_plan(cache)
+            if code != -signal.SIGSEGV:
+                break
+            # Between two kernels: nobody was to blame.
+            self.assertIn("ended by signal 11", said)
+        self.assertEqual(code, 0, said)
+        self.assertIn("crashed inside a whole plan (signal 11, Segmentation fault); it is not used any more", said)
+        exported = self.collage("cache", "export", "--cache", cache)
+        refused = [json.loads(line) for line in exported.stdout.splitlines()]
+        refused = [entry for entry in refused if "inside a whole plan" in entry["invalid_reason"]]
+        self.assertEqual(len(refused), 1)
+        self.assertRegex(self.collage("explain", self.folder / "out.collage").stdout, r"refused: \S+ \S+: crashed inside a whole plan")
+        again = self.collage("run", self.folder / "out.collage", "--inputs", self.inputs, "--output", self.folder / "o")
+        self.assertEqual(again.returncode, 0, again.stderr)
 
     def test_explain_prints_why_a_kernel_was_refused(self):
         exported = self.collage("cache", "export", "--cache", self.cache).stdout.splitlines()

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "collage/cost/cache_entry.h"
+#include "collage/driver/placement.h"
+#include "collage/runtime/executable.h"
+#include "collage/support/supervisor.h"
+
+namespace collage {
+
+/// Lets the executable of a plan say which of its kernels runs, as a line that tells its key in the cache.
+void WatchKernels(Executable& executable, const Placement& placement, const Plan& plan, Activity& activity);
+
+/// The kernel of such a line, found Invalid for this reason; nothing for any other line.
+std::optional<CacheEntry> InvalidKernel(const std::string& line, const std::string& reason);
+
+}  // namespace collage

@@ -1,0 +1,68 @@
+// What the tests of the supervisor let it run: does what its first argument says.
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+#include "collage/support/supervisor.h"
+
+namespace {
+
+std::atomic<bool> stopped{false};
+
+[[noreturn]] void WaitForever() {
+  while (true) ::pause();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using collage::Activity;
+  const std::string what = argc > 1 ? argv[1] : "";
+  std::optional<Activity> activity = Activity::OfSupervisor();
+  if (!activity) return what == "alone" ? 0 : 9;
+  const auto begin = [&](const char* line, uint64_t beat) { activity->now().store(beat << 32 | activity->NumberOf(line)); };
+  if (what == "end") return 3;
+  if (what == "echo") return argc == 3 && std::string(argv[2]) == "two words" ? 0 : 1;
+  if (what == "crash") {
+    begin("the first thing", 1);
+    begin("the second thing", 2);
+    begin("the first thing", 3);
+    ::raise(SIGSEGV);
+  }
+  if (what == "crash idle") {
+    begin("the first thing", 1);
+    activity->now().store(0);
+    ::raise(SIGSEGV);
+  }
+  if (what == "hang") {
+    begin("what never ends", 1);
+    WaitForever();
+  }
+  if (what == "slow") {
+    for (uint64_t beat = 1; beat <= 8; ++beat) {
+      begin("what takes its time", beat);
+      ::usleep(200'000);
+    }
+    activity->now().store(0);
+    ::usleep(1'200'000);
+    return 0;
+  }
+  if (what == "stop") {
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
+    std::signal(collage::StopSignal(), [](int) { stopped.store(true); });
+    begin("waiting", 1);
+    ::kill(::getppid(), SIGINT);
+    while (!stopped.load()) ::usleep(1000);
+    return 4;
+  }
+  if (what == "orphan") {
+    // The supervisor is gone: this process must go as well.
+    ::kill(::getppid(), SIGKILL);
+    ::sleep(60);
+    return 0;
+  }
+  return 8;
+}
