@@ -356,10 +356,16 @@ RecordedProblem Placement::Record(const Plan& plan) const {
     std::vector<std::string>& names = recorded.variants.emplace_back();
     for (const PricedVariant& variant : candidate.variants) names.push_back(variant.variant.name);
   }
+  std::unordered_map<PostDfsIndex, size_t> node_of;
+  for (size_t node = 0; node < state_->built.nodes.size(); ++node) node_of.emplace(state_->built.nodes[node], node);
   for (size_t c = 0; c < state_->candidates.size(); ++c) {
     for (const LibraryPart& part : LibraryParts(state_->candidates[c].candidate)) {
-      const auto called = std::find(recorded.backends.begin(), recorded.backends.end(), part.library);
-      if (called != recorded.backends.end()) recorded.calls.emplace_back(c, static_cast<size_t>(called - recorded.backends.begin()));
+      const auto library = std::find(recorded.backends.begin(), recorded.backends.end(), part.library);
+      if (library == recorded.backends.end()) continue;
+      RecordedCall& call = recorded.calls.emplace_back(RecordedCall{c, static_cast<size_t>(library - recorded.backends.begin()), {}});
+      part.inside.ForEach([&](PostDfsIndex index) {
+        if (const auto node = node_of.find(index); node != node_of.end()) call.nodes.Add(node->second);
+      });
     }
   }
   recorded.chosen = plan.result.choices;

@@ -82,9 +82,16 @@ json ToJson(const SearchCandidate& candidate, const std::vector<Cost>& bounds, c
 }
 
 /// Throws where a field is missing or of another kind; `bounds` and `names` get those of its variants.
-SearchCandidate ReadCandidate(const json& text, std::vector<Cost>& bounds, std::vector<std::string>& names) {
+/// Empty where one is not below the limit: such a set may be larger than all memory.
+IndexSet ReadNodes(const json& text, size_t limit) {
+  const auto nodes = text.get<std::vector<size_t>>();
+  const bool fit = std::all_of(nodes.begin(), nodes.end(), [&](size_t node) { return node < limit; });
+  return fit ? IndexSet(nodes) : IndexSet();
+}
+
+SearchCandidate ReadCandidate(const json& text, size_t node_count, std::vector<Cost>& bounds, std::vector<std::string>& names) {
   SearchCandidate candidate;
-  candidate.inside = IndexSet(text.at("inside").get<std::vector<size_t>>());
+  candidate.inside = ReadNodes(text.at("inside"), node_count);
   candidate.backend = text.at("backend").get<size_t>();
   candidate.inputs = text.at("inputs").get<std::vector<size_t>>();
   candidate.outputs = text.at("outputs").get<std::vector<size_t>>();
@@ -124,6 +131,11 @@ Status CheckIndices(const RecordedProblem& recorded) {
     return Fail("recorded problem: transitions are not as many as backends");
   for (const std::vector<Cost>& row : problem.transition) {
     if (row.size() != problem.backend_count) return Fail("recorded problem: transitions are not as many as backends");
+  }
+  for (const RecordedCall& call : recorded.calls) {
+    const bool fits = call.candidate < problem.candidates.size() && call.library < recorded.backends.size() && !call.nodes.Empty() &&
+                      call.nodes.Last() < problem.node_count;
+    if (!fits) return Fail("recorded problem: a call of a library names a candidate, backend or node that does not exist");
   }
   for (const SearchChoice& choice : recorded.chosen) {
     if (choice.candidate >= problem.candidates.size() || choice.variant >= problem.candidates[choice.candidate].variants.size())
@@ -169,6 +181,8 @@ std::string ToJson(const RecordedProblem& recorded) {
     for (const Cost cost : row) costs.push_back(ToNumber(cost));
     transitions.push_back(std::move(costs));
   }
+  json calls = json::array();
+  for (const RecordedCall& call : recorded.calls) calls.push_back({call.candidate, call.library, call.nodes.ToVector()});
   return json{{"layout_count", problem.layout_count},
               {"tensors", tensors},
               {"candidates", candidates},
@@ -177,7 +191,7 @@ std::string ToJson(const RecordedProblem& recorded) {
               {"backends", recorded.backends},
               {"nodes", recorded.nodes},
               {"operators", recorded.operators},
-              {"calls", recorded.calls},
+              {"calls", calls},
               {"chosen", chosen}}
       .dump();
 }
@@ -202,10 +216,10 @@ Result<RecordedProblem> ParseRecorded(const std::string& text) {
     for (const json& candidate : root.at("candidates")) {
       recorded.bounds.emplace_back();
       recorded.variants.emplace_back();
-      problem.candidates.push_back(ReadCandidate(candidate, recorded.bounds.back(), recorded.variants.back()));
+      problem.candidates.push_back(ReadCandidate(candidate, problem.node_count, recorded.bounds.back(), recorded.variants.back()));
     }
     for (const json& call : root.value("calls", json::array()))
-      recorded.calls.emplace_back(call.at(0).get<size_t>(), call.at(1).get<size_t>());
+      recorded.calls.push_back({call.at(0).get<size_t>(), call.at(1).get<size_t>(), ReadNodes(call.at(2), problem.node_count)});
     for (const json& choice : root.at("chosen")) recorded.chosen.push_back({choice.at(0).get<size_t>(), choice.at(1).get<size_t>()});
     for (const json& one : root.at("conversions"))
       conversions.push_back({one.at(0).get<size_t>(), one.at(1).get<size_t>(), one.at(2).get<size_t>(), ToCost(one.at(3))});

@@ -10,6 +10,14 @@ namespace collage {
 
 class VariantPrices;
 
+/// A part of a candidate's kernels that another backend's library computes.
+struct RecordedCall {
+  size_t candidate = 0;
+  size_t library = 0;  ///< a backend
+  IndexSet nodes;      ///< of the part
+  friend bool operator==(const RecordedCall&, const RecordedCall&) = default;
+};
+
 /// A search problem as a compile left it, with what its parts are called: enough to search again without the model, the backends
 /// or a clock.
 struct RecordedProblem {
@@ -22,8 +30,7 @@ struct RecordedProblem {
   std::vector<std::string> operators;  ///< of each node, "nn.conv2d"
   /// [candidate][variant]: "winograd". May be empty.
   std::vector<std::vector<std::string>> variants = {};
-  /// Candidates whose kernels call another backend's library, with the number of that. May be empty.
-  std::vector<std::pair<size_t, size_t>> calls = {};
+  std::vector<RecordedCall> calls = {};
   /// The plan that the compile chose, in the order of its first nodes. May be empty.
   std::vector<SearchChoice> chosen = {};
 };

@@ -51,13 +51,19 @@ class Interpreter {
       return Fail(where + ": the function calls no operator '" + op + "'");
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
       const SearchCandidate& candidate = problem_.candidates[c];
-      const bool calls = std::find(recorded_.calls.begin(), recorded_.calls.end(), std::pair(c, backend)) != recorded_.calls.end();
-      if ((candidate.backend != backend && !calls) || !candidate.is_partition) continue;
-      bool holds = op.empty();
-      candidate.inside.ForEach([&](size_t node) { holds = holds || recorded_.operators[node] == op; });
-      if (holds) conditions_.forbidden[c] = true;
+      if (candidate.backend == backend && candidate.is_partition && Holds(candidate.inside, op)) conditions_.forbidden[c] = true;
+    }
+    for (const RecordedCall& call : recorded_.calls) {
+      if (call.library == backend && Holds(call.nodes, op)) conditions_.forbidden[call.candidate] = true;
     }
     return {};
+  }
+
+  /// Whether a call of that operator, or of any where it is empty, is among these nodes.
+  [[nodiscard]] bool Holds(const IndexSet& nodes, const std::string& op) const {
+    bool holds = op.empty();
+    nodes.ForEach([&](size_t node) { holds = holds || recorded_.operators[node] == op; });
+    return holds;
   }
 
   Status Pin(const std::string& text) {
@@ -78,15 +84,21 @@ class Interpreter {
     return {};
   }
 
-  /// A node's pin leaves only that backend's candidates over it.
+  /// A node's pin leaves only that backend's candidates over it, and of these no kernel that has another library compute it.
   Status ApplyPins() {
     std::vector<bool> runs(problem_.node_count, false);
     std::vector<bool> runs_unless_forbidden(problem_.node_count, false);
+    std::vector<bool> calls_elsewhere(problem_.candidates.size(), false);
+    for (const RecordedCall& call : recorded_.calls) {
+      call.nodes.ForEach([&](size_t node) {
+        if (pinned_[node] != kNobody && pinned_[node] != call.library) calls_elsewhere[call.candidate] = true;
+      });
+    }
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
       const SearchCandidate& candidate = problem_.candidates[c];
       const bool usable =
           std::any_of(candidate.variants.begin(), candidate.variants.end(), [](const auto& v) { return !v.cost.IsInvalid(); });
-      bool is_against = false;
+      bool is_against = calls_elsewhere[c];
       candidate.inside.ForEach([&](size_t node) {
         const bool other = pinned_[node] != kNobody && (pinned_[node] != candidate.backend || !candidate.is_partition);
         is_against = is_against || other;

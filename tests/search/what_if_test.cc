@@ -51,12 +51,16 @@ std::string ErrorOf(const WhatIf& question) { return Answer(Three(), question).e
 
 TEST(WhatIfTest, ForbiddingABackendForbidsKernelsThatCallIt) {
   RecordedProblem recorded = Three();
-  recorded.calls = {{3, 0}};
+  recorded.calls = {{3, 0, IndexSet({0})}};
   const auto forbidding = [](const RecordedProblem& in, const std::string& what) { return Answer(in, {.forbid = {what}}); };
   const std::string uncovered = "under these conditions: no valid candidate covers node %0 (nn.conv2d)";
   EXPECT_EQ(forbidding(recorded, "library").error().message, uncovered);
   EXPECT_EQ(forbidding(recorded, "library:nn.conv2d").error().message, uncovered);
   EXPECT_TRUE(forbidding(recorded, "library:nn.relu"));
+  // A node that a library computes does not run on the backend that calls it.
+  EXPECT_EQ(Answer(recorded, {.pin = {"%0=native"}}).error().message,
+            "%0 (nn.conv2d) is pinned to native, which has no valid candidate there that keeps to the other pins");
+  EXPECT_TRUE(Answer(recorded, {.pin = {"%1=native"}}));
   const RecordedProblem read = ParseRecorded(ToJson(recorded)).value();
   EXPECT_EQ(read.calls, recorded.calls);
   EXPECT_EQ(forbidding(read, "library").error().message, uncovered);
@@ -138,9 +142,17 @@ TEST(RecordedTest, TextBringsBackTheProblemWithEveryOptimum) {
 }
 
 TEST(RecordedTest, DamagedTextIsAnErrorNeverACrash) {
-  const std::string text = ToJson(Three());
+  RecordedProblem recorded = Three();
+  recorded.calls = {{3, 0, IndexSet({0})}};
+  const std::string text = ToJson(recorded);
   EXPECT_FALSE(ParseRecorded("").has_value());
   EXPECT_FALSE(ParseRecorded("{}").has_value());
+  for (const char* nodes : {"\"inside\":[0", "\"calls\":[[3,0,[0"}) {
+    std::string large = text;
+    large.insert(large.find(nodes) + std::string(nodes).size(), "000000000000000,7");
+    large.replace(large.find(nodes) + std::string(nodes).size() - 1, 1, "4");
+    EXPECT_FALSE(ParseRecorded(large)) << nodes;
+  }
   std::mt19937_64 random(62);
   for (int round = 0; round < 3000; ++round) {
     std::string damaged = text;
