@@ -133,6 +133,8 @@ class PlanRace {
     race.most_seconds = options_.budget_seconds ? options_.race_seconds : kMostRaces * options_.race_seconds;
     race.equal_pair = {0, executables.size()};
     RaceUndisturbed(contestants, race);
+    // A contestant that failed has left its kernel's name there, which is not to be taken for a hang.
+    if (options_.activity) options_.activity->now().store(0);
     // A race that was cut short serves this compile only.
     const bool is_whole = !options_.progress.ShouldStop();
     if (probe_ && is_whole) COLLAGE_TRY_STATUS(placement_.pricer().cache().Store(KeyOfDrift(), {{drift_}, {}}));

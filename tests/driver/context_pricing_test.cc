@@ -21,6 +21,7 @@ int ran_last = 0;
 /// filled; or always the same, between the two.
 class MoodyBackend : public Backend {
  public:
+  explicit MoodyBackend(std::string fast = "flattering") : fast_(std::move(fast)) {}
   [[nodiscard]] std::string_view Name() const override { return "moody"; }
   [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
   [[nodiscard]] BackendRules Rules() const override {
@@ -33,7 +34,7 @@ class MoodyBackend : public Backend {
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device&) const override {
     // Nothing else, in particular no kernel by which transitions are measured: that would find the moods.
     if (function.body->type().AsTensor()->shape != Shape{1, 8}) return {};
-    return {{"flattering", {Layout()}, {Layout()}}, {"steady", {Layout()}, {Layout()}}};
+    return {{fast_, {Layout()}, {Layout()}}, {"steady", {Layout()}, {Layout()}}};
   }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
@@ -43,6 +44,9 @@ class MoodyBackend : public Backend {
       return flatters ? (is_again ? 200e-6 : 4000e-6) : 1500e-6;
     });
   }
+
+ private:
+  std::string fast_;
 };
 
 constexpr const char* kProgram = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); %1 = sigmoid(%0); %2 = nn.relu(%1); tanh(%2) }";
@@ -156,11 +160,7 @@ TEST_F(ContextPricingTest, OfPlansThatCannotBeToldApartThatOfFewerPartitionsIsTa
 /// Its fast kernels are right alone, and fail in the company of others once they have run there so often.
 class UnsociableBackend : public MoodyBackend {
  public:
-  UnsociableBackend(int good_runs, bool throws) : good_runs_(good_runs), throws_(throws) {}
-  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device&) const override {
-    if (function.body->type().AsTensor()->shape != Shape{1, 8}) return {};
-    return {{"unsociable", {Layout()}, {Layout()}}, {"steady", {Layout()}, {Layout()}}};
-  }
+  UnsociableBackend(int good_runs, bool throws) : MoodyBackend("unsociable"), good_runs_(good_runs), throws_(throws) {}
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     static int kernels = 0;
