@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "collage/cost/barrier_probe.h"
 #include "collage/cost/kernel_buffers.h"
 #include "collage/runtime/parallel.h"
 #include "collage/runtime/pinned_team.h"
@@ -86,7 +87,9 @@ Cost Measurement::ToCost(double percentile) const {
   return Cost::Seconds(Percentile(samples, percentile));
 }
 
-Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOptions& options) {
+namespace {
+
+Measurement MeasureOnce(Kernel& kernel, const Device& device, const MeasureOptions& options) {
   CacheEvictor evictor(options.eviction_bytes, device.threads);
   TimedKernel timed(kernel, evictor);
   Measurement measurement;
@@ -115,8 +118,7 @@ Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOpt
   return measurement;
 }
 
-Measurement MeasureBesideRival(Kernel& kernel, Kernel& rival, const Device& device, const MeasureOptions& options) {
-  COLLAGE_CHECK(options.rival_seconds.has_value());
+Measurement MeasureOnceBesideRival(Kernel& kernel, Kernel& rival, const Device& device, const MeasureOptions& options) {
   CacheEvictor evictor(options.eviction_bytes, device.threads);
   TimedKernel first(kernel, evictor);
   TimedKernel second(rival, evictor);
@@ -141,6 +143,17 @@ Measurement MeasureBesideRival(Kernel& kernel, Kernel& rival, const Device& devi
   }
   for (double& ratio : ratios) ratio *= *options.rival_seconds;
   return {std::move(ratios), {}};
+}
+
+}  // namespace
+
+Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOptions& options) {
+  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureOnce(kernel, device, options); });
+}
+
+Measurement MeasureBesideRival(Kernel& kernel, Kernel& rival, const Device& device, const MeasureOptions& options) {
+  COLLAGE_CHECK(options.rival_seconds.has_value());
+  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureOnceBesideRival(kernel, rival, device, options); });
 }
 
 bool IsClose(const Measurement& measurement, const MeasureOptions& options) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "collage/cost/barrier_probe.h"
 #include "collage/cost/measurement.h"
 #include "collage/runtime/pinned_team.h"
 #include "collage/support/check.h"
@@ -32,6 +33,7 @@ class Runner {
     for (int round = 0; round < options_.most_rounds && (round == 0 || !progress.ShouldStop()); ++round) {
       if (round >= options_.least_rounds && IsEnough(round, Clock::SecondsSince(start))) break;
       if (round == options_.least_rounds) DropLosers(order);
+      BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
       progress.Report({"timing end to end", static_cast<size_t>(round + 1), 0, std::to_string(contestants_.size()) + " plans"});

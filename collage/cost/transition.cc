@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "collage/cost/barrier_probe.h"
 #include "collage/cost/cache_entry.h"
 #include "collage/cost/kernel_buffers.h"
 #include "collage/cost/verification.h"
@@ -167,6 +168,7 @@ class Session {
     const PinnedTeam pinned(pricer_.device().threads);
     const size_t count = samples_[to].size();
     for (int round = 0; round < kRounds; ++round) {
+      BarrierProbe::OfProcess(pricer_.device().threads).AwaitCalm();
       for (size_t turn = 0; turn < count; ++turn) {
         const size_t what = (turn + static_cast<size_t>(round)) % count;
         if (!samples_[to][what].invalid_reason.empty()) continue;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "collage/cost/barrier_probe.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/plan_watch.h"
 #include "collage/runtime/pinned_team.h"
@@ -228,6 +229,7 @@ class ContextPricing {
     const PinnedTeam pinned(options_.threads);
     const Clock::time_point start = Clock::now();
     for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
+      BarrierProbe::OfProcess(options_.threads).AwaitCalm(options_.progress);
       if (const Status ran = profiled.Run(); !ran) return Blame(profiled, activity, ran.error());
       if (!first_) continue;
       if (const Status ran = first_->Run(); !ran) {
