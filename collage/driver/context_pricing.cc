@@ -104,7 +104,9 @@ class ContextPricing {
 
   Result<PlansInContext> Run() {
     if (!options_.activity) own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
-    if (const std::optional<FinishedContextPricing> known = COLLAGE_TRY(placement_.FindContextPricing())) {
+    const std::optional<FinishedContextPricing> known = COLLAGE_TRY(placement_.FindContextPricing());
+    // A kernel of every known plan may have been found wrong since: then there is more to explore.
+    if (known && COLLAGE_TRY(SearchKnown(kAll))) {
       lower_bound_ = known->lower_bound;
       noise_floor_ = known->noise_floor;
       return Conclude();
@@ -137,6 +139,7 @@ class ContextPricing {
     Result<std::optional<Plan>> plan = Search(target);
     if (plan && *plan && tie > 0) plan = placement_.WithFewerPartitions(**plan, tie);
     placement_.AllowOnlyKnownInContext(false);
+    if (!plan && !placement_.pricer().has_missed()) return std::optional<Plan>();
     return plan;
   }
 
@@ -189,9 +192,12 @@ class ContextPricing {
     for (bool is_settled = false; !is_settled;) {
       is_settled = true;
       for (const size_t scope : scopes) {
-        const std::optional<Plan> plan = COLLAGE_TRY(SearchKnown(scope, scope == kAll ? Tie() : 0));
+        std::optional<Plan> plan = COLLAGE_TRY(SearchKnown(scope, scope == kAll ? Tie() : 0));
+        // Single backends may have shown that what every known plan needs fails.
+        const bool has_none = scope == kAll && !plan;
+        if (has_none) plan = COLLAGE_TRY(Search(kAll));
         if (!plan || placement_.RoundsInContext(*plan) >= kRoundsToTrust) continue;
-        if (IsOver(options_.context_seconds * kConfirmUntil)) return {};
+        if (!has_none && IsOver(options_.context_seconds * kConfirmUntil)) return {};
         COLLAGE_TRY_STATUS(Measure(*plan));
         is_settled = false;
       }
@@ -222,23 +228,7 @@ class ContextPricing {
     options_.progress.Report({"pricing in context", ++rounds_, 0, plan.name});
     Activity& activity = options_.activity ? *options_.activity : *own_activity_;
     ProfiledPlan profiled = COLLAGE_TRY(ProfiledPlan::Create(placement_, plan, lower_, activity));
-    if (const Status ran = profiled.WarmUp(); !ran) return Blame(profiled, activity, ran.error());
-    constexpr double kSecondsOfRound = 0.6;
-    constexpr int kLeastRuns = 7;
-    constexpr int kMostRuns = 200;
-    const PinnedTeam pinned(options_.threads);
-    const Clock::time_point start = Clock::now();
-    for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
-      BarrierProbe::OfProcess(options_.threads).AwaitCalm(options_.progress);
-      if (const Status ran = profiled.Run(); !ran) return Blame(profiled, activity, ran.error());
-      if (!first_) continue;
-      if (const Status ran = first_->Run(); !ran) {
-        COLLAGE_TRY_STATUS(Blame(*first_, activity, ran.error()));
-        first_.reset();
-        probe_.reset();
-        return {};
-      }
-    }
+    if (!COLLAGE_TRY(RunRound(profiled, activity))) return {};
     const bool is_first = !first_;
     const double drift = is_first ? Drift(profiled.samples(), placement_.KnownInContext(plan)) : Drift(first_->samples(), first_prices_);
     spdlog::debug("estimated {:.0f} us, took {:.0f} us, {:.0f} us without drift", plan.result.cost.ToMicroseconds(),
@@ -252,6 +242,32 @@ class ContextPricing {
     }
     first_->Clear();
     return {};
+  }
+
+  /// Runs the plan for a while, the first one beside it. False when a kernel of either has failed, which is Invalid then.
+  Result<bool> RunRound(ProfiledPlan& profiled, Activity& activity) {
+    constexpr double kSecondsOfRound = 0.6;
+    constexpr int kLeastRuns = 7;
+    constexpr int kMostRuns = 200;
+    const auto blame = [&](const ProfiledPlan& failed, const Error& error) -> Result<bool> {
+      COLLAGE_TRY_STATUS(Blame(failed, activity, error));
+      return false;
+    };
+    if (const Status ran = profiled.WarmUp(); !ran) return blame(profiled, ran.error());
+    const PinnedTeam pinned(options_.threads);
+    const Clock::time_point start = Clock::now();
+    for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
+      BarrierProbe::OfProcess(options_.threads).AwaitCalm(options_.progress);
+      if (const Status ran = profiled.Run(); !ran) return blame(profiled, ran.error());
+      if (!first_) continue;
+      if (const Status ran = first_->Run(); !ran) {
+        const Result<bool> blamed = blame(*first_, ran.error());
+        first_.reset();
+        probe_.reset();
+        return blamed;
+      }
+    }
+    return true;
   }
 
   /// The kernel at which a plan stopped is Invalid, and the search goes on without it.

@@ -114,12 +114,7 @@ void CandidatePrices::Give(PricedCandidate& candidate, const std::vector<size_t>
 Status CandidatePrices::AddLast(PricedCandidate& candidate) {
   const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
   const std::vector<size_t> slots = COLLAGE_TRY(SlotsFor(candidate, slot_of_.size(), hash));
-  for (const size_t slot : slots) {
-    std::optional<Measurement> known = COLLAGE_TRY(pricer_->FindInContext(slots_[slot].key, context_));
-    if (!known) continue;
-    slots_[slot].rounds_in_context = std::move(*known);
-    slots_[slot].in_context = pricer_->ToCost(slots_[slot].rounds_in_context);
-  }
+  for (const size_t slot : slots) COLLAGE_TRY_STATUS(FindInContext(slots_[slot]));
   Give(candidate, slots);
   UpdateBounds();
   return {};
@@ -154,10 +149,7 @@ Result<std::vector<size_t>> CandidatePrices::AddTuned(size_t candidate, size_t v
   slot.rounds_in_context = {};
   slot.in_context = Cost::Unknown();
   SetPrice(slot, measurement);
-  if (std::optional<Measurement> known = COLLAGE_TRY(pricer_->FindInContext(slot.key, context_))) {
-    slot.rounds_in_context = std::move(*known);
-    slot.in_context = pricer_->ToCost(slot.rounds_in_context);
-  }
+  COLLAGE_TRY_STATUS(FindInContext(slot));
   const size_t added = AddSlot(std::move(slot));
   UpdateBounds();
   std::vector<size_t> sharing;
@@ -231,13 +223,19 @@ void CandidatePrices::UpdateContextFactors() {
 Status CandidatePrices::LoadInContext(uint64_t context) {
   context_ = context;
   for (Slot& slot : slots_) {
-    if (slot.key.backend.empty()) continue;
-    std::optional<Measurement> known = COLLAGE_TRY(pricer_->FindInContext(slot.key, context_));
-    if (!known) continue;
-    slot.rounds_in_context = std::move(*known);
-    slot.in_context = pricer_->ToCost(slot.rounds_in_context);
+    if (!slot.key.backend.empty()) COLLAGE_TRY_STATUS(FindInContext(slot));
   }
   UpdateContextFactors();
+  return {};
+}
+
+Status CandidatePrices::FindInContext(Slot& slot) {
+  // What was found wrong later is Invalid however fast it once was inside a plan.
+  if (slot.cost.IsInvalid()) return {};
+  std::optional<Measurement> known = COLLAGE_TRY(pricer_->FindInContext(slot.key, context_));
+  if (!known) return {};
+  slot.rounds_in_context = std::move(*known);
+  slot.in_context = pricer_->ToCost(slot.rounds_in_context);
   return {};
 }
 

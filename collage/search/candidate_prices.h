@@ -106,6 +106,8 @@ class CandidatePrices : public VariantPrices {
   Status FindTuned(const PricedCandidate& candidate, size_t position, std::vector<size_t>& slots);
   size_t AddSlot(Slot slot);
   void SetPrice(Slot& slot, const Measurement& measurement);
+  /// The price in context that the cache holds of it, if any.
+  Status FindInContext(Slot& slot);
   void UpdateContextFactors();
   /// Tells the bounds what is known now.
   void UpdateBounds();
