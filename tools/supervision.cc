@@ -12,6 +12,7 @@
 #include "collage/cost/cache.h"
 #include "collage/driver/plan_watch.h"
 #include "collage/support/log.h"
+#include "collage/support/process.h"
 #include "tools/command.h"
 #include "tools/output.h"
 
@@ -20,6 +21,8 @@ namespace {
 
 // One step of a plan takes seconds at most; the worker gives a kernel as long (WorkerOptions).
 constexpr double kHangSeconds = 90;
+
+std::string SecondsOfHang() { return std::to_string(static_cast<int>(kHangSeconds)) + " s"; }
 
 std::vector<std::string> OwnArguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -35,7 +38,8 @@ int EndLike(const SupervisedEnd& end) {
   if (signal == StopSignal() && end.requested != 0) {
     signal = end.requested;
   } else {
-    std::fprintf(stderr, "collage: the compile was ended by %s\n", end.ToString().c_str());
+    const std::string reason = end.was_hanging ? ", because it stood still for more than " + SecondsOfHang() : "";
+    std::fprintf(stderr, "collage: the compile was ended by %s%s\n", WaitStatusToString(end.wait_status).c_str(), reason.c_str());
   }
   std::signal(signal, SIG_DFL);
   ::raise(signal);
@@ -46,9 +50,8 @@ int EndLike(const SupervisedEnd& end) {
 /// The kernel at fault, Invalid in the cache from now on; false when nobody is to blame.
 Result<bool> Blame(const SupervisedEnd& end, const std::filesystem::path& cache, std::set<std::string>& blamed) {
   if (!end.Crashed()) return false;
-  const std::string reason = end.was_hanging
-                                 ? "hung inside a whole plan, for more than " + std::to_string(static_cast<int>(kHangSeconds)) + " s"
-                                 : "crashed inside a whole plan (" + end.ToString() + ")";
+  const std::string reason = end.was_hanging ? "hung inside a whole plan, for more than " + SecondsOfHang()
+                                             : "crashed inside a whole plan (" + WaitStatusToString(end.wait_status) + ")";
   const std::optional<CacheEntry> kernel = InvalidKernel(end.line, reason);
   if (!kernel || !blamed.insert(end.line).second) return false;
   MeasurementCache prices = COLLAGE_TRY(MeasurementCache::Open(cache));

@@ -18,6 +18,7 @@
 #include "collage/cost/worker_messages.h"
 #include "collage/support/check.h"
 #include "collage/support/log.h"
+#include "collage/support/process.h"
 
 namespace collage {
 namespace {
@@ -80,8 +81,7 @@ class WorkerTimer::Process {
     while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
     }
     ended_ = true;
-    if (WIFSIGNALED(status)) return std::string("signal ") + std::to_string(WTERMSIG(status)) + ", " + ::strsignal(WTERMSIG(status));
-    return "exit code " + std::to_string(WEXITSTATUS(status));
+    return WaitStatusToString(status);
   }
 
  private:

@@ -49,7 +49,6 @@ class Frontier {
   [[nodiscard]] const TensorState* TensorsOf(const State& state) const { return tensors_.data() + state.id * open_.size(); }
   [[nodiscard]] Cost least_to_go() const { return least_to_go_; }
   [[nodiscard]] Cost cheapest() const { return cheapest_; }
-  [[nodiscard]] bool IsEmpty() const { return states_.empty(); }
 
   /// False when a state of this cost is so much dearer than another that whatever follows cannot make up for it.
   [[nodiscard]] bool MayMatter(Cost cost) const { return states_.empty() || cost <= cheapest_ + spread_; }

@@ -133,11 +133,6 @@ bool SupervisedEnd::Crashed() const {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGABRT || signal == SIGSYS;
 }
 
-std::string SupervisedEnd::ToString() const {
-  if (WIFSIGNALED(wait_status)) return "signal " + std::to_string(WTERMSIG(wait_status)) + ", " + ::strsignal(WTERMSIG(wait_status));
-  return "exit code " + std::to_string(WEXITSTATUS(wait_status));
-}
-
 int StopSignal() { return SIGUSR1; }
 
 namespace {

@@ -50,13 +50,11 @@ class Activity {
 
 /// How a supervised process ended.
 struct SupervisedEnd {
-  int wait_status = 0;       ///< as waitpid gives it
+  int wait_status = 0;       ///< as waitpid gives it (WaitStatusToString)
   bool was_hanging = false;  ///< it was killed because nothing changed for too long
   std::string line;          ///< what it was doing then; empty for nothing of note
   int requested = 0;         ///< the last signal by which the user asked to stop; 0: none
   [[nodiscard]] bool Crashed() const;
-  /// "signal 11, Segmentation fault", "exit code 3".
-  [[nodiscard]] std::string ToString() const;
 };
 
 /// The signal by which a supervisor tells its process that the user asked to stop, by SIGINT or SIGTERM.

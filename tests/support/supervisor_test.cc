@@ -6,6 +6,8 @@
 
 #include <csignal>
 
+#include "collage/support/process.h"
+
 namespace collage {
 namespace {
 
@@ -18,9 +20,9 @@ SupervisedEnd RunProgram(const std::vector<std::string>& words, double most_seco
 
 TEST(SupervisorTest, GivesTheExitCodeAndPassesArgumentsOn) {
   const SupervisedEnd end = RunProgram({"end"});
-  EXPECT_EQ(end.ToString(), "exit code 3");
+  EXPECT_EQ(WaitStatusToString(end.wait_status), "exit code 3");
   EXPECT_FALSE(end.Crashed());
-  EXPECT_EQ(RunProgram({"echo", "two words"}).ToString(), "exit code 0");
+  EXPECT_EQ(WaitStatusToString(RunProgram({"echo", "two words"}).wait_status), "exit code 0");
 }
 
 TEST(SupervisorTest, AProgramThatIsNotThereIsAnError) {
@@ -34,7 +36,7 @@ TEST(SupervisorTest, ACrashTellsWhatWasBeingDone) {
   const SupervisedEnd end = RunProgram({"crash"});
   EXPECT_TRUE(end.Crashed());
   EXPECT_EQ(end.line, "the first thing");
-  EXPECT_EQ(end.ToString(), "signal 11, Segmentation fault");
+  EXPECT_EQ(WaitStatusToString(end.wait_status), "signal 11, Segmentation fault");
 }
 
 TEST(SupervisorTest, ACrashOfNothingInParticularBlamesNobody) {
@@ -53,13 +55,13 @@ TEST(SupervisorTest, WhatHangsIsKilled) {
 TEST(SupervisorTest, WhatGoesOnOrDoesNothingOfNoteDoesNotHang) {
   const SupervisedEnd end = RunProgram({"slow"}, 1.0);
   EXPECT_FALSE(end.was_hanging);
-  EXPECT_EQ(end.ToString(), "exit code 0");
+  EXPECT_EQ(WaitStatusToString(end.wait_status), "exit code 0");
 }
 
 TEST(SupervisorTest, AnInterruptIsPassedOn) {
   const SupervisedEnd end = RunProgram({"stop"});
   EXPECT_EQ(end.requested, SIGINT);
-  EXPECT_EQ(end.ToString(), "exit code 4");
+  EXPECT_EQ(WaitStatusToString(end.wait_status), "exit code 4");
   EXPECT_FALSE(end.Crashed());
 }
 
