@@ -368,6 +368,59 @@ TEST(ExecutableTest, ASecondRunMeanwhileIsRefusedAndKernelErrorsNameTheKernel) {
   EXPECT_EQ(first, "kernel 'slow_0' of backend 'fake': told to fail");
 }
 
+/// Keeps what is said to be running while it runs.
+class WatchedKernel : public Kernel {
+ public:
+  WatchedKernel(const TensorType& type, const std::atomic<uint64_t>& now) : now_(now) { inputs_ = outputs_ = {{type, Layout()}}; }
+  Status Run(std::span<const void* const>, std::span<void* const>, void*) override {
+    seen.push_back(now_.load());
+    return fails ? Status(Fail("told to fail")) : Status();
+  }
+  std::vector<uint64_t> seen;
+  bool fails = false;
+
+ private:
+  const std::atomic<uint64_t>& now_;
+};
+
+TEST(ExecutableTest, WatchSaysWhichStepRunsAndWhichOneFailed) {
+  const TensorType type = IntType({4});
+  std::atomic<uint64_t> now{0};
+  Program program;
+  program.values = {{type}, {type}, {type}, {type}};
+  program.inputs = {{"x", 0}};
+  program.outputs = {{"y", 3}};
+  std::vector<WatchedKernel*> kernels;
+  for (size_t i = 0; i < 3; ++i) {
+    auto kernel = std::make_unique<WatchedKernel>(type, now);
+    kernels.push_back(kernel.get());
+    program.calls.push_back({{"k" + std::to_string(i), "fake", "", "", {}, {}}, std::move(kernel), {i}, {i + 1}});
+  }
+  Result<Executable> executable = Executable::Create(std::move(program), kDevice);
+  ASSERT_TRUE(executable);
+  ASSERT_EQ(executable->profile().size(), 3u);
+  constexpr uint32_t kNobody = 0;
+  executable->Watch(now, {7, kNobody, 9});
+  const std::vector<Tensor> inputs = {Tensor(type)};
+  for (const bool is_profiling : {false, true}) {
+    executable->SetProfiling(is_profiling);
+    for (WatchedKernel* kernel : kernels) kernel->seen.clear();
+    ASSERT_TRUE(executable->Run(inputs));
+    EXPECT_EQ(now.load(), 0u) << "all went well";
+    ASSERT_TRUE(executable->Run(inputs));
+    for (const size_t step : {0, 2}) {
+      ASSERT_EQ(kernels[step]->seen.size(), 2u);
+      EXPECT_NE(kernels[step]->seen[0], kernels[step]->seen[1]) << "what goes on can be told from what hangs";
+      for (const uint64_t seen : kernels[step]->seen) EXPECT_EQ(static_cast<uint32_t>(seen), step == 0 ? 7u : 9u);
+    }
+    EXPECT_EQ(kernels[1]->seen, std::vector<uint64_t>(2, 0)) << "a step of nobody's";
+    kernels[2]->fails = true;
+    ASSERT_FALSE(executable->Run(inputs));
+    EXPECT_EQ(static_cast<uint32_t>(now.load()), 9u);
+    kernels[2]->fails = false;
+  }
+}
+
 TEST(ExecutableTest, LongChainsPlanFastAndReuseTwoBuffers) {
   TestProgram test;
   const TensorType type = IntType({1000});
