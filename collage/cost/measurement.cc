@@ -65,13 +65,19 @@ double Percentile(std::vector<double> samples, double p) {
   return samples[low] + (at - static_cast<double>(low)) * (samples[high] - samples[low]);
 }
 
-double PercentileHalfWidth(std::vector<double> samples, double p) {
+std::pair<double, double> PercentileInterval(std::vector<double> samples, double p) {
+  COLLAGE_CHECK(!samples.empty());
   std::sort(samples.begin(), samples.end());
   const auto n = static_cast<double>(samples.size());
   const double spread = 1.96 * std::sqrt(n * p * (1 - p));
   const auto low = static_cast<size_t>(std::clamp(std::floor(n * p - spread), 0.0, n - 1));
   const auto high = static_cast<size_t>(std::clamp(std::ceil(n * p + spread), 0.0, n - 1));
-  return (samples[high] - samples[low]) / 2;
+  return {samples[low], samples[high]};
+}
+
+double PercentileHalfWidth(const std::vector<double>& samples, double p) {
+  const auto [low, high] = PercentileInterval(samples, p);
+  return (high - low) / 2;
 }
 
 namespace {
@@ -85,6 +91,11 @@ bool IsTight(const std::vector<double>& samples, const MeasureOptions& options) 
 Cost Measurement::ToCost(double percentile) const {
   if (!invalid_reason.empty() || samples.empty()) return Cost::Invalid();
   return Cost::Seconds(Percentile(samples, percentile));
+}
+
+Cost Measurement::ToLeastCost(double percentile) const {
+  if (!invalid_reason.empty() || samples.empty()) return Cost::Invalid();
+  return Cost::Seconds(PercentileInterval(samples, percentile).first);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collage/cost/cost.h"
@@ -41,14 +42,17 @@ struct Measurement {
   std::string invalid_reason;
 
   [[nodiscard]] Cost ToCost(double percentile) const;
+  /// What the percentile is not below, with 95% confidence. Where the machine was disturbed for most samples that is what the others say.
+  [[nodiscard]] Cost ToLeastCost(double percentile) const;
 };
 
 /// The p-th percentile (0 to 1) by linear interpolation; `samples` must not be empty.
 double Percentile(std::vector<double> samples, double p);
 
-/// Half-width of the 95% confidence interval of a percentile, from order statistics (the binomial interval of Conover, Practical
-/// Nonparametric Statistics, 3.2), without assuming a distribution.
-double PercentileHalfWidth(std::vector<double> samples, double p);
+/// The 95% confidence interval of a percentile, from order statistics (the binomial interval of Conover, Practical Nonparametric
+/// Statistics, 3.2), without assuming a distribution; `samples` must not be empty.
+std::pair<double, double> PercentileInterval(std::vector<double> samples, double p);
+double PercentileHalfWidth(const std::vector<double>& samples, double p);
 
 /// Times Kernel::Run on buffers filled with random data. Before each sample, caches are evicted and the inputs are read again, as
 /// their producer would have left them. Errors of the kernel become the reason.

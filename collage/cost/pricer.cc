@@ -112,7 +112,7 @@ Result<Cost> Pricer::PriceConversion(const TensorType& type, const Layout& from,
     measurement = MeasureKernel(kernel, device_, quick);
     COLLAGE_TRY_STATUS(cache_.Store(key, *measurement));
   }
-  return conversions_.emplace(id, measurement->ToCost(options_.percentile)).first->second;
+  return conversions_.emplace(id, ToLeastCost(*measurement)).first->second;
 }
 
 Result<std::optional<Measurement>> Pricer::FindInContext(const MeasurementKey& key, uint64_t context) {

@@ -63,10 +63,11 @@ class Pricer {
   /// A kernel that was found to be wrong costs Invalid from now on.
   Status MarkInvalid(const MeasurementKey& key, const std::string& reason);
 
-  /// Price of bringing a tensor from one layout into another; zero for equal ones.
+  /// Price of bringing a tensor from one layout into another, the least that its samples allow; zero for equal ones.
   Result<Cost> PriceConversion(const TensorType& type, const Layout& from, const Layout& to);
 
   [[nodiscard]] Cost ToCost(const Measurement& measurement) const { return measurement.ToCost(options_.percentile); }
+  [[nodiscard]] Cost ToLeastCost(const Measurement& measurement) const { return measurement.ToLeastCost(options_.percentile); }
   [[nodiscard]] const PricerCounts& counts() const { return counts_; }
   [[nodiscard]] MeasurementCache& cache() { return cache_; }
   [[nodiscard]] const Device& device() const { return device_; }

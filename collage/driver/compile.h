@@ -40,7 +40,7 @@ struct CompileOptions {
   /// Every candidate is priced, instead of those only that can be part of the cheapest plan by what is assumed of the others.
   bool eager = false;
   /// Seconds for pricing kernels inside whole plans.
-  double context_seconds = 40;
+  double context_seconds = 60;
   /// Seconds for tuning the schedules of generated kernels before they are priced in context. What earlier compiles have tuned is used in
   /// any case.
   double tuning_seconds = 0;

@@ -31,21 +31,28 @@ class ProfiledPlan {
 
   Status Run() {
     executable_.SetProfiling(true);
-    const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(RunOnce());
-    whole_.push_back(Clock::SecondsSince(start));
-    for (const StepProfile& step : executable_.profile()) {
-      if (step.kind == "kernel") samples_[step.record.name].push_back(step.microseconds * 1e-6);
+    const std::vector<StepProfile>& profile = executable_.profile();
+    steps_.resize(profile.size());
+    for (size_t i = 0; i < profile.size(); ++i) {
+      const double seconds = profile[i].microseconds * 1e-6;
+      steps_[i].push_back(seconds);
+      if (profile[i].kind == "kernel") samples_[profile[i].record.name].push_back(seconds);
     }
     return {};
   }
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const KernelSamples& samples() const { return samples_; }
-  [[nodiscard]] const std::vector<double>& whole() const { return whole_; }
+  /// Seconds of a run in which no step was disturbed; where the machine is, hardly any whole run is like that.
+  [[nodiscard]] double Whole() const {
+    double seconds = 0;
+    for (const std::vector<double>& step : steps_) seconds += Percentile(step, 0.5);
+    return seconds;
+  }
   void Clear() {
     samples_.clear();
-    whole_.clear();
+    steps_.clear();
   }
 
  private:
@@ -68,7 +75,7 @@ class ProfiledPlan {
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
   KernelSamples samples_;
-  std::vector<double> whole_;  // seconds of each run
+  std::vector<std::vector<double>> steps_;  // seconds of each step in each run
 };
 
 /// How many times faster the machine was when the known prices were taken: their sum over that of the same kernels now.
@@ -89,6 +96,8 @@ constexpr size_t kRoundsToTrust = 3;
 // Of the distinct candidates, how many may be measured in order to find out what assumptions have hidden before plans are run, which asks
 // for further prices.
 constexpr double kMostMeasuredAtFirst = 0.34;
+// What a plan of untried kernels must promise, as a share of the cheapest plan.
+constexpr double kWorthTrying = 0.01;
 // A single backend this many times slower than all together is no rival: its plan is left as kernels timed alone make it.
 constexpr double kRivalRatio = 1.3;
 // Of the time for pricing in context: until when plans of all backends are explored, and then those of single ones.
@@ -160,14 +169,30 @@ class ContextPricing {
       } else if (!std::exchange(is_questioned, true)) {
         COLLAGE_TRY_STATUS(placement_.QuestionAssumptions(Placement::kMostMeasured));
       } else {
-        const Plan simpler = target == kAll ? COLLAGE_TRY(placement_.WithFewerPartitions(*plan, Tie())) : *plan;
-        if (placement_.RoundsInContext(simpler) >= kRoundsToTrust) break;
-        COLLAGE_TRY_STATUS(Measure(simpler));
+        std::optional<Plan> next = target == kAll ? COLLAGE_TRY(placement_.WithFewerPartitions(*plan, Tie())) : *plan;
+        if (placement_.RoundsInContext(*next) >= kRoundsToTrust) {
+          next.reset();
+          if (target == kAll) next = COLLAGE_TRY(WithWhatMayBeFaster(*plan));
+        }
+        if (!next) break;
+        COLLAGE_TRY_STATUS(Measure(*next));
       }
       plan = COLLAGE_TRY(Search(target));
     }
     if (plan && target == kAll) lower_bound_ = plan->result.lower_bound;
     return {};
+  }
+
+  /// A plan with kernels that were never part of a whole program, which is much cheaper than the cheapest one unless they slow down there
+  /// as others of their variant did: that may have been told by one of them, or by prices alone of another moment. Nothing when none of
+  /// them could be so fast.
+  Result<std::optional<Plan>> WithWhatMayBeFaster(const Plan& cheapest) {
+    const Cost worthwhile = Cost::Seconds(cheapest.result.cost.ToSeconds() * (1 - kWorthTrying));
+    for (; quarters_of_trust_ >= 0; --quarters_of_trust_) {
+      std::optional<Plan> plan = COLLAGE_TRY(placement_.SearchTrustingContextFactors(0.25 * quarters_of_trust_));
+      if (plan && plan->result.cost < worthwhile) return plan;
+    }
+    return std::optional<Plan>();
   }
 
   Status ExploreSingles() {
@@ -231,13 +256,13 @@ class ContextPricing {
     if (!COLLAGE_TRY(RunRound(profiled, activity))) return {};
     const bool is_first = !first_;
     const double drift = is_first ? Drift(profiled.samples(), placement_.KnownInContext(plan)) : Drift(first_->samples(), first_prices_);
-    spdlog::debug("estimated {:.0f} us, took {:.0f} us, {:.0f} us without drift", plan.result.cost.ToMicroseconds(),
-                  Percentile(profiled.whole(), 0.5) * 1e6, Percentile(profiled.whole(), 0.5) * 1e6 * drift);
+    spdlog::debug("estimated {:.0f} us, took {:.0f} us, {:.0f} us without drift", plan.result.cost.ToMicroseconds(), profiled.Whole() * 1e6,
+                  profiled.Whole() * 1e6 * drift);
     COLLAGE_TRY_STATUS(Learn(plan, profiled.samples(), drift));
     has_learned_ = true;
     if (is_first) {
       first_prices_ = placement_.KnownInContext(plan);
-      probe_ = DriftProbe{plan, Percentile(profiled.whole(), 0.5)};
+      probe_ = DriftProbe{plan, profiled.Whole()};
       first_.emplace(std::move(profiled));
     }
     first_->Clear();
@@ -294,6 +319,7 @@ class ContextPricing {
   Clock::time_point start_ = Clock::now();
   size_t rounds_ = 0;
   bool has_learned_ = false;
+  int quarters_of_trust_ = 3;  // in what kernels inside whole programs tell of others
   std::optional<Activity> own_activity_;
   Cost lower_bound_;
   std::optional<ProfiledPlan> first_;

@@ -121,6 +121,15 @@ Result<std::optional<Plan>> Placement::SearchSingle(size_t target) {
   return std::optional(std::move(*plan));
 }
 
+Result<std::optional<Plan>> Placement::SearchTrustingContextFactors(double trust) {
+  state_->prices->SetTrustInContextFactors(trust);
+  Result<Plan> plan = state_->SearchVerified("searched", state_->Competing(), {WhenStopped::kGiveUp, /*only_priced=*/true});
+  state_->prices->SetTrustInContextFactors(1);
+  if (plan) return std::optional(std::move(*plan));
+  if (state_->pricer.has_missed()) return Fail(plan.error());
+  return std::optional<Plan>();
+}
+
 size_t Placement::RoundsInContext(const Plan& plan) const {
   size_t fewest = SIZE_MAX;
   for (const SearchChoice& choice : plan.result.choices) {

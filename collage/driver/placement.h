@@ -78,6 +78,9 @@ class Placement {
   /// When an earlier compile of this function for these backends has finished its pricing in context.
   [[nodiscard]] Result<std::optional<FinishedContextPricing>> FindContextPricing();
   Status StoreContextPricing(const FinishedContextPricing& finished);
+  /// The cheapest plan of what is priced, if what is known of some kernels inside whole programs is trusted so far for others
+  /// (CandidatePrices::SetTrustInContextFactors). Nothing when there is none.
+  Result<std::optional<Plan>> SearchTrustingContextFactors(double trust);
   /// Of the plans that are dearer than the cheapest by no more than this share of it one with the fewest partitions, as far as a charge for
   /// each partition can find it: of what it gives up, each partition saves as much as any other could. The cheapest itself when that has no
   /// more. Nothing is priced.

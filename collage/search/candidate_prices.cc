@@ -1,6 +1,7 @@
 #include "collage/search/candidate_prices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "collage/backend/tuning.h"
@@ -193,8 +194,17 @@ Cost CandidatePrices::PriceOf(const Slot& slot) const {
 }
 
 double CandidatePrices::ContextFactor(const Slot& slot) const {
-  const auto at = least_factor_.find({slot.key.backend, slot.key.variant});
-  return at == least_factor_.end() ? 1 : at->second;
+  const auto found = least_factor_of_variant_.find({slot.key.backend, slot.key.variant});
+  const double of_variant = found == least_factor_of_variant_.end() ? 1 : found->second;
+  if (trust_in_factors_ == 1) return of_variant;
+  const auto of_backend = least_factor_of_backend_.find(slot.key.backend);
+  if (of_backend == least_factor_of_backend_.end()) return of_variant;
+  return std::pow(of_variant, trust_in_factors_) * std::pow(std::min(of_variant, of_backend->second), 1 - trust_in_factors_);
+}
+
+void CandidatePrices::SetTrustInContextFactors(double trust) {
+  trust_in_factors_ = trust;
+  UpdateBounds();
 }
 
 void CandidatePrices::UpdateBounds() {
@@ -210,12 +220,17 @@ void CandidatePrices::UpdateBound(size_t slot) {
 void CandidatePrices::UpdateContextFactors() {
   // The factor of a kernel of few microseconds is mostly the clock's.
   constexpr double kLeastSeconds = 5e-6;
-  least_factor_.clear();
+  least_factor_of_variant_.clear();
+  least_factor_of_backend_.clear();
   for (const Slot& slot : slots_) {
     if (slot.rounds_in_context.samples.empty() || !slot.cost.IsKnown() || slot.cost.ToSeconds() < kLeastSeconds) continue;
     const double factor = slot.in_context.ToSeconds() / slot.cost.ToSeconds();
-    const auto [at, is_new] = least_factor_.try_emplace({slot.key.backend, slot.key.variant}, factor);
-    if (!is_new) at->second = std::min(at->second, factor);
+    const auto lower = [&](auto& factors, const auto& key) {
+      const auto [at, is_new] = factors.try_emplace(key, factor);
+      if (!is_new) at->second = std::min(at->second, factor);
+    };
+    lower(least_factor_of_variant_, std::pair(slot.key.backend, slot.key.variant));
+    lower(least_factor_of_backend_, slot.key.backend);
   }
   UpdateBounds();
 }
@@ -254,7 +269,7 @@ size_t CandidatePrices::RoundsInContext(size_t candidate, size_t variant) const 
 Cost CandidatePrices::CostInContext(size_t candidate, size_t variant) const { return slots_[slot_of_[candidate][variant]].in_context; }
 
 void CandidatePrices::SetPrice(Slot& slot, const Measurement& measurement) {
-  slot.cost = pricer_->ToCost(measurement);
+  slot.cost = pricer_->ToLeastCost(measurement);
   slot.invalid_reason = measurement.invalid_reason;
 }
 

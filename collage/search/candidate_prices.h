@@ -57,8 +57,11 @@ class CandidatePrices : public VariantPrices {
   /// Whether variants that were never part of a whole program count as Invalid.
   void AllowOnlyKnownInContext(bool only) { only_known_in_context_ = only; }
   [[nodiscard]] bool allows_only_known_in_context() const { return only_known_in_context_; }
+  /// How much slower than alone a kernel is taken to be that was never part of a whole program: at a trust of 1 as many times as the
+  /// least slowed one of its backend and variant, at 0 as the least slowed one of its backend, between them on a logarithmic scale.
+  void SetTrustInContextFactors(double trust);
 
-  /// What it takes alone; Unknown while that is not measured.
+  /// What it takes alone, the least that its samples allow; Unknown while that is not measured.
   [[nodiscard]] Cost CostAlone(size_t candidate, size_t variant) const { return slots_[slot_of_[candidate][variant]].cost; }
   /// A number that candidates share whose prices are the same.
   [[nodiscard]] size_t SlotOf(size_t candidate, size_t variant) const { return slot_of_[candidate][variant]; }
@@ -88,7 +91,7 @@ class CandidatePrices : public VariantPrices {
   struct Slot {
     MeasurementKey key;
     Variant variant;
-    Cost cost = Cost::Unknown();  ///< alone
+    Cost cost = Cost::Unknown();  ///< alone, the least that its samples allow: what looks good is tried in context
     Measurement rounds_in_context;
     Cost in_context = Cost::Unknown();
     std::string invalid_reason;
@@ -109,6 +112,7 @@ class CandidatePrices : public VariantPrices {
   /// The price in context that the cache holds of it, if any.
   Status FindInContext(Slot& slot);
   void UpdateContextFactors();
+  /// How many times slower than alone inside a whole program.
   /// Tells the bounds what is known now.
   void UpdateBounds();
   void UpdateBound(size_t slot);
@@ -129,7 +133,10 @@ class CandidatePrices : public VariantPrices {
   std::unordered_map<IndexSet, size_t> cheapest_;  // slot of those measured in this process, by the nodes inside
   uint64_t context_ = 0;
   bool only_known_in_context_ = false;
-  std::map<std::pair<std::string, std::string>, double> least_factor_;  // by backend and variant
+  // How many times slower than alone the least slowed kernel is inside a whole program.
+  std::map<std::string, double> least_factor_of_backend_;
+  std::map<std::pair<std::string, std::string>, double> least_factor_of_variant_;  // by backend and variant
+  double trust_in_factors_ = 1;
 };
 
 }  // namespace collage

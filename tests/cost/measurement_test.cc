@@ -57,6 +57,14 @@ class SteadyKernel : public Kernel {
   double seconds_;
 };
 
+TEST(MeasurementTest, TheLeastCostIsWhatWasSeenBetweenDisturbances) {
+  const Measurement disturbed{{14.445, 1.188, 7.394, 2.390, 1.333, 1.034, 4.743, 100.918}, {}};
+  EXPECT_EQ(disturbed.ToLeastCost(0.5), Cost::Seconds(1.188));
+  const Measurement steady{std::vector<double>(9, 2.0), {}};
+  EXPECT_EQ(steady.ToLeastCost(0.5), steady.ToCost(0.5));
+  EXPECT_TRUE((Measurement{{1.0}, "crashed"}).ToLeastCost(0.5).IsInvalid());
+}
+
 TEST(MeasureKernelTest, TakesSamplesUntilTheBudgetIsSpent) {
   const SimulatedClock clock;
   SteadyKernel kernel;

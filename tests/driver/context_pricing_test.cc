@@ -112,6 +112,76 @@ TEST_F(ContextPricingTest, PricesInContextAreFoundAgain) {
   EXPECT_EQ(second.counts().measured, 0u);
 }
 
+/// One variant is much slower in company for one operator only, another one for all; alone both beat what is always the same. Alone they
+/// differ so much that none is timed beside another.
+class UnevenBackend : public MoodyBackend {
+ public:
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device&) const override {
+    if (function.body->type().AsTensor()->shape != Shape{1, 8}) return {};
+    return {{"uneven", {Layout()}, {Layout()}}, {"shy", {Layout()}, {Layout()}}, {"steady", {Layout()}, {Layout()}}};
+  }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    static int kernels = 0;
+    const bool is_relu = ToOpSequence(function).value().steps.front().op->name == "nn.relu";
+    const std::pair<double, double> times = variant.name == "steady" ? std::pair(1500e-6, 1500e-6)  // alone, in company
+                                            : variant.name == "shy"  ? std::pair(800e-6, 3000e-6)
+                                            : is_relu                ? std::pair(500e-6, 2000e-6)
+                                                                     : std::pair(1200e-6, 1250e-6);
+    return CompileTimed(function, device, variant,
+                        [number = ++kernels, times] { return std::exchange(ran_last, number) == number ? times.first : times.second; });
+  }
+};
+
+TEST_F(ContextPricingTest, WhatOneKernelIsLikeInCompanyIsNotTakenForGrantedOfOthers) {
+  const UnevenBackend backend;
+  Pricer pricer({}, cache_, {});
+  Placement placement = Place(pricer, backend).value();
+  const Plan plan = PriceInContext(placement, Lowering(backend), options_).value().plans.front();
+  EXPECT_EQ(Count(placement, plan, "steady"), 2u) << "for nn.relu";
+  EXPECT_EQ(Count(placement, plan, "uneven"), 2u) << "for sigmoid and tanh, of which only nn.relu's factor was known";
+}
+
+/// The faster variant is priced alone while something else uses the processors most of the time.
+class DisturbedBackend : public MoodyBackend {
+ public:
+  DisturbedBackend() : MoodyBackend("disturbed") {}
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    static int kernels = 0;
+    const bool is_steady = variant.name == "steady";
+    return CompileTimed(function, device, variant, [number = ++kernels, is_steady, run = 0]() mutable {
+      const bool is_alone = std::exchange(ran_last, number) == number;
+      return is_steady ? 2e-3 : is_alone && ++run % 3 != 0 ? 9e-3 : 1e-3;
+    });
+  }
+};
+
+TEST_F(ContextPricingTest, WhatWasPricedWhileDisturbedIsTriedAllTheSame) {
+  const DisturbedBackend backend;
+  Pricer pricer({}, cache_, {});
+  Placement placement = Place(pricer, backend).value();
+  const Plan plan = PriceInContext(placement, Lowering(backend), options_).value().plans.front();
+  EXPECT_EQ(Count(placement, plan, "disturbed"), 4u);
+}
+
+/// Every fifth kernel that runs is disturbed, so that each kernel is mostly not, and each plan of four kernels mostly is.
+class FlickeringBackend : public MoodyBackend {
+ public:
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    static int runs = 0;
+    return CompileTimed(function, device, variant, [] { return ++runs % 5 == 0 ? 11e-3 : 1e-3; });
+  }
+};
+
+TEST_F(ContextPricingTest, TheDriftProbeIsOfUndisturbedSteps) {
+  const FlickeringBackend backend;
+  Pricer pricer({}, cache_, {});
+  Placement placement = Place(pricer, backend).value();
+  EXPECT_NEAR(PriceInContext(placement, Lowering(backend), options_).value().probe->seconds, 4e-3, 1e-4);
+}
+
 TEST_F(ContextPricingTest, WithoutTimeThePlanIsOfWhatWasTried) {
   options_.context_seconds = 0;
   Pricer pricer({}, cache_, {});
