@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <stdexcept>
 
 #include "collage/cost/cache_maintenance.h"
@@ -38,14 +39,22 @@ class MoodyBackend : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    static int kernels = 0;
-    return CompileTimed(function, device, variant, [number = ++kernels, flatters = variant.name == "flattering"] {
-      const bool is_again = std::exchange(ran_last, number) == number;
-      return flatters ? (is_again ? 200e-6 : 4000e-6) : 1500e-6;
+    return CompileTimed(function, device, variant, [number = ++kernels_, seconds = SecondsOf(function, variant)] {
+      return seconds(/*is_again=*/std::exchange(ran_last, number) == number);
     });
   }
 
+ protected:
+  /// What a run of a kernel takes, by whether the same kernel ran last.
+  using Seconds = std::function<double(bool is_again)>;
+  [[nodiscard]] virtual Seconds SecondsOf(const Function&, const Variant& variant) const {
+    return [flatters = variant.name == "flattering"](bool is_again) { return flatters ? (is_again ? 200e-6 : 4000e-6) : 1500e-6; };
+  }
+  /// The number of the last kernel that was made.
+  [[nodiscard]] static int kernels() { return kernels_; }
+
  private:
+  static inline int kernels_ = 0;
   std::string fast_;
 };
 
@@ -120,16 +129,15 @@ class UnevenBackend : public MoodyBackend {
     if (function.body->type().AsTensor()->shape != Shape{1, 8}) return {};
     return {{"uneven", {Layout()}, {Layout()}}, {"shy", {Layout()}, {Layout()}}, {"steady", {Layout()}, {Layout()}}};
   }
-  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
-                                                        const Variant& variant) const override {
-    static int kernels = 0;
+
+ protected:
+  [[nodiscard]] Seconds SecondsOf(const Function& function, const Variant& variant) const override {
     const bool is_relu = ToOpSequence(function).value().steps.front().op->name == "nn.relu";
     const std::pair<double, double> times = variant.name == "steady" ? std::pair(1500e-6, 1500e-6)  // alone, in company
                                             : variant.name == "shy"  ? std::pair(800e-6, 3000e-6)
                                             : is_relu                ? std::pair(500e-6, 2000e-6)
                                                                      : std::pair(1200e-6, 1250e-6);
-    return CompileTimed(function, device, variant,
-                        [number = ++kernels, times] { return std::exchange(ran_last, number) == number ? times.first : times.second; });
+    return [times](bool is_again) { return is_again ? times.first : times.second; };
   }
 };
 
@@ -146,14 +154,11 @@ TEST_F(ContextPricingTest, WhatOneKernelIsLikeInCompanyIsNotTakenForGrantedOfOth
 class DisturbedBackend : public MoodyBackend {
  public:
   DisturbedBackend() : MoodyBackend("disturbed") {}
-  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
-                                                        const Variant& variant) const override {
-    static int kernels = 0;
+
+ protected:
+  [[nodiscard]] Seconds SecondsOf(const Function&, const Variant& variant) const override {
     const bool is_steady = variant.name == "steady";
-    return CompileTimed(function, device, variant, [number = ++kernels, is_steady, run = 0]() mutable {
-      const bool is_alone = std::exchange(ran_last, number) == number;
-      return is_steady ? 2e-3 : is_alone && ++run % 3 != 0 ? 9e-3 : 1e-3;
-    });
+    return [is_steady, run = 0](bool is_again) mutable { return is_steady ? 2e-3 : is_again && ++run % 3 != 0 ? 9e-3 : 1e-3; };
   }
 };
 
@@ -167,11 +172,10 @@ TEST_F(ContextPricingTest, WhatWasPricedWhileDisturbedIsTriedAllTheSame) {
 
 /// Every fifth kernel that runs is disturbed, so that each kernel is mostly not, and each plan of four kernels mostly is.
 class FlickeringBackend : public MoodyBackend {
- public:
-  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
-                                                        const Variant& variant) const override {
+ protected:
+  [[nodiscard]] Seconds SecondsOf(const Function&, const Variant&) const override {
     static int runs = 0;
-    return CompileTimed(function, device, variant, [] { return ++runs % 5 == 0 ? 11e-3 : 1e-3; });
+    return [](bool) { return ++runs % 5 == 0 ? 11e-3 : 1e-3; };
   }
 };
 
@@ -200,10 +204,11 @@ class PairingBackend : public MoodyBackend {
     rules.patterns.push_back({"moody.pair", pattern::CallOf("sigmoid", {pattern::CallOf("nn.relu", {pattern::Wildcard()})}), {}});
     return rules;
   }
-  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
-                                                        const Variant& variant) const override {
+
+ protected:
+  [[nodiscard]] Seconds SecondsOf(const Function& function, const Variant&) const override {
     const bool is_pair = ToOpSequence(function).value().steps.size() == 2;
-    return CompileTimed(function, device, variant, [seconds = is_pair ? 10.1e-3 : 5e-3] { return seconds; });
+    return [seconds = is_pair ? 10.1e-3 : 5e-3](bool) { return seconds; };
   }
 };
 
@@ -228,9 +233,10 @@ TEST_F(ContextPricingTest, OfPlansThatCannotBeToldApartThatOfFewerPartitionsIsTa
 class SparingBackend : public MoodyBackend {
  public:
   SparingBackend() : MoodyBackend("usual") {}
-  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
-                                                        const Variant& variant) const override {
-    return CompileTimed(function, device, variant, [seconds = variant.name == "usual" ? 1e-3 : 50e-3] { return seconds; });
+
+ protected:
+  [[nodiscard]] Seconds SecondsOf(const Function&, const Variant& variant) const override {
+    return [seconds = variant.name == "usual" ? 1e-3 : 50e-3](bool) { return seconds; };
   }
 };
 
@@ -258,14 +264,14 @@ class UnsociableBackend : public MoodyBackend {
   UnsociableBackend(int good_runs, bool throws) : MoodyBackend("unsociable"), good_runs_(good_runs), throws_(throws) {}
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    static int kernels = 0;
-    const bool is_steady = variant.name == "steady";
-    std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompileTimed(function, device, variant, [number = ++kernels, is_steady] {
-      ran_last = number;
-      return is_steady ? 1500e-6 : 500e-6;
-    }));
-    if (is_steady) return kernel;
-    return std::make_unique<FailingKernel>(std::move(kernel), kernels, good_runs_, throws_);
+    std::unique_ptr<Kernel> kernel = COLLAGE_TRY(MoodyBackend::Compile(function, device, variant));
+    if (variant.name == "steady") return kernel;
+    return std::make_unique<FailingKernel>(std::move(kernel), kernels(), good_runs_, throws_);
+  }
+
+ protected:
+  [[nodiscard]] Seconds SecondsOf(const Function&, const Variant& variant) const override {
+    return [seconds = variant.name == "steady" ? 1500e-6 : 500e-6](bool) { return seconds; };
   }
 
  private:
@@ -317,7 +323,19 @@ TEST_P(UnsociableTest, WhatFailsInsideAPlanIsInvalidAndTheSearchGoesOn) {
   for (const auto& [symbol, key] : placement.KeysOf(plans->plans.front())) EXPECT_THAT(refused, testing::Not(testing::Contains(key)));
 }
 
-INSTANTIATE_TEST_SUITE_P(SoonAndLate, UnsociableTest, testing::Combine(testing::Values(5, 300), testing::Bool()));
+TEST_F(ContextPricingTest, WhatFailsWhenTimeIsOverIsReplacedAllTheSame) {
+  // The first round takes 0.4 s, and the second ends with a failure: then no plan of what was tried is left, and no time.
+  options_.context_seconds = 0.6;
+  const UnsociableBackend backend(/*good_runs=*/300, /*throws=*/false);
+  Pricer pricer({}, cache_, {});
+  Placement placement = Place(pricer, backend).value();
+  ran_last = 0;
+  const Result<PlansInContext> plans = PriceInContext(placement, Lowering(backend), options_);
+  ASSERT_TRUE(plans) << plans.error().message;
+  EXPECT_GE(Count(placement, plans->plans.front(), "steady"), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(SoonAndLate, UnsociableTest, testing::Combine(testing::Values(5, 60, 300, 450), testing::Bool()));
 
 }  // namespace
 }  // namespace collage
