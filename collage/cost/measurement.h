@@ -52,6 +52,7 @@ double Percentile(std::vector<double> samples, double p);
 /// The 95% confidence interval of a percentile, from order statistics (the binomial interval of Conover, Practical Nonparametric
 /// Statistics, 3.2), without assuming a distribution; `samples` must not be empty.
 std::pair<double, double> PercentileInterval(std::vector<double> samples, double p);
+/// Half the width of that interval.
 double PercentileHalfWidth(const std::vector<double>& samples, double p);
 
 /// Times Kernel::Run on buffers filled with random data. Before each sample, caches are evicted and the inputs are read again, as
