@@ -22,11 +22,12 @@ DIRECT = {
     "candidate": ["backend"],
     "cost": ["candidate", "runtime"],
     "search": ["cost"],
+    "decide": ["search"],
     "partition": ["search", "transform"],
     "query": ["partition"],
     "lower": ["partition", "runtime"],
     "explain": ["lower"],
-    "driver": ["explain", "onnx", "transform"],
+    "driver": ["decide", "explain", "onnx", "transform"],
 }
 # query stands between partition and lower and is included by nobody but tools.
 # transform stands behind partition, but what includes partition gets no right to it.

@@ -56,15 +56,6 @@ class TimedKernel {
 
 }  // namespace
 
-double Percentile(std::vector<double> samples, double p) {
-  COLLAGE_CHECK(!samples.empty());
-  std::sort(samples.begin(), samples.end());
-  const double at = p * static_cast<double>(samples.size() - 1);
-  const auto low = static_cast<size_t>(at);
-  const size_t high = std::min(low + 1, samples.size() - 1);
-  return samples[low] + (at - static_cast<double>(low)) * (samples[high] - samples[low]);
-}
-
 std::pair<double, double> PercentileInterval(std::vector<double> samples, double p) {
   COLLAGE_CHECK(!samples.empty());
   std::sort(samples.begin(), samples.end());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collage/cost/cost.h"
+#include "collage/cost/statistics.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/kernel.h"
 
@@ -45,9 +46,6 @@ struct Measurement {
   /// What the percentile is not below, with 95% confidence. Where the machine was disturbed for most samples that is what the others say.
   [[nodiscard]] Cost ToLeastCost(double percentile) const;
 };
-
-/// The p-th percentile (0 to 1) by linear interpolation; `samples` must not be empty.
-double Percentile(std::vector<double> samples, double p);
 
 /// The 95% confidence interval of a percentile, from order statistics (the binomial interval of Conover, Practical Nonparametric
 /// Statistics, 3.2), without assuming a distribution; `samples` must not be empty.

@@ -21,27 +21,39 @@ std::vector<size_t> Owners(const SearchProblem& problem, const std::vector<Searc
 
 }  // namespace
 
-Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>& choices) {
-  Cost total;
+std::vector<ConversionMade> ConversionsOf(const SearchProblem& problem, const std::vector<SearchChoice>& choices) {
   std::vector<size_t> produced(problem.tensors.size(), 0);
-  std::vector<uint32_t> wanted(problem.tensors.size(), 0);
-  size_t last = SearchTensor::kOutside;
+  std::vector<std::pair<size_t, size_t>> wanted;  // tensor and layout
   for (const SearchChoice& choice : choices) {
     const SearchCandidate& candidate = problem.candidates[choice.candidate];
     const SearchVariant& variant = candidate.variants[choice.variant];
-    total += variant.cost;
     for (size_t i = 0; i < candidate.outputs.size(); ++i) produced[candidate.outputs[i]] = variant.output_layouts[i];
-    for (size_t i = 0; i < candidate.inputs.size(); ++i) wanted[candidate.inputs[i]] |= 1u << variant.input_layouts[i];
+    for (size_t i = 0; i < candidate.inputs.size(); ++i) wanted.emplace_back(candidate.inputs[i], variant.input_layouts[i]);
+  }
+  for (size_t t = 0; t < problem.tensors.size(); ++t) {
+    if (problem.tensors[t].is_result) wanted.emplace_back(t, 0);
+  }
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::vector<ConversionMade> made;
+  for (const auto& [tensor, layout] : wanted) {
+    if (layout != produced[tensor]) made.push_back({tensor, produced[tensor], layout});
+  }
+  return made;
+}
+
+Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>& choices) {
+  Cost total;
+  size_t last = SearchTensor::kOutside;
+  for (const SearchChoice& choice : choices) {
+    const SearchCandidate& candidate = problem.candidates[choice.candidate];
+    total += candidate.variants[choice.variant].cost;
     if (!candidate.is_partition) continue;
     if (last != SearchTensor::kOutside && !problem.transition.empty()) total += problem.transition[last][candidate.backend];
     last = candidate.backend;
   }
-  for (size_t t = 0; t < problem.tensors.size(); ++t) {
-    if (problem.tensors[t].is_result) wanted[t] |= 1u;
-    for (size_t layout = 0; layout < problem.layout_count; ++layout) {
-      if ((wanted[t] >> layout & 1u) && layout != produced[t] && problem.conversion) total += problem.conversion(t, produced[t], layout);
-    }
-  }
+  if (!problem.conversion) return total;
+  for (const ConversionMade& made : ConversionsOf(problem, choices)) total += problem.conversion(made.tensor, made.from, made.to);
   return total;
 }
 

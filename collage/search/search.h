@@ -68,6 +68,15 @@ struct SearchResult {
   size_t states_expanded = 0;
 };
 
+/// A tensor brought from the layout in which it is produced into another one.
+struct ConversionMade {
+  size_t tensor;
+  size_t from;
+  size_t to;
+};
+/// The conversions that a cover needs: one for each tensor and layout in which somebody wants it and nobody makes it.
+std::vector<ConversionMade> ConversionsOf(const SearchProblem& problem, const std::vector<SearchChoice>& choices);
+
 /// The rules of the game, shared by all searchers (and by the brute force of the tests): price of a full cover, every
 /// conversion being made from the layout in which the producer gives the tensor.
 Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>& choices);

@@ -1,0 +1,348 @@
+#include "collage/cost/belief.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+namespace collage {
+namespace {
+
+constexpr double kNotRun = std::numeric_limits<double>::quiet_NaN();
+
+using Groups = std::map<std::pair<std::pair<size_t, uint64_t>, std::vector<uint64_t>>, size_t>;
+
+}  // namespace
+
+KernelRelations::KernelRelations(std::vector<KernelFacts> kernels) : kernels_(std::move(kernels)) {
+  constexpr uint64_t kAnyWay = 0;
+  Groups groups;
+  const auto group_of = [&](size_t backend, uint64_t variant, const std::vector<uint64_t>& heavy) {
+    return groups.try_emplace({{backend, variant}, heavy}, groups.size()).first->second;
+  };
+  for (const KernelFacts& kernel : kernels_) {
+    same_heavy_.push_back(group_of(kernel.backend, kAnyWay, kernel.heavy));
+    alike_.push_back(group_of(kernel.backend, kernel.variant | 1, kernel.heavy));
+    std::vector<size_t>& parts = parts_of_.emplace_back();
+    for (size_t i = 0; kernel.heavy.size() > 1 && i < kernel.heavy.size(); ++i)
+      parts.push_back(group_of(kernel.backend, kAnyWay, {kernel.heavy[i]}));
+  }
+}
+
+std::vector<double> KernelRelations::Predictions(size_t way, const std::vector<double>& seconds) const {
+  if (way == 0) return FromGroups(alike_, seconds);
+  if (way == 1) return FromGroups(same_heavy_, seconds);
+  return way == 2 ? FromParts(seconds) : FromBytes(seconds);
+}
+
+std::vector<double> KernelRelations::FromGroups(const std::vector<size_t>& group_of, const std::vector<double>& seconds) const {
+  struct Least {
+    double first = kNotRun;
+    double second = kNotRun;
+    size_t kernel = 0;
+  };
+  std::unordered_map<size_t, Least> least;
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    if (std::isnan(seconds[k]) || kernels_[k].heavy.empty()) continue;
+    Least& of_group = least[group_of[k]];
+    if (!(of_group.first <= seconds[k])) {
+      of_group = {seconds[k], of_group.first, k};
+    } else if (!(of_group.second <= seconds[k])) {
+      of_group.second = seconds[k];
+    }
+  }
+  std::vector<double> predictions(kernels_.size(), kNotRun);
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    const auto found = least.find(group_of[k]);
+    if (found != least.end()) predictions[k] = found->second.kernel == k ? found->second.second : found->second.first;
+  }
+  return predictions;
+}
+
+std::vector<double> KernelRelations::FromParts(const std::vector<double>& seconds) const {
+  std::unordered_map<size_t, double> apart;
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    if (kernels_[k].heavy.size() != 1 || std::isnan(seconds[k])) continue;
+    const auto [at, is_new] = apart.try_emplace(same_heavy_[k], seconds[k]);
+    if (!is_new) at->second = std::min(at->second, seconds[k]);
+  }
+  std::vector<double> predictions(kernels_.size(), kNotRun);
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    if (parts_of_[k].empty()) continue;
+    double sum = 0;
+    for (const size_t part : parts_of_[k]) {
+      const auto found = apart.find(part);
+      sum += found == apart.end() ? kNotRun : found->second;
+    }
+    predictions[k] = sum;
+  }
+  return predictions;
+}
+
+std::vector<double> KernelRelations::FromBytes(const std::vector<double>& seconds) const {
+  struct Rates {
+    double first = 0;  // bytes a second
+    double second = 0;
+    size_t kernel = 0;
+  };
+  std::unordered_map<size_t, Rates> fastest;
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    if (!kernels_[k].heavy.empty() || std::isnan(seconds[k]) || seconds[k] <= 0) continue;
+    const double rate = kernels_[k].bytes / seconds[k];
+    Rates& rates = fastest[kernels_[k].backend];
+    if (rate > rates.first) {
+      rates = {rate, rates.first, k};
+    } else {
+      rates.second = std::max(rates.second, rate);
+    }
+  }
+  std::vector<double> predictions(kernels_.size(), kNotRun);
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    const auto found = fastest.find(kernels_[k].backend);
+    if (!kernels_[k].heavy.empty() || found == fastest.end()) continue;
+    const double rate = found->second.kernel == k ? found->second.second : found->second.first;
+    if (rate > 0) predictions[k] = kernels_[k].bytes / rate;
+  }
+  return predictions;
+}
+
+namespace {
+
+/// Of one kernel, told at one speed of the machine.
+struct Times {
+  double alone = kNotRun;
+  double alone_low = kNotRun;
+  double alone_high = kNotRun;
+  double in_program = kNotRun;
+  size_t rounds = 0;
+};
+
+class Belief {
+ public:
+  Belief(const KernelRelations& relations, const std::vector<Evidence>& evidence, const Declared& declared)
+      : relations_(relations), evidence_(evidence), declared_(declared), times_(evidence.size()) {}
+
+  std::vector<Price> Run() {
+    ReadAlone();
+    ReadInPrograms();
+    FindRatios();
+    FindAssumedLows();
+    std::vector<Price> prices;
+    for (size_t k = 0; k < evidence_.size(); ++k) prices.push_back(PriceOf(k));
+    return prices;
+  }
+
+ private:
+  void ReadAlone() {
+    std::vector<double> anchor;
+    for (const Evidence& evidence : evidence_) {
+      for (const Row& row : evidence.alone) anchor.push_back(row.anchor_seconds);
+    }
+    if (anchor.empty()) return;
+    const double usual = Median(std::move(anchor));
+    for (size_t k = 0; k < evidence_.size(); ++k) {
+      std::vector<double> seconds;
+      for (const Row& row : evidence_[k].alone) seconds.push_back(row.seconds * usual / row.anchor_seconds);
+      if (seconds.empty()) continue;
+      const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+      // So few samples that they cannot give the confidence: then all that they allow.
+      const Interval interval = MedianInterval(seconds, declared_.confidence).value_or(Interval{*least, *most});
+      times_[k].alone_low = interval.low;
+      times_[k].alone_high = interval.high;
+      times_[k].alone = Median(std::move(seconds));
+    }
+  }
+
+  /// One cell of the two-way table.
+  struct Cell {
+    size_t kernel;  // or an anchor, behind the kernels
+    size_t round;
+    double log_seconds;
+  };
+
+  void ReadInPrograms() {
+    std::map<uint64_t, size_t> anchors;
+    std::map<std::pair<uint64_t, uint64_t>, size_t> rounds;
+    std::vector<Cell> cells;
+    for (size_t k = 0; k < evidence_.size(); ++k) {
+      for (const ProgramRow& row : evidence_[k].in_program) {
+        const size_t anchor = evidence_.size() + anchors.try_emplace(row.anchor, anchors.size()).first->second;
+        const auto [round, is_new] = rounds.try_emplace({row.anchor, row.round}, rounds.size());
+        if (is_new) cells.push_back({anchor, round->second, std::log(row.row.anchor_seconds)});
+        cells.push_back({k, round->second, std::log(row.row.seconds)});
+      }
+    }
+    if (cells.empty()) return;
+    std::vector<std::vector<const Cell*>> of_kernel(evidence_.size() + anchors.size());
+    std::vector<std::vector<const Cell*>> of_round(rounds.size());
+    for (const Cell& cell : cells) {
+      of_kernel[cell.kernel].push_back(&cell);
+      of_round[cell.round].push_back(&cell);
+    }
+    Fit(of_kernel, of_round);
+  }
+
+  /// Alternates between the two sides of the table. What is usual are the rounds' medians, so that times are those of a usual moment.
+  void Fit(const std::vector<std::vector<const Cell*>>& of_kernel, const std::vector<std::vector<const Cell*>>& of_round) {
+    std::vector<double> own(of_kernel.size());
+    std::vector<double> speed(of_round.size());
+    const auto fit_kernels = [&] {
+      for (size_t k = 0; k < of_kernel.size(); ++k) {
+        std::vector<double> logs;
+        for (const Cell* cell : of_kernel[k]) logs.push_back(cell->log_seconds - speed[cell->round]);
+        if (!logs.empty()) own[k] = Median(std::move(logs));
+      }
+    };
+    fit_kernels();
+    constexpr int kAlternations = 4;  // the table is nearly full: it hardly changes after the second
+    for (int i = 0; i < kAlternations && of_round.size() > 1; ++i) {
+      for (size_t r = 0; r < of_round.size(); ++r) {
+        std::vector<Weighted> logs;
+        // What ran in this round only says nothing of its speed.
+        for (const Cell* cell : of_round[r]) {
+          if (of_kernel[cell->kernel].size() > 1) logs.push_back({cell->log_seconds - own[cell->kernel], std::exp(own[cell->kernel])});
+        }
+        if (!logs.empty()) speed[r] = WeightedMedian(std::move(logs));
+      }
+      const double usual = Median(speed);
+      for (double& of_round_speed : speed) of_round_speed -= usual;
+      fit_kernels();
+    }
+    FindSpread(of_kernel, of_round.size(), own, speed);
+  }
+
+  /// By their time: how much a kernel of microseconds wavers matters to nobody, and is mostly the clock's doing.
+  void FindSpread(const std::vector<std::vector<const Cell*>>& of_kernel, size_t rounds, const std::vector<double>& own,
+                  const std::vector<double>& speed) {
+    double squares = 0;
+    double weights = 0;
+    size_t cells = 0;
+    size_t fitted = rounds - 1;
+    for (size_t k = 0; k < of_kernel.size(); ++k) {
+      if (of_kernel[k].empty()) continue;
+      for (const Cell* cell : of_kernel[k]) squares += std::exp(own[k]) * std::pow(cell->log_seconds - speed[cell->round] - own[k], 2);
+      weights += std::exp(own[k]) * static_cast<double>(of_kernel[k].size());
+      cells += of_kernel[k].size();
+      ++fitted;
+      if (k >= times_.size()) continue;
+      times_[k].rounds = of_kernel[k].size();
+      times_[k].in_program = std::exp(own[k]);
+    }
+    if (cells <= fitted) return;
+    degrees_ = cells - fitted;
+    spread_ = std::sqrt(squares / weights * static_cast<double>(cells) / static_cast<double>(degrees_));
+    student_ = StudentQuantile(declared_.confidence, degrees_);
+  }
+
+  void FindRatios() {
+    std::map<size_t, std::vector<Weighted>> logs;
+    std::vector<Weighted> all;
+    for (size_t k = 0; k < times_.size(); ++k) {
+      const Times& times = times_[k];
+      if (std::isnan(times.alone) || std::isnan(times.in_program) || times.alone <= 0) continue;
+      const Weighted ratio{std::log(times.in_program / times.alone), times.in_program};
+      logs[relations_.kernels()[k].backend].push_back(ratio);
+      all.push_back(ratio);
+    }
+    if (!all.empty()) unseen_ratio_.centre = std::exp(WeightedMedian(all));
+    for (const auto& [backend, of] : logs) {
+      Ratio& ratio = ratio_of_backend_[backend];
+      ratio.centre = std::exp(WeightedMedian(of));
+      ratio.interval = NextIsWithin(of, declared_.confidence);
+      if (ratio.interval) ratio.interval = Interval{std::exp(ratio.interval->low), std::exp(ratio.interval->high)};
+    }
+  }
+
+  struct Ratio {
+    double centre = 1;
+    std::optional<Interval> interval;
+  };
+
+  [[nodiscard]] const Ratio& RatioOf(size_t kernel) const {
+    const auto found = ratio_of_backend_.find(relations_.kernels()[kernel].backend);
+    return found == ratio_of_backend_.end() ? unseen_ratio_ : found->second;
+  }
+
+  /// The time alone that kernels which have not run stay above, drawn from those that have.
+  void FindAssumedLows() {
+    std::vector<double> alone;
+    for (const Times& times : times_) alone.push_back(times.alone);
+    assumed_low_.assign(times_.size(), kNotRun);
+    for (size_t way = 0; way < KernelRelations::kWays; ++way) {
+      const std::vector<double> predicted = relations_.Predictions(way, alone);
+      std::map<size_t, std::vector<double>> ratios;  // by backend
+      for (size_t k = 0; k < alone.size(); ++k) {
+        if (!std::isnan(alone[k]) && !std::isnan(predicted[k]) && predicted[k] > 0)
+          ratios[relations_.kernels()[k].backend].push_back(alone[k] / predicted[k]);
+      }
+      std::map<size_t, std::optional<double>> low;
+      for (auto& [backend, of] : ratios) low[backend] = NextIsAbove(std::move(of), declared_.confidence);
+      for (size_t k = 0; k < alone.size(); ++k) {
+        const std::optional<double> ratio = low[relations_.kernels()[k].backend];
+        if (ratio && std::isnan(assumed_low_[k]) && !std::isnan(predicted[k])) assumed_low_[k] = *ratio * predicted[k];
+      }
+    }
+  }
+
+  [[nodiscard]] Price PriceOf(size_t k) const {
+    Price price;
+    price.proved_low = relations_.kernels()[k].roofline;
+    price.low = price.proved_low;
+    const Times& times = times_[k];
+    if (!evidence_[k].invalid_reason.empty()) {
+      price.known = Price::Known::kInvalid;
+      price.low = price.centre = price.high = Cost::Invalid();
+    } else if (times.rounds > 0) {
+      price.known = Price::Known::kInProgram;
+      price.centre = Cost::Seconds(times.in_program);
+      SetProgramInterval(times, RatioOf(k), price);
+    } else if (!std::isnan(times.alone)) {
+      price.known = Price::Known::kAlone;
+      const Ratio& ratio = RatioOf(k);
+      price.centre = Cost::Seconds(times.alone * ratio.centre);
+      if (ratio.interval) price.low = std::max(price.low, Cost::Seconds(times.alone_low * ratio.interval->low));
+      if (ratio.interval) price.high = Cost::Seconds(times.alone_high * ratio.interval->high);
+    } else if (!std::isnan(assumed_low_[k])) {
+      const Ratio& ratio = RatioOf(k);
+      const Cost assumed = ratio.interval ? Cost::Seconds(assumed_low_[k] * ratio.interval->low) : Cost();
+      price.known = assumed > price.low ? Price::Known::kRelatives : Price::Known::kNothing;
+      price.low = std::max(price.low, assumed);
+    }
+    return price;
+  }
+
+  void SetProgramInterval(const Times& times, const Ratio& ratio, Price& price) const {
+    if (degrees_ == 0) {
+      // One round says nothing of the spread; the kernel alone says more.
+      if (!std::isnan(times.alone_low) && ratio.interval)
+        price.low = std::max(price.low, std::min(price.centre, Cost::Seconds(times.alone_low * ratio.interval->low)));
+      return;
+    }
+    // The median of normal samples wavers by so much more than their mean.
+    const double of_median = times.rounds > 2 ? std::sqrt(std::acos(-1.0) / 2) : 1;
+    const double share = student_ * spread_ * of_median / std::sqrt(static_cast<double>(times.rounds));
+    price.radius = times.in_program * share;
+    price.low = std::max(price.low, Cost::Seconds(times.in_program * std::exp(-share)));
+    price.high = Cost::Seconds(times.in_program * std::exp(share));
+  }
+
+  const KernelRelations& relations_;
+  const std::vector<Evidence>& evidence_;
+  const Declared& declared_;
+  std::vector<Times> times_;
+  double spread_ = 0;   // of a round, as the logarithm of a ratio
+  size_t degrees_ = 0;  // of freedom of `spread_`
+  double student_ = 0;
+  Ratio unseen_ratio_;  // of backends that no program has held
+  std::map<size_t, Ratio> ratio_of_backend_;
+  std::vector<double> assumed_low_;
+};
+
+}  // namespace
+
+std::vector<Price> Believe(const KernelRelations& relations, const std::vector<Evidence>& evidence, const Declared& declared) {
+  return Belief(relations, evidence, declared).Run();
+}
+
+}  // namespace collage

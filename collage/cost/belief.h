@@ -1,0 +1,108 @@
+#pragma once
+
+// What is known of the time that kernels take: raw evidence, and one pure function from it to intervals. Nothing derived is ever stored as
+// if it had been measured, and no decision looks at evidence in another way.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collage/cost/cost.h"
+#include "collage/cost/statistics.h"
+
+namespace collage {
+
+/// Seconds of something, and of the anchor at the same moment: a fixed kernel or program that is timed in turn with whatever is measured.
+/// It says how fast the machine was just then, so that rows of different minutes compare.
+struct Row {
+  double seconds;
+  double anchor_seconds;
+  friend bool operator==(const Row&, const Row&) = default;
+};
+
+/// A row taken inside a whole program: the median of one round of its runs, beside that of the anchor's runs.
+struct ProgramRow {
+  Row row;
+  uint64_t anchor = 0;  ///< which program the anchor is
+  uint64_t round = 0;   ///< which round; all kernels of the program have a row of it
+};
+
+/// All that has been measured of one kernel.
+struct Evidence {
+  std::vector<Row> alone;
+  std::vector<ProgramRow> in_program;
+  std::string invalid_reason;  ///< not empty: it cannot be compiled or run, or is wrong
+};
+
+/// What is known of a kernel before it has run.
+struct KernelFacts {
+  size_t backend = 0;  ///< or any number for kernels that are like no others of theirs
+  /// Which algorithm and layouts: kernels of one backend with the same number are made in the same way.
+  uint64_t variant = 0;
+  /// Its heavy operators, those that others are fused to: one number each that equal operators share, sorted.
+  std::vector<uint64_t> heavy;
+  double bytes = 0;  ///< that it reads and writes
+  Cost roofline;     ///< proved: no kernel of this work takes less
+};
+
+/// What may be said of the time that a kernel takes inside a whole program, at the declared confidence.
+struct Price {
+  enum class Known {
+    kNothing,    ///< nothing but the roofline
+    kRelatives,  ///< `low` is drawn from kernels like it: assumed
+    kAlone,      ///< it has run alone; how that compares to programs is drawn from others of its backend
+    kInProgram,  ///< it has run inside of programs
+    kInvalid
+  };
+  Known known = Known::kNothing;
+  Cost low;
+  Cost centre = Cost::Unknown();
+  Cost high = Cost::Unknown();  ///< Unknown: none
+  Cost proved_low;              ///< the roofline: it uses no ratio, relative or drift
+  /// Half the width of the interval in seconds, where it has run inside of programs: doubt of different kernels is independent.
+  double radius = 0;
+};
+
+/// Kernels that are like each other, found once for a problem.
+class KernelRelations {
+ public:
+  explicit KernelRelations(std::vector<KernelFacts> kernels);
+  [[nodiscard]] const std::vector<KernelFacts>& kernels() const { return kernels_; }
+
+  /// What the least time among kernels like each one says of it, in the ways in which kernels may be alike, the most telling first.
+  /// `seconds` of each kernel, NaN where it has not run; a kernel says nothing of itself.
+  ///
+  ///  1. one backend, the same heavy operators, made in the same way: they differ in what is fused behind;
+  ///  2. one backend, the same heavy operators, made in any way;
+  ///  3. one backend, several heavy operators: the sum of the least of each apart;
+  ///  4. one backend, no heavy operators: as many bytes as the fastest reads and writes in a second.
+  static constexpr size_t kWays = 4;
+  [[nodiscard]] std::vector<double> Predictions(size_t way, const std::vector<double>& seconds) const;
+
+ private:
+  [[nodiscard]] std::vector<double> FromGroups(const std::vector<size_t>& group_of, const std::vector<double>& seconds) const;
+  [[nodiscard]] std::vector<double> FromParts(const std::vector<double>& seconds) const;
+  [[nodiscard]] std::vector<double> FromBytes(const std::vector<double>& seconds) const;
+
+  std::vector<KernelFacts> kernels_;
+  std::vector<size_t> alike_;                  // group of each kernel: the same heavy operators, made in the same way
+  std::vector<size_t> same_heavy_;             // group: the same heavy operators
+  std::vector<std::vector<size_t>> parts_of_;  // of each kernel with several heavy operators: the groups (same_heavy_) of each apart
+};
+
+/// The belief in every kernel's price: the one pure function. Times are told at the speed that the machine has had at the median of all
+/// moments at which something was measured inside of programs.
+///
+/// * Alone: the confidence interval of the median, times the interval in which the next ratio of a kernel's time inside of programs to its
+///   time alone falls, by those that its backend has shown. Where these are too few to tell there is a centre and no interval. Kernels
+///   count by their time.
+/// * In programs: rounds are taken at moments of different speed, which the anchor and all kernels of a round tell together: the logarithms
+/// of
+///   times are fitted as a kernel's own and the round's (a two-way table, weighted by time). What is left is the spread of rounds, which
+///   all kernels share, because few rounds say little of the spread of one kernel; Student's interval comes from that.
+/// * Nothing: the roofline, or what NextIsAbove says of the ratios of true times to predictions, for the most telling prediction of it for
+///   which there are enough of them.
+std::vector<Price> Believe(const KernelRelations& relations, const std::vector<Evidence>& evidence, const Declared& declared);
+
+}  // namespace collage

@@ -1,0 +1,321 @@
+#include "collage/decide/decide.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "collage/search/shortest_path.h"
+#include "collage/support/check.h"
+#include "collage/support/clock.h"
+
+namespace collage {
+namespace {
+
+/// Sets the costs of a problem that is kept for searching again and again.
+class PricedProblem {
+ public:
+  PricedProblem(const Arms& arms, const std::vector<bool>& allowed) : arms_(arms), problem_(arms.problem), forbidden_(allowed) {
+    forbidden_.flip();
+    forbidden_.resize(problem_.candidates.size(), false);
+    problem_.conversion = [this](size_t tensor, size_t from, size_t to) {
+      const size_t kernel = arms_.conversion_kernel && from != to ? arms_.conversion_kernel(tensor, from, to) : Arms::kNoKernel;
+      return kernel == Arms::kNoKernel ? Cost() : (*costs_)[kernel];
+    };
+  }
+  PricedProblem(const PricedProblem&) = delete;
+  PricedProblem& operator=(const PricedProblem&) = delete;
+
+  Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {}) {
+    costs_ = &costs;
+    SetCosts(costs, for_partition);
+    return SearchShortestPath(problem_, forbidden_);
+  }
+
+  [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs) {
+    costs_ = &costs;
+    for (const SearchChoice& choice : cover) SetCost(choice.candidate, choice.variant, costs, {});
+    return PriceOfCover(problem_, cover);
+  }
+
+ private:
+  void SetCost(size_t c, size_t v, const std::vector<Cost>& costs, Cost for_partition) {
+    const size_t kernel = arms_.kernel_of[c][v];
+    const Cost cost = kernel == Arms::kNoKernel ? Cost() : costs[kernel];
+    problem_.candidates[c].variants[v].cost = problem_.candidates[c].is_partition ? cost + for_partition : cost;
+  }
+
+  void SetCosts(const std::vector<Cost>& costs, Cost for_partition) {
+    for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+      for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) SetCost(c, v, costs, for_partition);
+    }
+  }
+
+  const Arms& arms_;
+  SearchProblem problem_;
+  std::vector<bool> forbidden_;
+  const std::vector<Cost>* costs_ = nullptr;  // of the search that goes on
+};
+
+/// How often a cover runs each kernel, those of its conversions included.
+std::map<size_t, int> UsesOf(const Arms& arms, const std::vector<SearchChoice>& cover) {
+  std::map<size_t, int> uses;
+  const auto use = [&](size_t kernel) {
+    if (kernel != Arms::kNoKernel) ++uses[kernel];
+  };
+  for (const SearchChoice& choice : cover) use(arms.kernel_of[choice.candidate][choice.variant]);
+  if (!arms.conversion_kernel) return uses;
+  for (const ConversionMade& made : ConversionsOf(arms.problem, cover)) use(arms.conversion_kernel(made.tensor, made.from, made.to));
+  return uses;
+}
+
+class Decider {
+ public:
+  /// Without a measurer nothing is measured.
+  Decider(const Arms& arms, std::vector<Evidence>& evidence, Measurer* measurer, const DecideOptions& options)
+      : arms_(arms), evidence_(evidence), measurer_(measurer), options_(options), problem_(arms, options.allowed) {
+    COLLAGE_CHECK(evidence.size() == arms.kernels.kernels().size(), "evidence is not of these kernels");
+    prices_ = Believe(arms_.kernels, evidence_, options_.declared);
+  }
+
+  Result<Decision> Run() {
+    while (!COLLAGE_TRY(Step())) {
+      if (options_.report) options_.report(open_);
+    }
+    Decision decision{*best_, open_, is_settled_, {}, {}};
+    decision.likely_bound = COLLAGE_TRY(problem_.Search(Lows(prices_))).lower_bound;
+    decision.proved_bound = COLLAGE_TRY(problem_.Search(ProvedLows(prices_))).lower_bound;
+    decision.best.lower_bound = decision.likely_bound;
+    return decision;
+  }
+
+ private:
+  [[nodiscard]] bool IsOver() const { return !measurer_ || measurer_->IsOver(); }
+
+  /// True when there is nothing more to do.
+  Result<bool> Step() {
+    if (!FindBest()) {
+      COLLAGE_TRY_STATUS(MakePossible());
+      return false;
+    }
+    if (options_.rival.IsKnown()) {
+      const Cost least = COLLAGE_TRY(problem_.Search(Lows(prices_))).cost;
+      if (least.ToSeconds() >= (1 - options_.declared.smallest_difference) * options_.rival.ToSeconds()) {
+        open_ = std::max(0.0, 1 - least.ToSeconds() / best_->cost.ToSeconds());
+        is_settled_ = true;
+        return true;
+      }
+    }
+    return Challenge();
+  }
+
+  bool FindBest() {
+    const Clock::time_point start = Clock::now();
+    Result<SearchResult> best = problem_.Search(Centres(prices_));
+    seconds_of_search_ = Clock::SecondsSince(start);
+    best_.reset();
+    if (best) best_ = std::move(*best);
+    return best_.has_value();
+  }
+
+  /// Until there is a cover of known kernels, the cheapest possible one is measured.
+  Status MakePossible() {
+    const SearchResult cover = COLLAGE_TRY(problem_.Search(Lows(prices_)));
+    const std::vector<size_t> unknown = UnknownIn(cover.choices);
+    COLLAGE_CHECK(!unknown.empty(), "a cover of known kernels was not found");
+    if (!measurer_) return Fail("what the cheapest plan needs has not been measured");
+    return MeasureSome(unknown, /*all=*/measurer_->IsOver());
+  }
+
+  Result<bool> Challenge() {
+    if (HasNoUpperEnd(best_->choices)) {
+      open_ = 1;
+      if (IsOver()) return true;
+      return MeasureCover(best_->choices);
+    }
+    const std::set<size_t> of_best = KernelsOf(best_->choices);
+    const double worthwhile = options_.declared.smallest_difference * best_->cost.ToSeconds();
+    while (true) {
+      const std::vector<Cost> view = ViewAgainst(of_best);
+      const SearchResult challenger = COLLAGE_TRY(problem_.Search(view));
+      const double gain = problem_.PriceOf(best_->choices, view).ToSeconds() - challenger.lower_bound.ToSeconds();
+      open_ = std::max(0.0, gain / best_->cost.ToSeconds());
+      is_settled_ = gain <= worthwhile;
+      if (is_settled_) return true;
+      const std::vector<size_t> unknown = UnknownIn(challenger.choices);
+      if (unknown.empty() && !HasNoUpperEnd(challenger.choices) && AllInPrograms(challenger.choices)) {
+        const Difference difference = DifferenceTo(challenger.choices);
+        open_ = std::max(0.0, difference.most_gain / best_->cost.ToSeconds());
+        if (difference.most_gain <= worthwhile && SettleAll(difference.kernels)) continue;
+        // Whichever of the two is known less; a cover that only a limit of the search makes seem possible cannot be told better.
+        if (IsOver() || difference.kernels.empty()) return true;
+        return MeasureCover(difference.best_is_known_less ? best_->choices : challenger.choices);
+      }
+      if (IsOver()) return true;
+      if (unknown.empty()) return MeasureCover(challenger.choices);
+      COLLAGE_TRY_STATUS(MeasureSome(unknown, /*all=*/false));
+      return false;
+    }
+  }
+
+  /// High for the kernels of the best cover, low for all others, and the centre where a whole comparison has settled it.
+  [[nodiscard]] std::vector<Cost> ViewAgainst(const std::set<size_t>& of_best) const {
+    std::vector<Cost> view = Lows(prices_);
+    for (const size_t kernel : of_best) view[kernel] = prices_[kernel].high;
+    for (const size_t kernel : settled_) view[kernel] = prices_[kernel].centre;
+    return view;
+  }
+
+  /// By how much a cover of kernels that all have run in programs could be cheaper than the best one. Doubt of different kernels is
+  /// independent, so that of a sum is the root of the sum of its squares; adding up the ends of all intervals, as the search has to, would
+  /// take a plan of a hundred kernels for doubtful for ever.
+  struct Difference {
+    std::vector<size_t> kernels;  ///< that are more often in one cover than in the other
+    double most_gain = 0;         ///< seconds
+    bool best_is_known_less = false;
+  };
+  [[nodiscard]] Difference DifferenceTo(const std::vector<SearchChoice>& challenger) {
+    std::map<size_t, int> more_in_best = UsesOf(arms_, best_->choices);
+    for (const auto& [kernel, uses] : UsesOf(arms_, challenger)) more_in_best[kernel] -= uses;
+    Difference difference;
+    double squares = 0;
+    size_t least_of_best = SIZE_MAX;
+    size_t least_of_challenger = SIZE_MAX;
+    for (const auto& [kernel, more] : more_in_best) {
+      if (more == 0) continue;
+      difference.kernels.push_back(kernel);
+      squares += std::pow(more * prices_[kernel].radius, 2);
+      size_t& least = more > 0 ? least_of_best : least_of_challenger;
+      least = std::min(least, evidence_[kernel].in_program.size());
+    }
+    const std::vector<Cost> centres = Centres(prices_);
+    difference.most_gain =
+        problem_.PriceOf(best_->choices, centres).ToSeconds() - problem_.PriceOf(challenger, centres).ToSeconds() + std::sqrt(squares);
+    difference.best_is_known_less = least_of_best < least_of_challenger;
+    return difference;
+  }
+
+  /// False when all of them were settled already.
+  bool SettleAll(const std::vector<size_t>& kernels) {
+    bool is_new = false;
+    for (const size_t kernel : kernels) is_new = settled_.insert(kernel).second || is_new;
+    return is_new;
+  }
+
+  /// Dearest first, as long as one search takes (then it is worth asking again what is needed), or all. False: go on.
+  Result<bool> MeasureCover(const std::vector<SearchChoice>& cover) {
+    COLLAGE_TRY_STATUS(Take(COLLAGE_TRY(measurer_->MeasureInProgram(cover))));
+    settled_.clear();
+    prices_ = Believe(arms_.kernels, evidence_, options_.declared);
+    return false;
+  }
+
+  Status MeasureSome(std::vector<size_t> kernels, bool all) {
+    std::stable_sort(kernels.begin(), kernels.end(), [&](size_t a, size_t b) { return prices_[a].low > prices_[b].low; });
+    const Clock::time_point start = Clock::now();
+    for (const size_t kernel : kernels) {
+      COLLAGE_TRY_STATUS(Take(COLLAGE_TRY(measurer_->MeasureAlone(kernel))));
+      if (!all && (measurer_->IsOver() || Clock::SecondsSince(start) >= seconds_of_search_)) break;
+    }
+    prices_ = Believe(arms_.kernels, evidence_, options_.declared);
+    return {};
+  }
+
+  Status Take(const Measurer::Found& found) {
+    bool is_any = false;
+    for (const auto& [kernel, evidence] : found) {
+      Evidence& known = evidence_[kernel];
+      known.alone.insert(known.alone.end(), evidence.alone.begin(), evidence.alone.end());
+      known.in_program.insert(known.in_program.end(), evidence.in_program.begin(), evidence.in_program.end());
+      if (!evidence.invalid_reason.empty()) known.invalid_reason = evidence.invalid_reason;
+      is_any = true;
+    }
+    COLLAGE_CHECK(is_any, "a measurement has found nothing, so it would be asked for again");
+    return {};
+  }
+
+  [[nodiscard]] std::set<size_t> KernelsOf(const std::vector<SearchChoice>& cover) const {
+    std::set<size_t> kernels;
+    for (const auto& [kernel, uses] : UsesOf(arms_, cover)) kernels.insert(kernel);
+    return kernels;
+  }
+
+  [[nodiscard]] std::vector<size_t> UnknownIn(const std::vector<SearchChoice>& cover) const {
+    std::vector<size_t> unknown;
+    for (const size_t kernel : KernelsOf(cover)) {
+      if (prices_[kernel].centre.IsUnknown()) unknown.push_back(kernel);
+    }
+    return unknown;
+  }
+
+  [[nodiscard]] bool HasNoUpperEnd(const std::vector<SearchChoice>& cover) const {
+    const std::set<size_t> kernels = KernelsOf(cover);
+    return std::any_of(kernels.begin(), kernels.end(), [&](size_t kernel) { return prices_[kernel].high.IsUnknown(); });
+  }
+
+  [[nodiscard]] bool AllInPrograms(const std::vector<SearchChoice>& cover) const {
+    const std::set<size_t> kernels = KernelsOf(cover);
+    const auto has_run = [&](size_t kernel) { return prices_[kernel].known == Price::Known::kInProgram; };
+    const std::set<size_t> of_best = KernelsOf(best_->choices);
+    return std::all_of(kernels.begin(), kernels.end(), has_run) && std::all_of(of_best.begin(), of_best.end(), has_run);
+  }
+
+  const Arms& arms_;
+  std::vector<Evidence>& evidence_;
+  Measurer* measurer_;
+  const DecideOptions& options_;
+  PricedProblem problem_;
+  std::vector<Price> prices_;
+  std::optional<SearchResult> best_;
+  std::unordered_set<size_t> settled_;  // kernels that whole comparisons have told apart, since the last program ran
+  double seconds_of_search_ = 0;
+  double open_ = 1;
+  bool is_settled_ = false;
+};
+
+std::vector<Cost> ByKernel(const std::vector<Price>& prices, Cost Price::*member) {
+  std::vector<Cost> costs;
+  costs.reserve(prices.size());
+  for (const Price& price : prices) costs.push_back(price.known == Price::Known::kInvalid ? Cost::Invalid() : price.*member);
+  return costs;
+}
+
+}  // namespace
+
+std::vector<Cost> Centres(const std::vector<Price>& prices) { return ByKernel(prices, &Price::centre); }
+std::vector<Cost> Lows(const std::vector<Price>& prices) { return ByKernel(prices, &Price::low); }
+std::vector<Cost> ProvedLows(const std::vector<Price>& prices) { return ByKernel(prices, &Price::proved_low); }
+
+Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options) {
+  return Decider(arms, evidence, &measurer, options).Run();
+}
+
+Result<Decision> DecideFromKnown(const Arms& arms, const std::vector<Evidence>& evidence, const DecideOptions& options) {
+  std::vector<Evidence> known = evidence;
+  return Decider(arms, known, nullptr, options).Run();
+}
+
+Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed) {
+  return PricedProblem(arms, allowed).Search(costs);
+}
+
+Result<SearchResult> WithFewerPartitions(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed,
+                                         const SearchResult& best, double within) {
+  PricedProblem problem(arms, allowed);
+  const Cost most = Cost::Seconds(best.cost.ToSeconds() * (1 + within));
+  // At the first charge, whoever has one partition fewer wins if it is within at all; at the last, whoever saves half as much as an equal
+  // share of what may be given up for each partition of the best plan.
+  const double least = (most - best.cost).ToSeconds() / (2 * static_cast<double>(std::max<size_t>(best.partitions, 1)));
+  for (double charge = (most - best.cost).ToSeconds(); charge > least; charge /= 2) {
+    Result<SearchResult> found = problem.Search(costs, Cost::Seconds(charge));
+    if (!found) return best;
+    if (found->partitions >= best.partitions) return best;
+    found->cost = problem.PriceOf(found->choices, costs);
+    found->lower_bound = best.lower_bound;
+    if (found->cost <= most) return found;
+  }
+  return best;
+}
+
+}  // namespace collage

@@ -1,0 +1,89 @@
+#pragma once
+
+// Which cover to take, and what to measure in order to know: combinatorial best-arm identification. The arms are kernels, a choice of arms
+// is a cover, and the search finds the best cover for given prices (CLUCB: Chen, Lin, King, Lyu and Chen, Combinatorial Pure Exploration of
+// Multi-Armed Bandits, NIPS 2014). One loop prices kernels alone and in programs, questions what is assumed of others, and confirms the
+// winner; single backends are the same loop over their candidates.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collage/cost/belief.h"
+#include "collage/search/search.h"
+#include "collage/support/result.h"
+
+namespace collage {
+
+/// What is decided about; it does not change while it is decided. Conversions between layouts are kernels like all others; their evidence
+/// has to hold a time alone from the start.
+struct Arms {
+  SearchProblem problem;                       ///< costs of its variants mean nothing
+  std::vector<std::vector<size_t>> kernel_of;  ///< [candidate][variant]; candidates with equal functions share kernels
+  /// The kernel that converts a tensor from one layout to another; kNoKernel where that costs nothing. Empty: all do.
+  std::function<size_t(size_t tensor, size_t from, size_t to)> conversion_kernel;
+  KernelRelations kernels{{}};
+  /// Of what stays with the host and needs no kernel.
+  static constexpr size_t kNoKernel = static_cast<size_t>(-1);
+};
+
+/// Takes measurements, and keeps them. What a kernel does wrong is its evidence, not an error; errors end everything.
+class Measurer {
+ public:
+  using Found = std::vector<std::pair<size_t, Evidence>>;  ///< new evidence, by kernel
+  virtual ~Measurer() = default;
+  /// Compiles a kernel and times it by itself.
+  virtual Result<Found> MeasureAlone(size_t kernel) = 0;
+  /// Times all kernels of a cover inside the whole program for one round. A kernel that fails there, or differs from the reference, is
+  /// invalid; then nothing else may have been found.
+  virtual Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) = 0;
+  /// Whether time is over, or somebody asked to stop.
+  [[nodiscard]] virtual bool IsOver() const = 0;
+};
+
+struct DecideOptions {
+  Declared declared;
+  /// Candidates that may be chosen; empty: all.
+  std::vector<bool> allowed = {};
+  /// A cover dearer than that is of no interest: then deciding ends as soon as no allowed one can be cheaper. Unknown: none.
+  Cost rival = Cost::Unknown();
+  /// Told after each step: how much cheaper, as a share, some cover might still be than the best one.
+  std::function<void(double open)> report = {};
+};
+
+struct Decision {
+  SearchResult best;  ///< at the centres of the beliefs
+  /// The greatest share by which some cover might be cheaper than the best, at the declared confidence.
+  double open = 0;
+  /// Whether that is no more than the smallest difference (or than the rival needs): no cover of these candidates is cheaper by more.
+  bool is_settled = false;
+  /// No cover is cheaper: with the low ends of all intervals, assumed ones included; and with rooflines alone.
+  Cost likely_bound;
+  Cost proved_bound;
+};
+
+/// Measures until the statement holds or time is over. `evidence` has an entry for each kernel, and gets what is found. When time is over
+/// before any cover is known, what the cheapest one needs is measured nevertheless. Errors of the measurer, or where no cover is valid
+/// (which then name the first node that none covers).
+Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options);
+
+/// The same from what is known already, measuring nothing. Errors where that is no cover.
+Result<Decision> DecideFromKnown(const Arms& arms, const std::vector<Evidence>& evidence, const DecideOptions& options);
+
+/// The cheapest cover at such a cost of each kernel; Unknown and Invalid ones are not taken. Candidates that are not `allowed` neither.
+Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed = {});
+
+/// Views of prices for SearchAt, by kernel.
+std::vector<Cost> Centres(const std::vector<Price>& prices);
+std::vector<Cost> Lows(const std::vector<Price>& prices);
+std::vector<Cost> ProvedLows(const std::vector<Price>& prices);
+
+/// The plan among those that are dearer than `best` by no more than `within` (a share of it) with the fewest partitions, as far as a charge
+/// for each partition can find it: of what it gives up, each partition saves as much as any other could. `best` itself where that has no
+/// more. Costs as for SearchAt.
+Result<SearchResult> WithFewerPartitions(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed,
+                                         const SearchResult& best, double within);
+
+}  // namespace collage
