@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "collage/ir/op_sequence.h"
+#include "collage/ir/visit.h"
 #include "collage/op/value_range.h"
 #include "collage/support/hash.h"
 #include "collage/tensor/float16.h"
@@ -186,6 +187,24 @@ class Watch {
   size_t born_ = 0;
 };
 
+/// A value that an operator makes of a wider type is rounded; what only moves such values is exact.
+double ToleranceOf(const Expr& function) {
+  double tolerance = kTolerance;
+  PostOrder(function, [&](const Expr& expr) {
+    const Call* call = expr->As<Call>();
+    if (!call) return;
+    std::vector<DType> given;
+    for (const Expr& arg : call->args) {
+      for (const TensorType& type : FlattenTensors(arg->type())) given.push_back(type.dtype);
+    }
+    for (const TensorType& type : FlattenTensors(expr->type())) {
+      if (std::any_of(given.begin(), given.end(), [&](DType dtype) { return dtype != type.dtype; }))
+        tolerance = std::max(tolerance, Tolerance(type.dtype));
+    }
+  });
+  return tolerance;
+}
+
 class Sampler {
  public:
   Sampler(const Expr& function, uint64_t seed, const InterpreterOptions& options) : function_(function), seed_(seed), options_(options) {
@@ -219,7 +238,7 @@ class Sampler {
     const size_t tries = Tries();
     for (size_t i = 0; i < tries; ++i) {
       Watch watch;
-      ReferenceSample sample{InputsFor(kChoices[i]), {}, {}};
+      ReferenceSample sample{InputsFor(kChoices[i]), {}, {}, ToleranceOf(function_)};
       sample.expected = COLLAGE_TRY(Run(sample.inputs, watch));
       sample.unreached = watch.Unreached();
       const auto badness = [](const ReferenceSample& of, size_t born) { return std::pair(of.unreached.size(), born); };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collage/op/interpreter.h"
+#include "collage/tensor/agreement.h"
 
 namespace collage {
 
@@ -18,6 +19,8 @@ struct ReferenceSample {
   /// Calls of operators that saw or gave no finite value, in the order in which they ran. What they compute has not been compared, whatever
   /// the outputs are.
   std::vector<Expr> unreached;
+  /// What the function's own rounding explains: Tolerance of the coarsest type that a value is rounded to.
+  double tolerance = kTolerance;
 };
 
 /// Inputs and outputs of a function, the same for equal functions and seeds in every process. Floating point inputs are in [-1, 1] where

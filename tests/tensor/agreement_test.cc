@@ -29,7 +29,9 @@ Tensor Halves(const std::vector<float>& values, DType dtype) {
   return tensor;
 }
 
-bool Passes(const std::vector<float>& found, const std::vector<float>& expected) { return Passes(Compare(Floats(found), Floats(expected))); }
+bool Passes(const std::vector<float>& found, const std::vector<float>& expected) {
+  return Passes(Compare(Floats(found), Floats(expected)));
+}
 
 TEST(AgreementTest, IsRelativeToTheLargestFiniteValue) {
   EXPECT_NEAR(Compare(Floats({1, 9}), Floats({2, 10})).difference, 0.1, 1e-12);
