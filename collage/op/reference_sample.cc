@@ -27,9 +27,9 @@ constexpr ValueRange kChoices[] = {{-1, 1},
                                    {-0x1p-48, 0x1p-48},
                                    {-0x1p-64, 0x1p-64}};
 constexpr ValueRange kIntegers{0, 7};
-// All choices are tried for a function of less work than this together: some ten seconds of the reference executor. Of larger ones fewer
-// are, but always three.
-constexpr double kMostTriedFlops = 1e10;
+// All choices are tried for a function of less work than this together, which is some five seconds of the reference executor's
+// convolutions. Of larger ones fewer are, but always three.
+constexpr double kMostTriedFlops = 1e11;
 constexpr size_t kTriedInAnyCase = 3;
 
 /// What the operators of a function ask of its parameters, and what can be shown without running it.

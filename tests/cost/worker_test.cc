@@ -125,21 +125,5 @@ TEST_F(WorkerTest, WeightsReachTheWorkerWithTheirRange) {
   }
 }
 
-// Positions count in a mask: made again at random, some row of it would hide everything.
-TEST_F(WorkerTest, MasksReachTheWorkerAsTheyAre) {
-  constexpr int64_t kRows = 300;
-  for (const float hidden : {-std::numeric_limits<float>::infinity(), -1e4f}) {
-    Tensor mask(TensorType{{kRows, kRows}, DType::kFloat32});
-    for (int64_t i = 0; i < kRows; ++i) std::fill_n(mask.MutableData<float>() + i * kRows + i + 1, kRows - i - 1, hidden);
-    // Where nothing is hidden, the input comes through: what only copies is right, if the places are.
-    const std::string body = "where(less(meta[relay.Constant][0], -1f), %x, %x)";
-    EXPECT_EQ(DifferenceOfCopy(timer_, Job("right"), mask, body).value(), 0) << hidden;
-    const std::string type = ToString(mask.type());
-    const std::string softmax = "%0 = nn.softmax(add(%x, meta[relay.Constant][0])); minimum(%x, multiply(%0, 0f))";
-    // The reference is finite: no row is hidden whole.
-    EXPECT_TRUE(DifferenceOfCopy(timer_, Job("right"), mask, softmax).has_value()) << hidden;
-  }
-}
-
 }  // namespace
 }  // namespace collage
