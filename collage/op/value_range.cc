@@ -52,6 +52,12 @@ ValueRange Counts(const Step&, Ranges) { return {0, 0x1p40}; }  // no tensor has
 
 bool IsFloat(const Step& step) { return IsFloatingPoint(FlattenTensors(step.result_type)[0].dtype); }
 
+ValueRange Cast(const Step& step, Ranges inputs) {
+  if (IsFloat(step)) return inputs[0];
+  if (FlattenTensors(step.result_type)[0].dtype == DType::kBool) return {0, 1};
+  return {std::trunc(inputs[0].low), std::trunc(inputs[0].high)};
+}
+
 ValueRange Sqrt(const Step&, Ranges inputs) {
   return inputs[0].low >= 0 ? ValueRange{std::sqrt(inputs[0].low), std::sqrt(inputs[0].high)} : kUnbounded;
 }
@@ -201,7 +207,7 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                                                      {"where", OfChoice},
                                                      {"take", OfFirst},
                                                      {"gather_nd", OfFirst},
-                                                     {"cast", OfFirst},
+                                                     {"cast", Cast},
                                                      {"nn.avg_pool2d", OfFirstOrZero},
                                                      {"sum", Sum},
                                                      {"prod", Prod},
