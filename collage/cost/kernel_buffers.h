@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "collage/runtime/kernel.h"
@@ -7,9 +8,13 @@
 
 namespace collage {
 
-/// Inputs, outputs and workspace of a kernel, in their physical sizes, every page touched and full of random data.
+/// Inputs, outputs and workspace of a kernel, in their physical sizes, every page touched.
 class KernelBuffers {
  public:
+  /// `inputs` in row-major order, of the types of the kernel's ports (SuitableInputs): NaN, infinities and denormal numbers, which
+  /// unsuitable ones lead to, may take another time than numbers.
+  KernelBuffers(const Kernel& kernel, std::span<const Tensor> inputs);
+  /// Inputs are random in [-1, 1], whatever the kernel computes.
   explicit KernelBuffers(const Kernel& kernel);
   Status Run(Kernel& kernel) { return kernel.Run(input_pointers_, output_pointers_, workspace_.MutableBytes()); }
   /// Seconds of one run.
@@ -18,6 +23,8 @@ class KernelBuffers {
   void ReadInputs() const;
 
  private:
+  void AddOutputs(const Kernel& kernel);
+
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
   std::vector<const void*> input_pointers_;

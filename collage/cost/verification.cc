@@ -1,17 +1,38 @@
 #include "collage/cost/verification.h"
 
-#include <algorithm>
+#include <cstring>
 
-#include "collage/op/interpreter.h"
 #include "collage/runtime/layout_conversion.h"
-#include "collage/tensor/tensor.h"
 
 namespace collage {
 namespace {
 
+// Not a number in every floating point type, and no boolean.
+constexpr int kUnwritten = 0xff;
+
 Tensor Buffer(size_t bytes) { return Tensor(TensorType{{static_cast<int64_t>(bytes)}, DType::kUInt8}); }
 
-Result<std::vector<Tensor>> RunKernel(Kernel& kernel, const std::vector<Tensor>& inputs) {
+Tensor BufferOf(const Port& port) {
+  Tensor buffer = Buffer(PhysicalByteCount(port.type, port.layout));
+  std::memset(buffer.MutableBytes(), kUnwritten, buffer.ByteCount());
+  return buffer;
+}
+
+Status CheckTypes(const Kernel& kernel, std::span<const Tensor> inputs) {
+  if (kernel.inputs().size() != inputs.size())
+    return Fail("takes " + std::to_string(kernel.inputs().size()) + " inputs, expected " + std::to_string(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = kernel.inputs()[i].type;
+    if (!(type == inputs[i].type()))
+      return Fail("takes " + ToString(type) + " as input " + std::to_string(i) + ", expected " + ToString(inputs[i].type()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> RunKernel(Kernel& kernel, std::span<const Tensor> inputs) {
+  COLLAGE_TRY_STATUS(CheckTypes(kernel, inputs));
   std::vector<Tensor> buffers;
   std::vector<const void*> input_pointers;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -23,7 +44,7 @@ Result<std::vector<Tensor>> RunKernel(Kernel& kernel, const std::vector<Tensor>&
   std::vector<Tensor> outputs;
   std::vector<void*> output_pointers;
   for (const Port& port : kernel.outputs()) {
-    outputs.push_back(Buffer(PhysicalByteCount(port.type, port.layout)));
+    outputs.push_back(BufferOf(port));
     output_pointers.push_back(outputs.back().MutableBytes());
   }
   if (const auto accumulated = kernel.accumulated_input()) {
@@ -42,22 +63,19 @@ Result<std::vector<Tensor>> RunKernel(Kernel& kernel, const std::vector<Tensor>&
   return results;
 }
 
-}  // namespace
+Result<Agreement> CompareWithReference(const RunTensors& run, const ReferenceSample& sample) {
+  return Compare(COLLAGE_TRY(run(sample.inputs)), sample.expected);
+}
+
+Result<Agreement> CompareWithReference(Kernel& kernel, const ReferenceSample& sample) {
+  return CompareWithReference([&](std::span<const Tensor> inputs) { return RunKernel(kernel, inputs); }, sample);
+}
 
 Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed) {
-  std::vector<Tensor> inputs;
-  for (const Port& port : kernel.inputs()) {
-    Tensor tensor(port.type);
-    if (tensor.dtype() == DType::kFloat16 || tensor.dtype() == DType::kBFloat16)
-      return Fail("16-bit floating point inputs cannot be compared yet");
-    FillRandom(tensor, seed + inputs.size());
-    inputs.push_back(std::move(tensor));
-  }
-  const std::vector<Tensor> expected = COLLAGE_TRY(InterpretFunction(function, inputs));
-  const std::vector<Tensor> found = COLLAGE_TRY(RunKernel(kernel, inputs));
-  double difference = 0;
-  for (size_t i = 0; i < expected.size(); ++i) difference = std::max(difference, RelativeDifference(found[i], expected[i]));
-  return difference;
+  const ReferenceSample sample = COLLAGE_TRY(SampleReference(function, seed));
+  const Agreement agreement = COLLAGE_TRY(CompareWithReference(kernel, sample));
+  if (agreement.unequal > 0 || !IsComparison(agreement)) return Fail(Objection(agreement, sample.tolerance));
+  return agreement.difference * (kTolerance / sample.tolerance);
 }
 
 }  // namespace collage

@@ -1,18 +1,31 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
 
-#include "collage/ir/expr.h"
+#include "collage/op/reference_sample.h"
 #include "collage/runtime/kernel.h"
 #include "collage/support/result.h"
+#include "collage/tensor/agreement.h"
 
 namespace collage {
 
-/// Largest difference that a kernel may show from the reference, relative to the largest value of the output.
-inline constexpr double kTolerance = 1e-4;
+/// Whatever computes tensors from tensors, all in row-major order: an Executable, a kernel, a program that was loaded.
+using RunTensors = std::function<Result<std::vector<Tensor>>(std::span<const Tensor> inputs)>;
 
-/// Runs a kernel on seeded random inputs, and the function that it was compiled from on the reference executor. Gives the largest
-/// RelativeDifference of any output. Errors when the kernel fails.
+/// Runs on the sample's inputs and compares with its outputs. It agrees where Passes(agreement, sample.tolerance). Errors when it fails.
+Result<Agreement> CompareWithReference(const RunTensors& run, const ReferenceSample& sample);
+/// Of a kernel that was compiled from the sample's function. An element that it does not write is NaN.
+Result<Agreement> CompareWithReference(Kernel& kernel, const ReferenceSample& sample);
+
+/// Runs a kernel on row-major tensors: converts them into its layouts and back. Errors when their types are not those of its ports.
+Result<std::vector<Tensor>> RunKernel(Kernel& kernel, std::span<const Tensor> inputs);
+
+/// The largest difference on the inputs of SampleReference, in units in which kTolerance is the most that passes: differences of functions
+/// that round to 16 bits are larger, and are told relative to their tolerance. Errors when the kernel fails, and where nothing excuses
+/// the difference or there was nothing to compare.
 Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed);
 
 }  // namespace collage

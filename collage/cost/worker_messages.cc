@@ -3,13 +3,16 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
 #include "collage/op/table.h"
+#include "collage/support/hash.h"
 
 namespace collage {
 namespace {
@@ -17,26 +20,68 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kSmallConstant = 16384;  // elements
+// Of weights' elements hardly two are alike; of a sample of a mask, a table of steps or a fill, hardly two are not.
+constexpr size_t kFewValues = kSmallConstant / 16;
+
+/// Elements at even distances, from the first to the last.
+std::vector<float> SampleOf(const Tensor& constant) {
+  std::vector<float> sample(kSmallConstant);
+  const auto last = static_cast<double>(constant.ElementCount() - 1);
+  for (int64_t i = 0; i < kSmallConstant; ++i)
+    sample[static_cast<size_t>(i)] = constant.Data<float>()[static_cast<int64_t>(last * static_cast<double>(i) / (kSmallConstant - 1))];
+  return sample;
+}
+
+/// `sample` is of its elements.
+bool LooksLikeWeights(const Tensor& constant, std::vector<float> sample) {
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones in NaN and infinities
+  bool is_finite = true;
+  for (const float value : constant.Values<float>()) is_finite &= (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
+  if (!is_finite) return false;
+  if (std::all_of(sample.begin(), sample.end(), [](float value) { return value == std::floor(value); })) return false;
+  std::sort(sample.begin(), sample.end());
+  return std::unique(sample.begin(), sample.end()) - sample.begin() > static_cast<std::ptrdiff_t>(kFewValues);
+}
+
+/// All elements are the same, so that any sample is exact.
+bool IsFill(const Tensor& constant) {
+  const std::byte* bytes = constant.Bytes();
+  return std::memcmp(bytes, bytes + sizeof(float), constant.ByteCount() - sizeof(float)) == 0;
+}
+
+Json Bytes(const void* data, size_t size) {
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  return Json::binary(std::vector<uint8_t>(bytes, bytes + size));
+}
 
 Json ConstantMessage(const Tensor& constant) {
   if (constant.dtype() == DType::kFloat32 && constant.ElementCount() > kSmallConstant) {
-    const auto [low, high] = std::minmax_element(constant.Data<float>(), constant.Data<float>() + constant.ElementCount());
-    return {{"low", *low}, {"high", *high}};
+    const std::vector<float> sample = SampleOf(constant);
+    if (IsFill(constant) || LooksLikeWeights(constant, sample)) return {{"sample", Bytes(sample.data(), sample.size() * sizeof(float))}};
   }
-  const auto* bytes = reinterpret_cast<const uint8_t*>(constant.Bytes());
-  return {{"bytes", Json::binary(std::vector<uint8_t>(bytes, bytes + constant.ByteCount()))}};
+  return {{"bytes", Bytes(constant.Bytes(), constant.ByteCount())}};
+}
+
+/// Every element is one of the sample, at random.
+Result<Tensor> DrawFrom(const std::vector<uint8_t>& sample, uint64_t seed, const TensorType& type) {
+  const size_t count = sample.size() / sizeof(float);
+  if (count == 0 || type.dtype != DType::kFloat32) return Fail("a sample of nothing, or of a type that is never sampled");
+  std::vector<float> values(count);
+  std::memcpy(values.data(), sample.data(), count * sizeof(float));
+  Tensor tensor(type);
+  auto* data = tensor.MutableData<float>();
+  for (int64_t i = 0; i < tensor.ElementCount(); ++i) data[i] = values[HashCombine(seed, static_cast<uint64_t>(i)) % count];
+  return tensor;
 }
 
 Result<Tensor> ConstantFromMessage(const Json& message, size_t index, const TensorType& type) {
-  if (index >= message.size()) return Fail("constant " + std::to_string(index) + " was not sent");
-  Tensor tensor(type);
+  const std::string name = "constant " + std::to_string(index);
+  if (index >= message.size()) return Fail(name + " was not sent");
   const Json& constant = message[index];
-  if (!constant.contains("bytes")) {
-    FillRandom(tensor, index + 1, constant.at("low"), constant.at("high"));
-    return tensor;
-  }
+  if (constant.contains("sample")) return DrawFrom(constant.at("sample").get_binary(), index + 1, type);
   const auto& bytes = constant.at("bytes").get_binary();
-  if (bytes.size() != tensor.ByteCount()) return Fail("constant " + std::to_string(index) + " has another size than its type");
+  Tensor tensor(type);
+  if (bytes.size() != tensor.ByteCount()) return Fail(name + " has another size than its type");
   std::memcpy(tensor.MutableBytes(), bytes.data(), bytes.size());
   return tensor;
 }

@@ -11,8 +11,10 @@
 
 namespace collage {
 
-/// A job as the worker needs it. Constants of integers, and small ones, go as they are; of large ones only type and range go, and
-/// the worker makes others of that range: neither time nor correctness of a kernel depends on their values.
+/// A job as the worker needs it. Constants go as they are, but for large ones of float32 that look like weights: finite, with fractions,
+/// and hardly two alike. Of these a sample goes, and the worker draws all elements from that, so that sign, size and spread are those of
+/// the model: hundreds of megabytes would have to be copied for every kernel that is timed, and sharing memory with the worker would hold
+/// all weights twice. What is no weight keeps its values: masks (of -inf, or of 0 and 1), indices and other whole numbers, fills.
 nlohmann::json ToMessage(const KernelJob& job);
 
 struct ReceivedJob {

@@ -1,5 +1,8 @@
 #include "collage/ir/structural.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -35,7 +38,11 @@ struct Numbered {
 
 uint64_t HashOfType(const Type& type) { return HashBytes(ToString(type)); }
 
+// From this size on the bytes are hashed at the speed of memory. Smaller constants are few bytes, and their hashes key stored prices.
+constexpr size_t kLargeBytes = 4096;
+
 uint64_t HashOfValue(const Tensor& tensor) {
+  if (tensor.ByteCount() >= kLargeBytes) return XXH3_64bits_withSeed(tensor.Bytes(), tensor.ByteCount(), tensor.ByteCount());
   uint64_t hash = tensor.ByteCount();
   const std::byte* bytes = tensor.Bytes();
   for (size_t at = 0; at < tensor.ByteCount(); at += sizeof(uint64_t)) {
@@ -168,6 +175,9 @@ class Comparison {
 };
 
 }  // namespace
+
+uint64_t ContentHash(const Expr& expr) { return StructuralHash(expr, {true, {"global_symbol"}}); }
+uint64_t ContentHash(const IRModule& module) { return StructuralHash(module, {true, {"global_symbol"}}); }
 
 StructuralOptions ForPricing() { return {false, {"global_symbol"}}; }
 

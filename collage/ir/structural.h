@@ -33,4 +33,8 @@ bool StructuralEqual(const IRModule& a, const IRModule& b, const StructuralOptio
 uint64_t StructuralHash(const Expr& expr, const StructuralOptions& options = {});
 uint64_t StructuralHash(const IRModule& module, const StructuralOptions& options = {});
 
+/// What keys the verdict on a program: structure and every byte of its constants, symbols left out. It takes the time of reading them once.
+uint64_t ContentHash(const Expr& expr);
+uint64_t ContentHash(const IRModule& module);
+
 }  // namespace collage

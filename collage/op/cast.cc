@@ -1,11 +1,10 @@
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
 #include "collage/op/families.h"
 #include "collage/op/rules.h"
+#include "collage/tensor/float16.h"
 
 namespace collage {
 namespace {
@@ -31,29 +30,6 @@ To Convert(From value) {
   } else {
     return static_cast<To>(value);
   }
-}
-
-/// float32 bits cut to bfloat16, ties to even.
-uint16_t ToBFloat16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-/// IEEE 754 binary16, ties to even.
-uint16_t ToFloat16(float value) {
-  const uint16_t sign = std::signbit(value) ? 0x8000u : 0u;
-  if (std::isnan(value)) return sign | 0x7e00u;
-  const double magnitude = std::abs(static_cast<double>(value));
-  if (magnitude >= 65520.0) return sign | 0x7c00u;
-  if (magnitude == 0) return sign;
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent with f in [0.5, 1)
-  const int scale = std::max(exponent - 11, -24);
-  const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, -scale)));
-  // Up to 2048 units of 2^scale: a carry out of the mantissa lands in the exponent, as it should.
-  const uint32_t biased = scale == -24 ? units : (static_cast<uint32_t>(scale + 24) << 10) + units;
-  return static_cast<uint16_t>(sign | biased);
 }
 
 void CastTo16Bit(const Tensor& data, Tensor& result) {

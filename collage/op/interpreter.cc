@@ -256,6 +256,7 @@ class Interpreter {
       op.reference(inputs, attributes, outputs);
     }
     if (options_.on_operator) options_.on_operator(expr, outputs);
+    if (options_.on_values) options_.on_values(expr, inputs, outputs);
     size_t next = 0;
     return Unflatten(expr->type(), outputs, next);
   }

@@ -45,6 +45,8 @@ std::vector<Tensor> FlattenTensors(const Value& value);
 struct InterpreterOptions {
   /// Called after each operator with its call and what it gave: for progress, or to look at intermediate values.
   std::function<void(const Expr& call, std::span<const Tensor> outputs)> on_operator;
+  /// As above, with what the operator was given (tuples flattened).
+  std::function<void(const Expr& call, std::span<const Tensor> inputs, std::span<const Tensor> outputs)> on_values;
 };
 
 /// Runs a function of a module. Errors: no such function, arguments that are not of the parameters' types, a variable that

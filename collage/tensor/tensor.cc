@@ -1,26 +1,15 @@
 #include "collage/tensor/tensor.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "collage/support/hash.h"
 #include "collage/support/memory.h"
+#include "collage/tensor/agreement.h"
+#include "collage/tensor/float16.h"
 
 namespace collage {
 namespace {
-
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1fu;
-  const uint32_t mantissa = half & 0x3ffu;
-  if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(mantissa), -24), sign ? -1.0f : 1.0f);
-  const uint32_t widened = exponent == 31 ? 255u : exponent + 112u;
-  return std::bit_cast<float>(sign | (widened << 23) | (mantissa << 13));
-}
 
 template <class T>
 std::vector<T> Widen(const Tensor& tensor) {
@@ -32,8 +21,7 @@ std::vector<T> Widen(const Tensor& tensor) {
   if (has_element_type) return values;
   const auto* data = tensor.Data<uint16_t>();
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<T>(tensor.dtype() == DType::kFloat16 ? HalfToFloat(data[i])
-                                                                 : std::bit_cast<float>(static_cast<uint32_t>(data[i]) << 16));
+    values[i] = static_cast<T>(tensor.dtype() == DType::kFloat16 ? FromFloat16(data[i]) : FromBFloat16(data[i]));
   }
   return values;
 }
@@ -68,17 +56,21 @@ bool BitwiseEqual(const Tensor& a, const Tensor& b) {
   return a.type() == b.type() && std::memcmp(a.Bytes(), b.Bytes(), a.ByteCount()) == 0;
 }
 
+namespace {
+
+double RandomBetween(double low, double high, uint64_t bits) { return low + (high - low) * (static_cast<double>(bits >> 11) * 0x1.0p-53); }
+
+}  // namespace
+
 void FillRandom(Tensor& tensor, uint64_t seed, double low, double high) {
-  const bool floating = IsFloatingPoint(tensor.dtype());
+  const int64_t count = tensor.ElementCount();
   const bool has_element_type = VisitElementType(tensor.dtype(), [&](auto element) {
     using T = decltype(element);
     T* data = tensor.MutableData<T>();
-    const int64_t count = tensor.ElementCount();
     for (int64_t i = 0; i < count; ++i) {
       const uint64_t bits = HashCombine(seed, static_cast<uint64_t>(i));
-      const double unit = static_cast<double>(bits >> 11) * 0x1.0p-53;
-      if (floating) {
-        data[i] = static_cast<T>(low + (high - low) * unit);
+      if constexpr (std::is_floating_point_v<T>) {
+        data[i] = static_cast<T>(RandomBetween(low, high, bits));
       } else if constexpr (std::is_same_v<T, bool>) {
         data[i] = (bits & 1) != 0;
       } else {
@@ -86,27 +78,17 @@ void FillRandom(Tensor& tensor, uint64_t seed, double low, double high) {
       }
     }
   });
-  COLLAGE_CHECK(has_element_type, "random values of a 16-bit floating point type");
+  if (has_element_type) return;
+  const auto round = tensor.dtype() == DType::kFloat16 ? ToFloat16 : ToBFloat16;
+  auto* data = tensor.MutableData<uint16_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    data[i] = round(static_cast<float>(RandomBetween(low, high, HashCombine(seed, static_cast<uint64_t>(i)))));
+  }
 }
 
 double RelativeDifference(const Tensor& a, const Tensor& b) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (a.shape() != b.shape()) return kInfinity;
-  const std::vector<double> left = a.ToDouble();
-  const std::vector<double> right = b.ToDouble();
-  double largest = 0;
-  double difference = 0;
-  for (size_t i = 0; i < left.size(); ++i) {
-    if (std::isnan(left[i]) && std::isnan(right[i])) continue;
-    if (left[i] == right[i]) {
-      if (std::isfinite(right[i])) largest = std::max(largest, std::abs(right[i]));
-      continue;
-    }
-    if (!std::isfinite(left[i]) || !std::isfinite(right[i])) return kInfinity;
-    largest = std::max(largest, std::abs(right[i]));
-    difference = std::max(difference, std::abs(left[i] - right[i]));
-  }
-  return difference / (largest > 0 ? largest : 1.0);
+  const Agreement agreement = Compare(a, b);
+  return agreement.unequal > 0 ? std::numeric_limits<double>::infinity() : agreement.difference;
 }
 
 }  // namespace collage

@@ -11,6 +11,7 @@
 #include "collage/backend/registry.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/op/table.h"
+#include "collage/tensor/agreement.h"
 #include "tests/runtime/layout_oracle.h"
 
 namespace collage::testing_backend {
@@ -159,7 +160,7 @@ inline Runner Compiled(const Backend& backend, const Expr& function, const Varia
 }
 
 /// Runs every variant, twice, and compares with the reference. Answers the variants' names.
-inline std::vector<std::string> CheckAllVariants(const Backend& backend, const Expr& function, int threads = 2, double tolerance = 1e-4) {
+inline std::vector<std::string> CheckAllVariants(const Backend& backend, const Expr& function, int threads = 2) {
   const std::vector<Tensor> first = RandomInputs(function, 5);
   const std::vector<Tensor> second = RandomInputs(function, 77);
   const Tensor expected_first = Reference(function, first);
@@ -171,9 +172,9 @@ inline std::vector<std::string> CheckAllVariants(const Backend& backend, const E
     Runner run = Compiled(backend, function, variant, threads);
     EXPECT_EQ(run.kernel().outputs()[0].layout, variant.outputs[0]);
     for (size_t i = 0; i < variant.inputs.size(); ++i) EXPECT_EQ(run.kernel().inputs()[i].layout, variant.inputs[i]);
-    EXPECT_LT(RelativeDifference(run(first), expected_first), tolerance);
-    EXPECT_LT(RelativeDifference(run(second), expected_second), tolerance);
-    EXPECT_LT(RelativeDifference(run(first), expected_first), tolerance);
+    EXPECT_EQ(Objection(Compare(run(first), expected_first)), "");
+    EXPECT_EQ(Objection(Compare(run(second), expected_second)), "");
+    EXPECT_EQ(Objection(Compare(run(first), expected_first)), "");
   }
   EXPECT_FALSE(names.empty());
   return names;

@@ -14,8 +14,6 @@
 namespace collage::conformance {
 namespace {
 
-constexpr double kTolerance = 1e-4;
-
 Device Cpu(int threads) {
   Device device;
   device.threads = threads;
@@ -38,13 +36,13 @@ class ConformanceTest : public testing::TestWithParam<std::tuple<BackendRecord, 
     ASSERT_TRUE(kernel) << kernel.error().message;
     CheckLayouts(**kernel, variant);
     auto runner = std::make_unique<KernelRunner>(std::move(*kernel), device.threads);
-    for (const Sample& sample : samples) EXPECT_EQ(runner->Check(sample.inputs, sample.expected, kTolerance), "");
+    for (const Sample& sample : samples) EXPECT_EQ(runner->Check(sample.inputs, sample.expected), "");
     runner->ChangeBuffers();
-    EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected, kTolerance), "") << "at other addresses";
+    EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected), "") << "at other addresses";
     Earlier& earlier = earlier_[std::string(backend().Name())];
     if (earlier.runner) {
-      EXPECT_EQ(earlier.runner->Check(earlier.sample.inputs, earlier.sample.expected, kTolerance), "") << "an earlier kernel, run again";
-      EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected, kTolerance), "") << "after another kernel";
+      EXPECT_EQ(earlier.runner->Check(earlier.sample.inputs, earlier.sample.expected), "") << "an earlier kernel, run again";
+      EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected), "") << "after another kernel";
     }
     earlier = {std::move(runner), samples[0]};
   }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <sstream>
 
 #include "collage/runtime/layout_conversion.h"
+#include "collage/tensor/agreement.h"
 
 namespace collage::conformance {
 namespace {
@@ -93,31 +93,27 @@ std::string KernelRunner::CheckWrites() const {
   return workspace_.GuardsIntact() ? std::string() : "wrote outside of the workspace";
 }
 
-std::string KernelRunner::CheckOutput(size_t index, const Tensor& expected, double tolerance) const {
+std::string KernelRunner::CheckOutput(size_t index, const Tensor& expected) const {
   const Port& port = kernel_->outputs()[index];
   const std::string place = "output " + std::to_string(index);
   Tensor plain(port.type);
   LayoutConversion(port.type, port.layout, Layout(), threads_).Run(outputs_[index].data(), plain.MutableBytes());
-  const double difference = RelativeDifference(plain, expected);
-  if (!(difference <= tolerance)) {
-    std::ostringstream text;
-    text << place << " differs from the reference by " << difference << " of the largest value";
-    return text.str();
-  }
+  const std::string objection = Objection(Compare(plain, expected));
+  if (!objection.empty()) return place + ": " + objection;
   std::vector<std::byte> clean(outputs_[index].size());
   LayoutConversion(port.type, Layout(), port.layout, threads_).Run(plain.Bytes(), clean.data());
   if (!std::equal(clean.begin(), clean.end(), outputs_[index].data())) return place + " has padding that is not zero";
   return {};
 }
 
-std::string KernelRunner::Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected, double tolerance) {
+std::string KernelRunner::Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected) {
   std::string problem = CheckPorts(inputs, expected);
   if (!problem.empty()) return problem;
   WriteInputs(inputs);
   const Status status = kernel_->Run(input_pointers_, output_pointers_, workspace_.data());
   if (!status) return "it failed: " + status.error().message;
   problem = CheckWrites();
-  for (size_t i = 0; i < expected.size() && problem.empty(); ++i) problem = CheckOutput(i, expected[i], tolerance);
+  for (size_t i = 0; i < expected.size() && problem.empty(); ++i) problem = CheckOutput(i, expected[i]);
   return problem;
 }
 

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,12 +29,20 @@ class FaultKernel : public Kernel {
     if (fault_ == "hang running") Hang();
     if (fault_ == "throw running") throw std::runtime_error("out of luck");
     if (fault_ == "leak") leaked_.emplace_back(kLeakedBytes, 'x');
-    std::memcpy(outputs[0], inputs[0], bytes_);
-    if (fault_ == "wrong") static_cast<float*>(outputs[0])[0] += 1;
+    std::memcpy(outputs[0], inputs[0], fault_ == "unwritten" ? bytes_ - sizeof(float) : bytes_);
+    Spoil(static_cast<float*>(outputs[0]), bytes_ / sizeof(float));
     return {};
   }
 
  private:
+  void Spoil(float* values, size_t count) {
+    if (fault_ == "wrong") values[0] += 1;
+    if (fault_ == "wrong in one") values[count - 1] += 3e-4f;
+    if (fault_ == "not a number") values[count - 1] = std::numeric_limits<float>::quiet_NaN();
+    if (fault_ != "slightly wrong") return;
+    for (size_t i = 0; i < count; ++i) values[i] *= 1.0003f;
+  }
+
   size_t bytes_;
   std::string fault_;
   std::vector<std::string> leaked_;  // given back too late
@@ -50,7 +59,7 @@ BackendRules FaultBackend::Rules() const {
 std::vector<Variant> FaultBackend::Variants(const Function&, const Device&) const {
   std::vector<Variant> variants;
   for (const char* name : {"crash compiling", "crash running", "hang compiling", "hang running", "leak", "throw compiling", "throw running",
-                           "exit", "wrong", "slow compiling", "right"}) {
+                           "exit", "wrong", "slightly wrong", "wrong in one", "not a number", "unwritten", "slow compiling", "right"}) {
     variants.push_back({name, {Layout()}, {Layout()}});
   }
   return variants;

@@ -5,7 +5,8 @@
 namespace collage {
 
 /// Copies its input, or fails in the way that the variant names: "crash compiling", "crash running", "hang compiling", "hang running",
-/// "leak", "throw compiling", "throw running", "exit", "wrong", "slow compiling" (0.3 s, then right), "right".
+/// "leak", "throw compiling", "throw running", "exit", "slow compiling" (0.3 s, then right); "wrong" in the first element by 1, "slightly
+/// wrong" (each element by 3e-4 of it), "wrong in one" (the last by 3e-4), "not a number" (the last), "unwritten" (the last); or "right".
 class FaultBackend : public Backend {
  public:
   [[nodiscard]] std::string_view Name() const override { return "fault"; }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "collage/cost/verification.h"
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
 #include "tests/cost/fault_backend.h"
@@ -96,17 +97,31 @@ TEST_F(WorkerTest, AWorkerThatIsNotThereIsAnErrorNotAnInvalidKernel) {
   EXPECT_THAT(measurement.error().message, StartsWith("/nonexistent/worker: "));
 }
 
-// Large constants are made again in the worker, in the range of the real ones; small ones travel as they are.
-TEST_F(WorkerTest, ConstantsReachTheWorker) {
+TEST_F(WorkerTest, WhatIsWrongByLittleOrInOneElementDoesNotPass) {
+  for (const char* fault : {"wrong", "slightly wrong", "wrong in one", "not a number", "unwritten"}) {
+    const Result<double> difference = timer_.Difference(Job(fault));
+    EXPECT_FALSE(difference && *difference <= kTolerance) << fault << ": " << *difference;
+  }
+  const Result<double> right = timer_.Difference(Job("right"));
+  EXPECT_TRUE(right && *right <= kTolerance);
+}
+
+/// A copy of %x, which is what the fault backend computes, agrees where the constant makes no difference.
+Result<double> DifferenceOfCopy(WorkerTimer& timer, KernelJob job, const Tensor& constant, const std::string& body) {
+  const std::string type = ToString(constant.type());
+  const ParseOptions parse{.constants = {constant}};
+  job.function = ParseExpr("fn (%x: " + type + ") { " + body + " }", Operators(), parse).value().expr;
+  return timer.Difference(job);
+}
+
+// Large constants that look like weights are made again in the worker, like the real ones; small ones travel as they are.
+TEST_F(WorkerTest, WeightsReachTheWorkerWithTheirRange) {
   for (const int64_t elements : {3, 40000}) {
-    ParseOptions parse;
-    parse.constants = {Tensor(TensorType{{1, elements}, DType::kFloat32})};
-    FillRandom(parse.constants[0], 1, 2, 3);
-    const std::string type = "Tensor[(1, " + std::to_string(elements) + "), float32]";
-    KernelJob job = Job("right");
-    job.function = ParseExpr("fn (%x: " + type + ") { maximum(%x, meta[relay.Constant][0]) }", Operators(), parse).value().expr;
-    // The input is below the constant's range everywhere, so what only copies is wrong everywhere.
-    EXPECT_NEAR(timer_.Difference(job).value(), 1, 0.5) << elements;
+    Tensor weights(TensorType{{1, elements}, DType::kFloat32});
+    FillRandom(weights, 1, 2, 3);
+    // The input is below the constant's range everywhere, so what only copies is wrong everywhere, or right.
+    EXPECT_NEAR(DifferenceOfCopy(timer_, Job("right"), weights, "maximum(%x, meta[relay.Constant][0])").value(), 1, 0.5) << elements;
+    EXPECT_EQ(DifferenceOfCopy(timer_, Job("right"), weights, "minimum(%x, meta[relay.Constant][0])").value(), 0) << elements;
   }
 }
 

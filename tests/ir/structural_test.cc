@@ -4,6 +4,7 @@
 
 #include "tests/ir/parsed.h"
 #include "tests/ir/programs.h"
+#include "tests/ir/small_table.h"
 
 namespace collage {
 namespace {
@@ -113,6 +114,25 @@ TEST(Structural, ModulesCompareByName) {
 TEST(Structural, HashesStayTheSame) {
   EXPECT_EQ(StructuralHash(ParsedMain(kAdd)), 1705660789194144270u);
   EXPECT_EQ(StructuralHash(ParsedMain(kMnist), ForPricing()), 3585306773962005292u);
+}
+
+// Verdicts are keyed by it: other weights are another program, however large they are and wherever they differ.
+TEST(Structural, ContentHashSeesEveryByteOfTheWeights) {
+  for (const int64_t elements : {1, 7, 1023, 1024, 50000}) {
+    const TensorType type{{elements}, DType::kFloat32};
+    const auto hash = [&](int64_t changed, const char* symbol) {
+      Tensor weights(type);
+      FillRandom(weights, 1);
+      if (changed >= 0) weights.MutableData<float>()[changed] *= 1.0000002f;
+      const std::string text = "fn (%x: float32, global_symbol=\"" + std::string(symbol) + "\") { add(%x, meta[relay.Constant][0]) }";
+      return ContentHash(ParseExpr(text, SmallTable(), {.constants = {weights}}).value().expr);
+    };
+    const uint64_t same = hash(-1, "a");
+    EXPECT_EQ(hash(-1, "a"), same);
+    EXPECT_EQ(hash(-1, "b"), same);
+    for (const int64_t changed : {int64_t{0}, elements / 2, elements - 1})
+      EXPECT_NE(hash(changed, "a"), same) << changed << " of " << elements;
+  }
 }
 
 TEST(Structural, TakesHundredThousandOperators) {

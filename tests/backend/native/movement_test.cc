@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "collage/tensor/agreement.h"
 #include "tests/backend/native/native_harness.h"
 
 namespace collage {
@@ -117,7 +118,7 @@ TEST(NativeMovement, BlocksAndScales) {
     for (bool align : {false, true}) {
       ExpectMatchesReference(
           {x}, CallNamed("nn.upsampling", {x}, {{"scale_h", scale}, {"scale_w", 2.0}, {"method", "bilinear"}, {"align_corners", align}}),
-          {.tolerance = 1e-4});
+          {.tolerance = kTolerance});
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "collage/backend/registry.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/op/table.h"
+#include "collage/tensor/agreement.h"
 
 namespace collage::testing {
 namespace {
@@ -114,7 +115,8 @@ std::vector<Tensor> RunReference(const OpSequence& sequence, const std::vector<T
 
 void ExpectClose(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_LE(RelativeDifference(actual[i], expected[i]), tolerance) << what << ", output " << i;
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_EQ(Objection(Compare(actual[i], expected[i]), tolerance), "") << what << ", output " << i;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "collage/tensor/agreement.h"
 #include "tests/backend/native/native_harness.h"
 
 namespace collage {
@@ -161,7 +162,7 @@ TEST(NativePointwise, RandomChains) {
       }
       values.push_back(CallNamed(binary[pick(binary.size())], {left, right}));
     }
-    ExpectMatchesReference(parameters, values.back(), {.tolerance = 1e-4});
+    ExpectMatchesReference(parameters, values.back(), {.tolerance = kTolerance});
   }
 }
 

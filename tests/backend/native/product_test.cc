@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "collage/tensor/agreement.h"
 #include "tests/backend/native/native_harness.h"
 
 namespace collage {
@@ -22,11 +23,11 @@ TEST(NativeProduct, DenseOfManyShapes) {
     SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
     const Expr x = Parameter("x", {m, k});
     const Expr dense = CallNamed("nn.dense", {x, RandomConstant({n, k}, 1)});
-    ExpectMatchesReference({x}, dense, {.tolerance = 1e-4});
+    ExpectMatchesReference({x}, dense, {.tolerance = kTolerance});
     ExpectMatchesReference({x}, CallNamed("nn.relu", {CallNamed("nn.bias_add", {dense, RandomConstant({n}, 2)}, {{"axis", -1}})}),
-                           {.tolerance = 1e-4});
+                           {.tolerance = kTolerance});
     const Expr w = Parameter("w", {n, k});
-    ExpectMatchesReference({x, w}, CallNamed("nn.dense", {x, w}), {.tolerance = 1e-4});
+    ExpectMatchesReference({x, w}, CallNamed("nn.dense", {x, w}), {.tolerance = kTolerance});
   }
 }
 
@@ -45,22 +46,22 @@ TEST(NativeProduct, MatricesInBatches) {
         const Expr a = Parameter("a", turned(a_shape, transpose_a));
         const Expr b = Parameter("b", turned(b_shape, transpose_b));
         const Attributes attributes{{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
-        ExpectMatchesReference({a, b}, CallNamed("nn.matmul", {a, b}, attributes), {.tolerance = 1e-4});
+        ExpectMatchesReference({a, b}, CallNamed("nn.matmul", {a, b}, attributes), {.tolerance = kTolerance});
         const Expr constant = RandomConstant(turned(b_shape, transpose_b), 4);
-        ExpectMatchesReference({a}, CallNamed("tanh", {CallNamed("nn.matmul", {a, constant}, attributes)}), {.tolerance = 1e-4});
+        ExpectMatchesReference({a}, CallNamed("tanh", {CallNamed("nn.matmul", {a, constant}, attributes)}), {.tolerance = kTolerance});
       }
     }
   }
   const Expr a = Parameter("a", {3, 14, 24});
   const Expr b = Parameter("b", {3, 37, 24});
-  ExpectMatchesReference({a, b}, CallNamed("nn.batch_matmul", {a, b}), {.tolerance = 1e-4});
+  ExpectMatchesReference({a, b}, CallNamed("nn.batch_matmul", {a, b}), {.tolerance = kTolerance});
 }
 
 TEST(NativeProduct, NeighboursOfMatmul) {
   const Expr x = Parameter("x", {1, 50, 64});
   Expr value = CallNamed("nn.bias_add", {CallNamed("nn.dense", {x, RandomConstant({96, 64}, 1)}), RandomConstant({96}, 2)}, {{"axis", -1}});
   value = CallNamed("reshape", {value}, {{"newshape", Values{1, 50, 4, 24}}});
-  ExpectMatchesReference({x}, CallNamed("transpose", {value}, {{"axes", Values{0, 2, 1, 3}}}), {.tolerance = 1e-4});
+  ExpectMatchesReference({x}, CallNamed("transpose", {value}, {{"axes", Values{0, 2, 1, 3}}}), {.tolerance = kTolerance});
   const Expr y = Parameter("y", {50, 64});
   const Expr scores = CallNamed("nn.matmul", {CallNamed("exp", {y}), y}, {{"transpose_b", true}});
   ExpectMatchesReference({y}, CallNamed("nn.softmax", {CallNamed("multiply", {scores, ScalarConstant(0.01)})}),
@@ -91,11 +92,11 @@ TEST(NativeProduct, Convolutions) {
     const Shape weight_shape = {c.channels, c.data[1] / c.groups, c.kernel[0], c.kernel[1]};
     const Attributes attributes{{"strides", c.strides}, {"padding", c.padding}, {"dilation", c.dilation}, {"groups", c.groups}};
     const Expr convolved = CallNamed("nn.conv2d", {x, RandomConstant(weight_shape, 3)}, attributes);
-    ExpectMatchesReference({x}, convolved, {.tolerance = 1e-4});
+    ExpectMatchesReference({x}, convolved, {.tolerance = kTolerance});
     const Expr biased = CallNamed("nn.bias_add", {convolved, RandomConstant({c.channels}, 4)});
-    ExpectMatchesReference({x}, CallNamed("nn.relu", {CallNamed("add", {biased, biased})}), {.tolerance = 1e-4});
+    ExpectMatchesReference({x}, CallNamed("nn.relu", {CallNamed("add", {biased, biased})}), {.tolerance = kTolerance});
     const Expr w = Parameter("w", weight_shape);
-    ExpectMatchesReference({x, w}, CallNamed("nn.conv2d", {x, w}, attributes), {.tolerance = 1e-4});
+    ExpectMatchesReference({x, w}, CallNamed("nn.conv2d", {x, w}, attributes), {.tolerance = kTolerance});
   }
 }
 
@@ -106,7 +107,7 @@ TEST(NativeProduct, ConvolutionOfAnExpression) {
     const Attributes attributes{{"padding", Values(4, kernel / 2)}};
     const Expr convolved = CallNamed("nn.conv2d", {input, RandomConstant({16, 8, kernel, kernel}, 3)}, attributes);
     ExpectMatchesReference({x}, CallNamed("nn.max_pool2d", {convolved}, {{"pool_size", Values{2, 2}}, {"strides", Values{2, 2}}}),
-                           {.tolerance = 1e-4});
+                           {.tolerance = kTolerance});
   }
 }
 
@@ -122,9 +123,9 @@ TEST(NativeProduct, TransposedConvolutions) {
     const Expr convolved =
         CallNamed("nn.conv2d_transpose", {x, w},
                   {{"strides", c.strides}, {"padding", c.padding}, {"output_padding", c.dilation}, {"groups", c.groups}});
-    ExpectMatchesReference({x}, convolved, {.tolerance = 1e-4});
+    ExpectMatchesReference({x}, convolved, {.tolerance = kTolerance});
     ExpectMatchesReference({x}, CallNamed("tanh", {CallNamed("nn.bias_add", {convolved, RandomConstant({c.channels}, 4)})}),
-                           {.tolerance = 1e-4});
+                           {.tolerance = kTolerance});
   }
 }
 

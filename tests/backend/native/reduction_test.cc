@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "collage/tensor/agreement.h"
 #include "tests/backend/native/native_harness.h"
 
 namespace collage {
@@ -14,7 +15,7 @@ TEST(NativeReduction, EveryReductionAlongEveryAxis) {
       SCOPED_TRACE(op + ToString(axes));
       const Expr x = Parameter("x", {3, 5, 37});
       ExpectMatchesReference({x}, CallNamed(op, {x}, {{"axis", axes}, {"keepdims", axes.size() == 1}}),
-                             {.tolerance = 1e-4, .low = std::string(op) == "prod" ? 0.9 : -1.5, .high = 1.1});
+                             {.tolerance = kTolerance, .low = std::string(op) == "prod" ? 0.9 : -1.5, .high = 1.1});
     }
   }
 }
@@ -22,14 +23,15 @@ TEST(NativeReduction, EveryReductionAlongEveryAxis) {
 TEST(NativeReduction, LargeRowsColumnsAndPlanes) {
   const Expr x = Parameter("x", {150, 1037});
   for (int axis : {0, 1}) {
-    for (const char* op : {"sum", "max", "argmax"}) ExpectMatchesReference({x}, CallNamed(op, {x}, {{"axis", axis}}), {.tolerance = 1e-4});
+    for (const char* op : {"sum", "max", "argmax"})
+      ExpectMatchesReference({x}, CallNamed(op, {x}, {{"axis", axis}}), {.tolerance = kTolerance});
   }
   const Expr image = Parameter("image", {2, 70, 28, 28});
-  ExpectMatchesReference({image}, CallNamed("mean", {image}, {{"axis", Values{2, 3}}}), {.tolerance = 1e-4});
-  ExpectMatchesReference({image}, CallNamed("sum", {image}, {{"axis", Values{0, 2, 3}}}), {.tolerance = 1e-4});
-  ExpectMatchesReference({image}, CallNamed("sum", {image}, {{"axis", 1}}), {.tolerance = 1e-4});
+  ExpectMatchesReference({image}, CallNamed("mean", {image}, {{"axis", Values{2, 3}}}), {.tolerance = kTolerance});
+  ExpectMatchesReference({image}, CallNamed("sum", {image}, {{"axis", Values{0, 2, 3}}}), {.tolerance = kTolerance});
+  ExpectMatchesReference({image}, CallNamed("sum", {image}, {{"axis", 1}}), {.tolerance = kTolerance});
   for (const char* op : {"nn.global_avg_pool2d", "nn.global_max_pool2d"})
-    ExpectMatchesReference({image}, CallNamed(op, {image}), {.tolerance = 1e-4});
+    ExpectMatchesReference({image}, CallNamed(op, {image}), {.tolerance = kTolerance});
 }
 
 TEST(NativeReduction, TakesInItsProducersAndGivesToItsConsumers) {
@@ -85,13 +87,13 @@ TEST(NativeNormalisation, LayerInstanceAndGroup) {
     for (int axis : {-1, 1}) {
       const int64_t extent = axis == 1 ? shape[1] : shape.back();
       const Expr normalised = CallNamed("nn.layer_norm", {x, RandomConstant({extent}, 1), RandomConstant({extent}, 2)}, {{"axis", axis}});
-      ExpectMatchesReference({x}, normalised, {.tolerance = 1e-4});
-      ExpectMatchesReference({x}, CallNamed("nn.relu", {CallNamed("add", {normalised, x})}), {.tolerance = 1e-4});
+      ExpectMatchesReference({x}, normalised, {.tolerance = kTolerance});
+      ExpectMatchesReference({x}, CallNamed("nn.relu", {CallNamed("add", {normalised, x})}), {.tolerance = kTolerance});
     }
     if (shape.size() < 3) continue;
     const std::vector<Expr> args = {x, RandomConstant({shape[1]}, 1), RandomConstant({shape[1]}, 2)};
-    ExpectMatchesReference({x}, CallNamed("sigmoid", {CallNamed("nn.instance_norm", args)}), {.tolerance = 1e-4});
-    ExpectMatchesReference({x}, CallNamed("nn.group_norm", args, {{"num_groups", shape[1] % 4 == 0 ? 4 : 1}}), {.tolerance = 1e-4});
+    ExpectMatchesReference({x}, CallNamed("sigmoid", {CallNamed("nn.instance_norm", args)}), {.tolerance = kTolerance});
+    ExpectMatchesReference({x}, CallNamed("nn.group_norm", args, {{"num_groups", shape[1] % 4 == 0 ? 4 : 1}}), {.tolerance = kTolerance});
   }
 }
 

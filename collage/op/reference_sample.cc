@@ -1,0 +1,300 @@
+#include "collage/op/reference_sample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+
+#include "collage/ir/op_sequence.h"
+#include "collage/ir/visit.h"
+#include "collage/op/value_range.h"
+#include "collage/support/hash.h"
+#include "collage/tensor/float16.h"
+
+namespace collage {
+namespace {
+
+// What floating point parameters hold of which no operator asks for more, in the order in which it is tried. After numbers of both signs
+// positive ones, for what needs them in a way that intervals do not show; then ever smaller ones, for weights so large that values
+// overflow.
+constexpr ValueRange kChoices[] = {{-1, 1},
+                                   {0.25, 1},
+                                   {0.75, 1.25},
+                                   {-1, -0.25},
+                                   {-0x1p-6, 0x1p-6},
+                                   {-0x1p-16, 0x1p-16},
+                                   {-0x1p-32, 0x1p-32},
+                                   {-0x1p-48, 0x1p-48},
+                                   {-0x1p-64, 0x1p-64}};
+constexpr ValueRange kIntegers{0, 7};
+// All choices are tried for a function of less work than this together, which is some five seconds of the reference executor's
+// convolutions. Of larger ones fewer are, but always three.
+constexpr double kMostTriedFlops = 1e11;
+constexpr size_t kTriedInAnyCase = 3;
+
+/// What the operators of a function ask of its parameters, and what can be shown without running it.
+class Analysis {
+ public:
+  explicit Analysis(OpSequence sequence) : sequence_(std::move(sequence)), ranges_(sequence_.values.size()) {
+    for (size_t i = 0; i < ranges_.size(); ++i) {
+      if (sequence_.values[i].constant) ranges_[i] = RangeOf(*sequence_.values[i].constant);
+    }
+    FindDemands();
+  }
+
+  /// Of a parameter's tensor; unbounded where nothing is asked.
+  [[nodiscard]] const ValueRange& Demand(size_t parameter) const { return demands_[sequence_.parameters[parameter]]; }
+
+  /// True where every value of every operator is finite when parameters lie in these ranges.
+  [[nodiscard]] bool IsFinite(const std::vector<ValueRange>& parameters) const {
+    std::vector<ValueRange> ranges = ranges_;
+    for (size_t i = 0; i < parameters.size(); ++i) ranges[sequence_.parameters[i]] = parameters[i];
+    for (const OpSequence::Step& step : sequence_.steps) {
+      const std::vector<ValueRange> results = ResultRanges(step, Select(ranges, step.inputs));
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (!results[i].IsBounded()) return false;
+        ranges[step.outputs[i]] = results[i];
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] double Flops() const {
+    double flops = 0;
+    for (const OpSequence::Step& step : sequence_.steps)
+      flops += step.op->work(step.argument_types, step.result_type, step.attributes).flops;
+    return flops;
+  }
+
+ private:
+  static std::vector<ValueRange> Select(const std::vector<ValueRange>& ranges, const std::vector<size_t>& indices) {
+    std::vector<ValueRange> selected;
+    for (size_t index : indices) selected.push_back(ranges[index]);
+    return selected;
+  }
+
+  void FindDemands() {
+    demands_.resize(ranges_.size());
+    for (auto step = sequence_.steps.rbegin(); step != sequence_.steps.rend(); ++step) {
+      const std::vector<ValueRange> asked = ArgumentDemands(*step, Select(ranges_, step->inputs), Select(demands_, step->outputs));
+      for (size_t i = 0; i < asked.size(); ++i) {
+        ValueRange& demand = demands_[step->inputs[i]];
+        const ValueRange both{std::max(demand.low, asked[i].low), std::min(demand.high, asked[i].high)};
+        // Users that want different things: the one nearest to the results has its way, and running tells.
+        if (both.low <= both.high) demand = both;
+      }
+    }
+  }
+
+  OpSequence sequence_;
+  std::vector<ValueRange> ranges_;  // of constants; the others are unbounded
+  std::vector<ValueRange> demands_;
+};
+
+/// Whole numbers in [low, high].
+void FillWhole(Tensor& tensor, uint64_t seed, const ValueRange& range) {
+  const double low = std::ceil(range.low);
+  const auto count = static_cast<uint64_t>(std::max(1.0, std::floor(range.high) - low + 1));
+  VisitElementType(tensor.dtype(), [&](auto element) {
+    using T = decltype(element);
+    T* data = tensor.MutableData<T>();
+    for (int64_t i = 0; i < tensor.ElementCount(); ++i) {
+      data[i] = static_cast<T>(low + static_cast<double>(HashCombine(seed, static_cast<uint64_t>(i)) % count));
+    }
+  });
+}
+
+/// What of `choice` is in `demand`; where nothing is, what of `demand` is nearest to it, over a length of one.
+ValueRange Within(const ValueRange& demand, const ValueRange& choice) {
+  const ValueRange both{std::max(demand.low, choice.low), std::min(demand.high, choice.high)};
+  if (both.low <= both.high) return both;
+  return demand.low > choice.high ? ValueRange{demand.low, std::min(demand.high, demand.low + 1)}
+                                  : ValueRange{std::max(demand.low, demand.high - 1), demand.high};
+}
+
+struct Finiteness {
+  bool has_elements = false;
+  bool has_finite = false;
+  bool has_nan = false;
+  bool has_infinite = false;
+};
+
+template <class Widen, class T>
+void AddElements(const T* data, int64_t count, Widen widen, Finiteness& finiteness) {
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = widen(data[i]);
+    const bool is_nan = value != value;
+    const bool is_infinite = !is_nan && value - value != 0;
+    finiteness.has_nan |= is_nan;
+    finiteness.has_infinite |= is_infinite;
+    finiteness.has_finite |= !is_nan && !is_infinite;
+  }
+  finiteness.has_elements |= count > 0;
+}
+
+/// Of all floating point elements.
+Finiteness FinitenessOf(const Tensor& tensor) {
+  Finiteness finiteness;
+  const int64_t count = tensor.ElementCount();
+  const auto widen = [](auto value) { return static_cast<double>(value); };
+  if (tensor.dtype() == DType::kFloat32) AddElements(tensor.Data<float>(), count, widen, finiteness);
+  if (tensor.dtype() == DType::kFloat64) AddElements(tensor.Data<double>(), count, widen, finiteness);
+  if (tensor.dtype() == DType::kFloat16) AddElements(tensor.Data<uint16_t>(), count, FromFloat16, finiteness);
+  if (tensor.dtype() == DType::kBFloat16) AddElements(tensor.Data<uint16_t>(), count, FromBFloat16, finiteness);
+  return finiteness;
+}
+
+Finiteness FinitenessOf(std::span<const Tensor> tensors) {
+  Finiteness all;
+  for (const Tensor& tensor : tensors) {
+    const Finiteness one = FinitenessOf(tensor);
+    all.has_elements |= one.has_elements;
+    all.has_finite |= one.has_finite;
+    all.has_nan |= one.has_nan;
+    all.has_infinite |= one.has_infinite;
+  }
+  return all;
+}
+
+/// Watches a run: which operators work on numbers, and where numbers end.
+class Watch {
+ public:
+  void See(const Expr& call, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+    const Finiteness given = FinitenessOf(inputs);
+    const Finiteness made = FinitenessOf(outputs);
+    bool is_reached = given.has_finite || !given.has_elements;
+    for (const Tensor& output : outputs) {
+      const Finiteness one = FinitenessOf(output);
+      is_reached &= one.has_finite || !one.has_elements;
+    }
+    const auto [at, is_new] = reached_.emplace(call.get(), is_reached);
+    if (is_new) calls_.push_back(call);
+    at->second |= is_reached;
+    if ((made.has_nan && !given.has_nan) || (made.has_infinite && !given.has_infinite && !given.has_nan)) ++born_;
+  }
+
+  [[nodiscard]] std::vector<Expr> Unreached() const {
+    std::vector<Expr> unreached;
+    std::copy_if(calls_.begin(), calls_.end(), std::back_inserter(unreached), [&](const Expr& call) { return !reached_.at(call.get()); });
+    return unreached;
+  }
+  /// Calls that made NaN or infinities of numbers.
+  [[nodiscard]] size_t born() const { return born_; }
+
+ private:
+  std::vector<Expr> calls_;
+  std::unordered_map<const ExprNode*, bool> reached_;  // by any of a call's runs
+  size_t born_ = 0;
+};
+
+/// A value that an operator makes of a wider type is rounded; what only moves such values is exact.
+double ToleranceOf(const Expr& function) {
+  double tolerance = kTolerance;
+  PostOrder(function, [&](const Expr& expr) {
+    const Call* call = expr->As<Call>();
+    if (!call) return;
+    std::vector<DType> given;
+    for (const Expr& arg : call->args) {
+      for (const TensorType& type : FlattenTensors(arg->type())) given.push_back(type.dtype);
+    }
+    for (const TensorType& type : FlattenTensors(expr->type())) {
+      if (std::any_of(given.begin(), given.end(), [&](DType dtype) { return dtype != type.dtype; }))
+        tolerance = std::max(tolerance, Tolerance(type.dtype));
+    }
+  });
+  return tolerance;
+}
+
+class Sampler {
+ public:
+  Sampler(const Expr& function, uint64_t seed, const InterpreterOptions& options) : function_(function), seed_(seed), options_(options) {
+    const Function& definition = *function->As<Function>();
+    for (const Expr& parameter : definition.parameters) {
+      for (TensorType& type : FlattenTensors(parameter->type())) types_.push_back(std::move(type));
+    }
+    if (Result<OpSequence> sequence = ToOpSequence(definition)) analysis_.emplace(std::move(*sequence));
+  }
+
+  [[nodiscard]] bool IsShownFinite(const ValueRange& choice) const { return analysis_ && analysis_->IsFinite(RangesFor(choice)); }
+
+  [[nodiscard]] std::vector<Tensor> InputsFor(const ValueRange& choice) const {
+    const std::vector<ValueRange> ranges = RangesFor(choice);
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < types_.size(); ++i) {
+      Tensor& input = inputs.emplace_back(types_[i]);
+      const bool is_continuous = IsFloatingPoint(types_[i].dtype) || types_[i].dtype == DType::kBool;
+      if (is_continuous) {
+        FillRandom(input, seed_ + i, ranges[i].low, ranges[i].high);
+      } else {
+        FillWhole(input, seed_ + i, ranges[i]);
+      }
+    }
+    return inputs;
+  }
+
+  Result<ReferenceSample> Sample() const {
+    std::optional<ReferenceSample> best;
+    size_t least_born = 0;
+    const size_t tries = Tries();
+    for (size_t i = 0; i < tries; ++i) {
+      Watch watch;
+      ReferenceSample sample{InputsFor(kChoices[i]), {}, {}, ToleranceOf(function_)};
+      sample.expected = COLLAGE_TRY(Run(sample.inputs, watch));
+      sample.unreached = watch.Unreached();
+      const auto badness = [](const ReferenceSample& of, size_t born) { return std::pair(of.unreached.size(), born); };
+      if (best && badness(*best, least_born) <= badness(sample, watch.born())) continue;
+      best = std::move(sample);
+      least_born = watch.born();
+      if (best->unreached.empty() && least_born == 0) break;
+    }
+    return std::move(*best);
+  }
+
+ private:
+  [[nodiscard]] std::vector<ValueRange> RangesFor(const ValueRange& choice) const {
+    std::vector<ValueRange> ranges;
+    for (size_t i = 0; i < types_.size(); ++i) {
+      const ValueRange free = types_[i].dtype == DType::kBool ? ValueRange{0, 1} : IsFloatingPoint(types_[i].dtype) ? choice : kIntegers;
+      const bool is_index = !IsFloatingPoint(types_[i].dtype);
+      const ValueRange demand = analysis_ ? analysis_->Demand(i) : ValueRange();
+      // An index may be any; the ends of what is asked are numbers, where something is asked at all.
+      ranges.push_back(is_index && demand.IsBounded() ? demand : Within(demand, free));
+    }
+    return ranges;
+  }
+
+  [[nodiscard]] size_t Tries() const {
+    const double affordable = analysis_ ? kMostTriedFlops / std::max(1.0, analysis_->Flops()) : 0;
+    return std::clamp(affordable < std::size(kChoices) ? static_cast<size_t>(affordable) : std::size(kChoices), kTriedInAnyCase,
+                      std::size(kChoices));
+  }
+
+  Result<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs, Watch& watch) const {
+    InterpreterOptions options = options_;
+    options.on_values = [&](const Expr& call, std::span<const Tensor> given, std::span<const Tensor> made) {
+      watch.See(call, given, made);
+      if (options_.on_values) options_.on_values(call, given, made);
+    };
+    return InterpretFunction(function_, inputs, options);
+  }
+
+  const Expr& function_;
+  uint64_t seed_;
+  const InterpreterOptions& options_;
+  std::vector<TensorType> types_;
+  std::optional<Analysis> analysis_;  // nothing for a function with control flow
+};
+
+}  // namespace
+
+Result<ReferenceSample> SampleReference(const Expr& function, uint64_t seed, const InterpreterOptions& options) {
+  return Sampler(function, seed, options).Sample();
+}
+
+Result<std::vector<Tensor>> SuitableInputs(const Expr& function, uint64_t seed, const InterpreterOptions& options) {
+  const Sampler sampler(function, seed, options);
+  if (sampler.IsShownFinite(kChoices[0])) return sampler.InputsFor(kChoices[0]);
+  return COLLAGE_TRY(sampler.Sample()).inputs;
+}
+
+}  // namespace collage

@@ -1,0 +1,33 @@
+#pragma once
+
+// Inputs on which a function can be compared, and what it gives there. Random numbers in [-1, 1] will not do for all: a logarithm is NaN
+// for half of them, and NaN says nothing about a kernel and may take another time than a number. Which values a parameter should have
+// follows from the operators behind it (value_range.h). Where intervals cannot show that every value is finite, some ways to choose inputs
+// are tried on the reference executor, and the first for which all are is taken.
+
+#include <cstdint>
+#include <vector>
+
+#include "collage/op/interpreter.h"
+#include "collage/tensor/agreement.h"
+
+namespace collage {
+
+struct ReferenceSample {
+  std::vector<Tensor> inputs;    ///< one a tensor of the parameters, tuples flattened
+  std::vector<Tensor> expected;  ///< by the reference executor
+  /// Calls of operators that saw or gave no finite value, in the order in which they ran. What they compute has not been compared, whatever
+  /// the outputs are.
+  std::vector<Expr> unreached;
+  /// What the function's own rounding explains: Tolerance of the coarsest type that a value is rounded to.
+  double tolerance = kTolerance;
+};
+
+/// Inputs and outputs of a function, the same for equal functions and seeds in every process. Floating point inputs are in [-1, 1] where
+/// nothing else is needed, indices are in range, other integers in {0, ..., 7}. Errors of the reference executor.
+Result<ReferenceSample> SampleReference(const Expr& function, uint64_t seed, const InterpreterOptions& options = {});
+
+/// The inputs alone: they are found without running the function wherever that is possible.
+Result<std::vector<Tensor>> SuitableInputs(const Expr& function, uint64_t seed, const InterpreterOptions& options = {});
+
+}  // namespace collage
