@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collage/lower/partition_program.h"
+#include "collage/backend/partition_program.h"
 #include "collage/runtime/container.h"
 #include "collage/runtime/device.h"
 
