@@ -43,6 +43,18 @@ StepProfile Describe(const ExecutionPlan::Step& step, const Program& program) {
   return profile;
 }
 
+/// A file may ask for any size; memory that is not there would end the process instead of giving an error.
+Status CheckMemory(const ExecutionPlan& plan, const Program& program) {
+  size_t bytes = plan.arena_bytes + plan.workspace_bytes;
+  for (const auto* endpoints : {&program.inputs, &program.outputs}) {
+    for (const Endpoint& endpoint : *endpoints) bytes += program.values[endpoint.value].type.ByteCount();
+  }
+  for (const ExecutionPlan::ConstantUse& use : plan.constants) bytes += PhysicalByteCount(program.values[use.value].type, use.layout);
+  const size_t machine = PhysicalMemory();
+  if (bytes <= machine) return {};
+  return Fail("needs " + std::to_string(bytes) + " bytes for its tensors; this machine has " + std::to_string(machine));
+}
+
 Status CheckTensors(const char* what, std::span<const Tensor> tensors, const std::vector<NamedType>& expected) {
   if (tensors.size() != expected.size()) {
     return Fail(std::to_string(tensors.size()) + " " + what + "s were given, expected " + std::to_string(expected.size()));
@@ -154,7 +166,9 @@ Executable::~Executable() = default;
 
 Result<Executable> Executable::Create(Program program, const Device& device) {
   COLLAGE_TRY_STATUS(CheckProgram(program));
-  PlanRunner runner(PlanExecution(program, device.threads), program, device.threads);
+  ExecutionPlan plan = PlanExecution(program, device.threads);
+  COLLAGE_TRY_STATUS(CheckMemory(plan, program));
+  PlanRunner runner(std::move(plan), program, device.threads);
   auto state = std::make_unique<State>(std::move(runner));
   state->device = device;
   state->inputs = TypesOf(program, program.inputs);
