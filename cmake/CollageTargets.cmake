@@ -22,14 +22,38 @@ function(collage_library folder)
   target_link_libraries(collage_${folder} PUBLIC collage_options ${ARG_DEPENDS} ${ARG_LIBRARIES} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
-# collage_backend(<name> DEPENDS <folder>... PRIVATE <external>...): a shared object of its own, opened by the registry.
+# collage_source_version(<target> <symbol> FILES <file>...): defines the C symbol <symbol>, a `const char* const`, in <target>. It is a
+# hash of the files, computed when something is built: it changes when one of them does, and only one small source is compiled for it.
+function(collage_source_version target symbol)
+  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
+  list(SORT ARG_FILES)
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_${symbol}.txt)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_${symbol}.cc)
+  list(JOIN ARG_FILES "\n" lines)
+  file(CONFIGURE OUTPUT ${list} CONTENT "${lines}\n" @ONLY)
+  add_custom_command(
+    OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} -D LIST=${list} -D ROOT=${CMAKE_SOURCE_DIR} -D SYMBOL=${symbol} -D OUTPUT=${source} -P ${CMAKE_SOURCE_DIR}/cmake/SourceVersion.cmake
+    DEPENDS ${ARG_FILES} ${list} ${CMAKE_SOURCE_DIR}/cmake/SourceVersion.cmake
+    VERBATIM)
+  target_sources(${target} PRIVATE ${source})
+endfunction()
+
+# collage_backend(<name> DEPENDS <folder>... PRIVATE <external>... CODE <folder>...): a shared object of its own, opened by the registry. Its
+# version holds a hash of its sources and of those in the folders of CODE, which decide its speed as well.
 function(collage_backend name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;CODE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   list(TRANSFORM ARG_DEPENDS PREPEND collage_)
   add_library(collage_backend_${name} MODULE ${sources})
   target_link_libraries(collage_backend_${name} PRIVATE collage_options ${ARG_DEPENDS} ${ARG_PRIVATE})
   set_target_properties(collage_backend_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${COLLAGE_BACKEND_DIRECTORY} CXX_VISIBILITY_PRESET hidden)
+  set(code)
+  foreach(folder ${CMAKE_CURRENT_SOURCE_DIR} ${ARG_CODE})
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*.h)
+    list(APPEND code ${found})
+  endforeach()
+  collage_source_version(collage_backend_${name} collage_backend_sources FILES ${code})
   set_property(GLOBAL APPEND PROPERTY COLLAGE_BACKENDS collage_backend_${name})
 endfunction()
 

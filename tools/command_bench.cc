@@ -134,6 +134,7 @@ void AddBenchCommand(CLI::App& app, int& code) {
   CLI::App* command = app.add_subcommand("bench", "Time a compiled file (or a model, which is compiled first)");
   auto options = std::make_shared<Options>();
   AddProgramOptions(*command, options->program);
+  AddLoadOptions(*command, options->program);
   AddInputOptions(*command, options->inputs);
   command->add_option("--iterations", options->iterations, "Timed runs; 0: as many as fit into --duration")->check(NumberBetween(0, 1e9));
   command->add_option("--warmup", options->warm_up, "Runs before the timed ones")->check(NumberBetween(0, 1e9))->capture_default_str();

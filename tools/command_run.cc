@@ -85,6 +85,7 @@ void AddRunCommand(CLI::App& app, int& code) {
   CLI::App* command = app.add_subcommand("run", "Run a compiled file (or a model, which is compiled first) once");
   auto options = std::make_shared<Options>();
   AddProgramOptions(*command, options->program);
+  AddLoadOptions(*command, options->program);
   AddInputOptions(*command, options->inputs);
   command->add_option("--output", options->output, "Write each output to this folder as <output name>.npy");
   command->add_flag("--reference", options->reference, "Run a model on the reference executor instead of compiling it");

@@ -22,6 +22,12 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
       ->capture_default_str();
 }
 
+void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
+  command.add_flag("--recompile", options.recompile,
+                   "Load no machine code from a compiled file: compile its kernels again. A compiled file holds machine code, and is to be "
+                   "trusted as a shared library is; use this for one that is not");
+}
+
 std::string DefaultCache() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::string(cache) + "/collage/prices.sqlite";
   if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/collage/prices.sqlite";
@@ -50,7 +56,8 @@ std::optional<int> SuperviseCompiling(const ProgramOptions& options) {
 
 Result<Executable> LoadOrCompile(const ProgramOptions& options) {
   if (COLLAGE_TRY(IsProgramFile(options.file))) {
-    return std::move(COLLAGE_TRY(LoadProgram(options.file, Device{DeviceKind::kCpu, 0, options.threads})).executable);
+    const MachineCode machine_code = options.recompile ? MachineCode::kCompileAgain : MachineCode::kLoad;
+    return std::move(COLLAGE_TRY(LoadProgram(options.file, Device{DeviceKind::kCpu, 0, options.threads}, machine_code)).executable);
   }
   CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options));
   compile.activity = SupervisedActivity();

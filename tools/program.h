@@ -18,9 +18,12 @@ struct ProgramOptions {
   std::vector<std::string> shapes;
   std::string cache;
   int threads = AvailableThreads();
+  bool recompile = false;
 };
 
 void AddProgramOptions(CLI::App& command, ProgramOptions& options);
+/// Of commands that run what is in a compiled file.
+void AddLoadOptions(CLI::App& command, ProgramOptions& options);
 
 /// What the command line says, as options of the driver. Errors quote the flag.
 Result<CompileOptions> ToCompileOptions(const ProgramOptions& options);

@@ -104,6 +104,8 @@ class Backend {
 /// A backend's shared object exports this symbol, of type BackendEntry; the object owns the backend.
 inline constexpr const char* kBackendEntrySymbol = "collage_backend";
 using BackendEntry = const Backend* (*)();
+/// And this one, a `const char* const`, which changes with its sources (cmake/CollageTargets.cmake makes it).
+inline constexpr const char* kBackendSourcesSymbol = "collage_backend_sources";
 
 }  // namespace collage
 

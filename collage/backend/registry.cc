@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 
+#include "collage/backend/registered.h"
 #include "collage/runtime/parallel.h"
 #include "collage/support/check.h"
 
@@ -16,7 +17,7 @@ constexpr std::array<const char*, 5> kNames = {"dnnl", "openvino", "openblas", "
 
 struct Opened {
   std::string name;
-  const Backend* backend = nullptr;
+  std::unique_ptr<const Backend> backend;
   std::string reason;
 };
 
@@ -31,7 +32,8 @@ Opened Open(const std::string& name) {
   if (!library) return {name, nullptr, ::dlerror()};
   const auto entry = reinterpret_cast<BackendEntry>(::dlsym(library, kBackendEntrySymbol));
   if (!entry) return {name, nullptr, path.string() + " does not export " + kBackendEntrySymbol};
-  return {name, entry(), {}};
+  const auto* sources = static_cast<const char* const*>(::dlsym(library, kBackendSourcesSymbol));
+  return {name, Registered(*entry(), sources ? *sources : ""), {}};
 }
 
 const std::vector<Opened>& OpenedBackends() {
@@ -50,7 +52,7 @@ std::vector<BackendRecord> AvailableBackends(const Device& device) {
   std::vector<BackendRecord> records;
   for (const Opened& opened : OpenedBackends()) {
     Presence presence = opened.backend ? opened.backend->Probe(device) : Presence::Absent(opened.reason);
-    records.push_back({opened.name, opened.backend, std::move(presence)});
+    records.push_back({opened.name, opened.backend.get(), std::move(presence)});
   }
   return records;
 }

@@ -1,4 +1,5 @@
 #include "collage/candidate/distinct.h"
+#include "collage/candidate/regions.h"
 #include "collage/candidate/rules.h"
 
 namespace collage {
@@ -83,6 +84,11 @@ Rule Wrap(Attributes attributes, Rule sub_rule) {
 }
 
 }  // namespace
+
+std::optional<SubGraph> WithoutConstants(const DataflowGraph& graph, SubGraph sub_graph) {
+  if (!ReleaseConstants(graph, sub_graph)) return std::nullopt;
+  return sub_graph;
+}
 
 Rule CompositeRule(std::string label, Rule sub_rule) { return Wrap({{"Composite", std::move(label)}}, std::move(sub_rule)); }
 

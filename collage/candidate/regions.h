@@ -1,12 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "collage/candidate/rules.h"
 #include "collage/dataflow/dataflow_graph.h"
 
 namespace collage {
+
+/// What ReleaseConstantsRule makes of one sub-graph: constants are in no candidate, since several may want to copy one. Nothing where all
+/// is constant.
+std::optional<SubGraph> WithoutConstants(const DataflowGraph& graph, SubGraph sub_graph);
 
 /// A set of nodes and who owns it.
 struct Region {

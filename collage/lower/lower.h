@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "collage/backend/backend.h"
+#include "collage/backend/partition_program.h"
 #include "collage/ir/module.h"
-#include "collage/lower/partition_program.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/progress.h"

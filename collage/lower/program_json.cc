@@ -4,6 +4,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "collage/tensor/checked_bytes.h"
+
 namespace collage {
 namespace {
 
@@ -55,29 +57,45 @@ Json ValueJson(const Program::Value& value, TensorWriter& tensors) {
 
 // Reading: at() and get() of the library throw on what is not there or of another type; StoredProgramFromJson catches that.
 
+/// What is no whole number from zero on would be converted into one.
+Result<uint64_t> NumberFromJson(const Json& json, const char* field) {
+  const Json& value = json.at(field);
+  if (!value.is_number_unsigned()) return Fail(std::string(field) + " is " + value.dump() + ", expected a number from 0 on");
+  return value.get<uint64_t>();
+}
+
+Result<std::vector<size_t>> NumbersFromJson(const Json& json, const char* field) {
+  std::vector<size_t> numbers;
+  for (const Json& value : json.at(field)) {
+    if (!value.is_number_unsigned()) return Fail(std::string(field) + " holds " + value.dump() + ", expected numbers from 0 on");
+    numbers.push_back(value.get<size_t>());
+  }
+  return numbers;
+}
+
 Result<TensorType> TypeFromJson(const Json& json) {
   const std::optional<DType> dtype = DTypeFromName(json.at("dtype").get<std::string>());
   if (!dtype) return Fail("unknown element type " + json.at("dtype").dump());
-  TensorType type{json.at("shape").get<Shape>(), *dtype};
-  int64_t bytes = static_cast<int64_t>(ByteSize(*dtype));
-  for (const int64_t extent : type.shape) {
-    if (extent < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes)) return Fail("shape " + json.at("shape").dump());
-  }
+  TensorType type{{}, *dtype};
+  for (const size_t extent : COLLAGE_TRY(NumbersFromJson(json, "shape"))) type.shape.push_back(static_cast<int64_t>(extent));
+  if (!CheckedByteCount(type, Layout())) return Fail("shape " + json.at("shape").dump() + ", which no memory holds");
   return type;
 }
 
 Result<Tensor> TensorFromJson(const Json& json, const Container& container) {
   TensorType type = COLLAGE_TRY(TypeFromJson(json));
-  const auto index = json.at("blob").get<size_t>();
+  const size_t index = COLLAGE_TRY(NumberFromJson(json, "blob"));
   if (index >= container.size()) return Fail("a tensor in a blob that is not there");
   const std::string_view blob = container.blob(index);
   if (blob.size() != type.ByteCount()) return Fail("a tensor of " + std::to_string(blob.size()) + " bytes for " + ToString(type));
   return Tensor::View(std::move(type), blob.data(), container.owner());
 }
 
-std::vector<Endpoint> EndpointsFromJson(const Json& json) {
+Result<std::vector<Endpoint>> EndpointsFromJson(const Json& json) {
   std::vector<Endpoint> endpoints;
-  for (const Json& entry : json) endpoints.push_back({entry.at("name").get<std::string>(), entry.at("value").get<size_t>()});
+  for (const Json& entry : json) {
+    endpoints.push_back({entry.at("name").get<std::string>(), COLLAGE_TRY(NumberFromJson(entry, "value"))});
+  }
   return endpoints;
 }
 
@@ -89,7 +107,7 @@ KernelRecord RecordFromJson(const Json& json) {
 
 Result<Program::Value> ValueFromJson(const Json& json, const Container& container) {
   Program::Value value{COLLAGE_TRY(TypeFromJson(json))};
-  if (json.contains("view_of")) value.view_of = json.at("view_of").get<size_t>();
+  if (json.contains("view_of")) value.view_of = COLLAGE_TRY(NumberFromJson(json, "view_of"));
   if (json.contains("constant")) value.constant = COLLAGE_TRY(TensorFromJson(json.at("constant"), container));
   return value;
 }
@@ -97,26 +115,35 @@ Result<Program::Value> ValueFromJson(const Json& json, const Container& containe
 Result<StoredProgram::StoredKernel> KernelFromJson(const Json& json, const Container& container) {
   StoredProgram::StoredKernel kernel;
   if (json.contains("artifact")) {
-    kernel.artifact = json.at("artifact").get<size_t>();
+    kernel.artifact = COLLAGE_TRY(NumberFromJson(json, "artifact"));
     if (*kernel.artifact >= container.size()) return Fail("an artifact in a blob that is not there");
-    return kernel;
+    if (!json.contains("function")) return kernel;
   }
   kernel.text = json.at("function").get<std::string>();
   for (const Json& constant : json.at("constants")) kernel.constants.push_back(COLLAGE_TRY(TensorFromJson(constant, container)));
   return kernel;
 }
 
+Result<Device> DeviceFromJson(const Json& json) {
+  constexpr uint64_t kMost = 1 << 20;  // identifiers and threads of any machine
+  const uint64_t kind = COLLAGE_TRY(NumberFromJson(json, "kind"));
+  const uint64_t id = COLLAGE_TRY(NumberFromJson(json, "id"));
+  const uint64_t threads = COLLAGE_TRY(NumberFromJson(json, "threads"));
+  if (kind > static_cast<uint64_t>(DeviceKind::kOpenCl) || id > kMost || threads > kMost) return Fail("device " + json.dump());
+  return Device{static_cast<DeviceKind>(kind), static_cast<int>(id), static_cast<int>(threads)};
+}
+
 Result<StoredProgram> Read(const Json& json, const Container& container) {
   StoredProgram stored;
   const Json& device = json.at("device");
-  stored.device = {static_cast<DeviceKind>(device.at("kind").get<int>()), device.at("id").get<int>(), device.at("threads").get<int>()};
+  stored.device = COLLAGE_TRY(DeviceFromJson(device));
   stored.fingerprint = device.at("fingerprint").get<std::string>();
-  stored.program.inputs = EndpointsFromJson(json.at("inputs"));
-  stored.program.outputs = EndpointsFromJson(json.at("outputs"));
+  stored.program.inputs = COLLAGE_TRY(EndpointsFromJson(json.at("inputs")));
+  stored.program.outputs = COLLAGE_TRY(EndpointsFromJson(json.at("outputs")));
   for (const Json& value : json.at("values")) stored.program.values.push_back(COLLAGE_TRY(ValueFromJson(value, container)));
   for (const Json& call : json.at("calls")) {
-    stored.program.calls.push_back({RecordFromJson(call.at("record")), nullptr, call.at("inputs").get<std::vector<size_t>>(),
-                                    call.at("outputs").get<std::vector<size_t>>()});
+    stored.program.calls.push_back({RecordFromJson(call.at("record")), nullptr, COLLAGE_TRY(NumbersFromJson(call, "inputs")),
+                                    COLLAGE_TRY(NumbersFromJson(call, "outputs"))});
     stored.kernels.push_back(COLLAGE_TRY(KernelFromJson(call, container)));
   }
   for (const std::vector<Endpoint>* endpoints : {&stored.program.inputs, &stored.program.outputs}) {
@@ -138,9 +165,8 @@ Json ToJson(const StoredProgram& stored, ContainerWriter& writer) {
     const PartitionCall& call = stored.program.calls[i];
     const StoredProgram::StoredKernel& kernel = stored.kernels[i];
     Json json = {{"record", RecordJson(call.record)}, {"inputs", call.inputs}, {"outputs", call.outputs}};
-    if (kernel.artifact) {
-      json["artifact"] = *kernel.artifact;
-    } else {
+    if (kernel.artifact) json["artifact"] = *kernel.artifact;
+    if (!kernel.text.empty()) {
       json["function"] = kernel.text;
       json["constants"] = Json::array();
       for (const Tensor& constant : kernel.constants) json["constants"].push_back(tensors.Write(constant));

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "collage/lower/partition_program.h"
+#include "collage/backend/partition_program.h"
 #include "collage/runtime/container.h"
 #include "collage/runtime/device.h"
 
 namespace collage {
 
-/// A program as it stands in a file: its kernels are artifacts or text.
+/// A program as it stands in a file: its kernels are text and, where their backends give any, artifacts.
 struct StoredProgram {
   struct StoredKernel {
     std::optional<size_t> artifact;  // number of its blob
-    std::string text;                // of its function, when there is no artifact
+    std::string text;                // of its function; may be empty when there is an artifact
     std::vector<Tensor> constants;   // of the text
   };
   Device device;

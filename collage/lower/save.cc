@@ -3,12 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "collage/backend/registry.h"
+#include "collage/ir/op_sequence.h"
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
 #include "collage/lower/program_json.h"
 #include "collage/op/table.h"
 #include "collage/runtime/container.h"
 #include "collage/support/log.h"
+#include "collage/support/memory.h"
+#include "collage/tensor/checked_bytes.h"
 
 namespace collage {
 namespace {
@@ -32,15 +35,15 @@ Result<OpenedProgram> OpenProgram(const std::filesystem::path& path) {
   return OpenedProgram{std::move(container), std::move(*stored)};
 }
 
-/// The kernel's own artifact where it has one, else its function as text.
+/// The kernel's own artifact where it has one, and its function as text: whoever does not trust machine code compiles that.
 Result<StoredProgram::StoredKernel> Store(const PartitionCall& call, const Kernel& kernel, ContainerWriter& blobs) {
   StoredProgram::StoredKernel stored;
   std::string artifact = kernel.Serialize();
-  if (!artifact.empty()) {
-    stored.artifact = blobs.Add(std::move(artifact));
-    return stored;
+  if (!artifact.empty()) stored.artifact = blobs.Add(std::move(artifact));
+  if (!call.function) {
+    if (stored.artifact) return stored;
+    return Fail("kernel '" + call.record.name + "' cannot be saved: it has neither an artifact nor a function");
   }
-  if (!call.function) return Fail("kernel '" + call.record.name + "' cannot be saved: it has neither an artifact nor a function");
   PrintedText printed = PrintExpr(call.function);
   stored.text = std::move(printed.text);
   stored.constants = std::move(printed.constants);
@@ -66,24 +69,60 @@ Status CheckArtifact(const KernelRecord& record, const StoredProgram& stored, co
   return {};
 }
 
-Result<Expr> ParseFunction(const StoredProgram::StoredKernel& kernel) {
+/// What a function computes inside must fit into memory too: some kernels allocate it when they are made.
+Status CheckSizes(const Function& function) {
+  const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
+  const size_t machine = PhysicalMemory();
+  size_t all = 0;
+  for (const OpSequence::Value& value : sequence.values) {
+    const std::optional<size_t> bytes = CheckedByteCount(value.type, Layout());
+    if (!bytes || *bytes > machine - all) return Fail("computes more than fits into memory, last " + ToString(value.type));
+    all += *bytes;
+  }
+  return {};
+}
+
+Status CheckTypes(const std::vector<size_t>& values, const std::vector<TensorType>& types, const std::vector<Program::Value>& program,
+                  const std::string& what) {
+  const auto count = [&](size_t number) { return std::to_string(number) + " " + what; };
+  if (types.size() != values.size()) return Fail("its function has " + count(types.size()) + ", expected " + count(values.size()));
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (values[i] >= program.size()) return Fail(what + ": value " + std::to_string(values[i]) + " is not there");
+    if (types[i] == program[values[i]].type) continue;
+    return Fail("its function has " + what + " of type " + ToString(types[i]) + ", expected " + ToString(program[values[i]].type));
+  }
+  return {};
+}
+
+/// The function of a call, which must be of the types that the program says.
+Result<Expr> ParseFunction(const StoredProgram::StoredKernel& kernel, const PartitionCall& call, const PartitionProgram& program) {
   ParseOptions options;
   options.constants = kernel.constants;
   ParsedExpr parsed = COLLAGE_TRY(ParseExpr(kernel.text, Operators(), options));
-  if (!parsed.expr->As<Function>()) return Fail("its text is no function");
+  const Function* function = parsed.expr->As<Function>();
+  if (!function) return Fail("its text is no function");
+  std::vector<TensorType> parameters;
+  for (const Expr& parameter : function->parameters) {
+    for (TensorType& type : FlattenTensors(parameter->type())) parameters.push_back(std::move(type));
+  }
+  COLLAGE_TRY_STATUS(CheckTypes(call.inputs, parameters, program.values, "inputs"));
+  COLLAGE_TRY_STATUS(CheckTypes(call.outputs, FlattenTensors(function->result_type), program.values, "outputs"));
+  COLLAGE_TRY_STATUS(CheckSizes(*function));
   return parsed.expr;
 }
 
-Result<std::unique_ptr<Kernel>> Restore(size_t index, OpenedProgram& opened, const BuildOptions& options, const std::string& fingerprint) {
+Result<std::unique_ptr<Kernel>> Restore(size_t index, OpenedProgram& opened, const BuildOptions& options, const std::string& fingerprint,
+                                        MachineCode machine_code) {
   PartitionCall& call = opened.stored.program.calls[index];
   const StoredProgram::StoredKernel& kernel = opened.stored.kernels[index];
   const Backend* backend = COLLAGE_TRY(options.find_backend(call.record.backend));
-  if (kernel.artifact) {
-    COLLAGE_TRY_STATUS(CheckArtifact(call.record, opened.stored, fingerprint, backend->Probe(options.device).version));
-    return backend->Load(opened.container.blob(*kernel.artifact), options.device);
+  if (!kernel.text.empty()) call.function = COLLAGE_TRY(ParseFunction(kernel, call, opened.stored.program));
+  if (!kernel.artifact || machine_code == MachineCode::kCompileAgain) {
+    if (!call.function) return Fail("the file holds machine code only, no function to compile again");
+    return CompilePartition(call, *backend, options.device);
   }
-  call.function = COLLAGE_TRY(ParseFunction(kernel));
-  return CompilePartition(call, *backend, options.device);
+  COLLAGE_TRY_STATUS(CheckArtifact(call.record, opened.stored, fingerprint, backend->Probe(options.device).version));
+  return backend->Load(opened.container.blob(*kernel.artifact), options.device);
 }
 
 }  // namespace
@@ -122,7 +161,7 @@ Result<std::string> ReadProgramMetadata(const std::filesystem::path& path) {
   return std::string(container.blob(kMetadataBlob));
 }
 
-Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options) {
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options, MachineCode machine_code) {
   OpenedProgram opened = COLLAGE_TRY(OpenProgram(path));
   StoredProgram& stored = opened.stored;
   const std::string fingerprint = Fingerprint(options.device);
@@ -135,7 +174,7 @@ Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildO
     if (options.progress.ShouldStop()) return Fail("stopped");
     const KernelRecord& record = stored.program.calls[i].record;
     options.progress.Report({"load", i, stored.program.calls.size(), record.name});
-    Result<std::unique_ptr<Kernel>> kernel = Restore(i, opened, options, fingerprint);
+    Result<std::unique_ptr<Kernel>> kernel = Restore(i, opened, options, fingerprint, machine_code);
     if (!kernel) {
       return Fail(kernel.error().At(path.string() + ": kernel '" + record.name + "' of backend '" + record.backend + "'"));
     }
@@ -147,11 +186,11 @@ Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildO
   return LoweredModel{std::move(stored.program), std::move(*executable)};
 }
 
-Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device) {
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device, MachineCode machine_code) {
   BuildOptions options;
   options.device = device;
   options.find_backend = [&](const std::string& name) { return FindBackend(name, device); };
-  return LoadProgram(path, options);
+  return LoadProgram(path, options, machine_code);
 }
 
 }  // namespace collage

@@ -9,8 +9,12 @@
 namespace collage {
 
 // A compiled model as one file (runtime/container.h). Blob 0 is JSON: the device, the program with its values and calls, and for
-// each call either the number of its kernel's artifact (Kernel::Serialize) or its function in text form with the numbers of its
-// constants. Blob 1 is the metadata of whoever saved it. The other blobs are artifacts and tensors, used where they are mapped.
+// each call its function in text form with the numbers of its constants, and the number of its kernel's artifact (Kernel::Serialize) where
+// the backend gives one. Blob 1 is the metadata of whoever saved it. The other blobs are artifacts and tensors, used where they are mapped.
+//
+// An artifact is machine code, or a blob that a library turns into some: whoever loads it must trust the file as a shared library. With
+// MachineCode::kCompileAgain artifacts are not even looked at. A damaged or malicious file then is an error, as far as the parser and the
+// libraries keep their promises; its checksum protects from accidents only.
 
 /// What a file says about itself; reading it needs no backend.
 struct ProgramInfo {
@@ -32,11 +36,18 @@ Result<bool> IsProgramFile(const std::filesystem::path& path);
 Result<ProgramInfo> ReadProgramInfo(const std::filesystem::path& path);
 Result<std::string> ReadProgramMetadata(const std::filesystem::path& path);
 
+/// What becomes of the machine code in a file.
+enum class MachineCode {
+  kLoad,          ///< it is loaded, and run: the file must be trusted
+  kCompileAgain,  ///< it is left alone; kernels are compiled from their functions, which takes the time and the libraries of a compiler
+};
+
 /// Makes the kernels again: from their artifacts, or by compiling their functions. Needs neither the model nor a search.
 /// `options.device.threads` may differ from the number it was priced with. Errors name the file, the kernel and the backend: one
 /// that is missing here, or machine code that was made for another processor or by another version of a library.
-Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options);
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options,
+                                 MachineCode machine_code = MachineCode::kLoad);
 /// As above, with the backends of the registry.
-Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device);
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device, MachineCode machine_code = MachineCode::kLoad);
 
 }  // namespace collage

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "collage/runtime/execution_plan.h"
 #include "collage/runtime/memory_plan.h"
+#include "collage/runtime/plan_runner.h"
 #include "collage/support/check.h"
 #include "collage/support/clock.h"
 #include "collage/support/memory.h"
@@ -17,7 +17,6 @@ namespace collage {
 namespace {
 
 using Kind = ExecutionPlan::Step::Kind;
-using Storage = ExecutionPlan::Storage;
 
 bool IsAligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % kBufferAlignment == 0; }
 
@@ -27,15 +26,6 @@ std::vector<NamedType> TypesOf(const Program& program, const std::vector<Endpoin
   std::vector<NamedType> types;
   for (const Endpoint& endpoint : endpoints) types.push_back({endpoint.name, program.values[endpoint.value].type});
   return types;
-}
-
-/// The bytes of a constant in a layout; the tensor itself where they are the same.
-Tensor Laid(const Tensor& constant, const Layout& layout, int threads) {
-  const LayoutConversion conversion(constant.type(), Layout(), layout, threads);
-  if (IsAligned(constant.Bytes()) && conversion.IsIdentity()) return constant;
-  Tensor bytes(TensorType{{static_cast<int64_t>(PhysicalByteCount(constant.type(), layout))}, DType::kUInt8});
-  conversion.Run(constant.Bytes(), bytes.MutableBytes());
-  return bytes;
 }
 
 StepProfile Describe(const ExecutionPlan::Step& step, const Program& program) {
@@ -51,6 +41,18 @@ StepProfile Describe(const ExecutionPlan::Step& step, const Program& program) {
     profile.record.name = "copy of " + std::to_string(step.type.ByteCount()) + " bytes";
   }
   return profile;
+}
+
+/// A file may ask for any size; memory that is not there would end the process instead of giving an error.
+Status CheckMemory(const ExecutionPlan& plan, const Program& program) {
+  size_t bytes = plan.arena_bytes + plan.workspace_bytes;
+  for (const auto* endpoints : {&program.inputs, &program.outputs}) {
+    for (const Endpoint& endpoint : *endpoints) bytes += program.values[endpoint.value].type.ByteCount();
+  }
+  for (const ExecutionPlan::ConstantUse& use : plan.constants) bytes += PhysicalByteCount(program.values[use.value].type, use.layout);
+  const size_t machine = PhysicalMemory();
+  if (bytes <= machine) return {};
+  return Fail("needs " + std::to_string(bytes) + " bytes for its tensors; this machine has " + std::to_string(machine));
 }
 
 Status CheckTensors(const char* what, std::span<const Tensor> tensors, const std::vector<NamedType>& expected) {
@@ -70,21 +72,18 @@ Status CheckTensors(const char* what, std::span<const Tensor> tensors, const std
 }  // namespace
 
 struct Executable::State {
-  State(ExecutionPlan execution_plan, size_t memory)
-      : plan(std::move(execution_plan)), arena(AllocateWeights(memory)), arena_bytes(memory) {}
+  State(PlanRunner plan_runner) : runner(std::move(plan_runner)), arena(AllocateWeights(runner.memory_bytes())) {
+    runner.PlaceMemory(arena.get());
+  }
 
   Device device;
   std::vector<NamedType> inputs;
   std::vector<NamedType> outputs;
-  ExecutionPlan plan;
+  PlanRunner runner;
   std::vector<Program::KernelCall> calls;
-  std::vector<Tensor> constants;  // one a ConstantUse
-  std::vector<Tensor> staged;     // aligned copies of unaligned inputs, made when first needed
+  std::vector<Tensor> staged;  // aligned copies of unaligned inputs, made when first needed
   std::shared_ptr<std::byte> arena;
-  size_t arena_bytes;
-  std::byte* workspace = nullptr;
-  std::vector<std::byte*> pointers;         // one a buffer
-  std::vector<const void*> input_pointers;  // of the step that runs
+  std::vector<const void*> input_pointers;  // of the caller's tensors
   std::vector<void*> output_pointers;       // likewise
   std::vector<StepProfile> profile;
   bool profiling = false;
@@ -93,27 +92,13 @@ struct Executable::State {
   uint32_t watch_beat = 0;
   std::atomic_flag running = ATOMIC_FLAG_INIT;
 
-  void PlaceFixedBuffers();
+  [[nodiscard]] const std::vector<ExecutionPlan::Step>& Steps() const { return runner.plan().steps; }
   Status Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   const Tensor& Aligned(size_t input, const Tensor& tensor);
   void SayStep(size_t step);
   Status RunStep(const ExecutionPlan::Step& step);
   Status RunSteps();
 };
-
-void Executable::State::PlaceFixedBuffers() {
-  pointers.resize(plan.buffers.size(), nullptr);
-  for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    const ExecutionPlan::Buffer& buffer = plan.buffers[i];
-    if (buffer.storage == Storage::kArena) pointers[i] = arena.get() + plan.arena_offsets[buffer.index];
-    // Kernels take their inputs as pointers to const.
-    if (buffer.storage == Storage::kConstant) pointers[i] = const_cast<std::byte*>(constants[buffer.index].Bytes());
-  }
-  size_t ports = 1;
-  for (const ExecutionPlan::Step& step : plan.steps) ports = std::max({ports, step.inputs.size(), step.outputs.size()});
-  input_pointers.resize(ports);
-  output_pointers.resize(ports);
-}
 
 const Tensor& Executable::State::Aligned(size_t input, const Tensor& tensor) {
   if (IsAligned(tensor.Bytes())) return tensor;
@@ -134,27 +119,16 @@ Status Executable::State::Bind(std::span<const Tensor> given_inputs, std::span<T
       return Fail("output '" + outputs[i].name + "' shares memory with an input or another output");
     }
   }
-  for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    const ExecutionPlan::Buffer& buffer = plan.buffers[i];
-    if (buffer.storage == Storage::kInput) {
-      pointers[i] = const_cast<std::byte*>(Aligned(buffer.index, given_inputs[buffer.index]).Bytes());
-    } else if (buffer.storage == Storage::kOutput) {
-      pointers[i] = given_outputs[buffer.index].MutableBytes();
-    }
-  }
+  for (size_t i = 0; i < given_inputs.size(); ++i) input_pointers[i] = Aligned(i, given_inputs[i]).Bytes();
+  for (size_t i = 0; i < given_outputs.size(); ++i) output_pointers[i] = given_outputs[i].MutableBytes();
+  runner.Bind(input_pointers, output_pointers);
   return {};
 }
 
 Status Executable::State::RunStep(const ExecutionPlan::Step& step) {
-  if (step.kind != Kind::kKernel) {
-    step.conversion->Run(pointers[step.inputs[0]], pointers[step.outputs[0]]);
-    return {};
-  }
-  for (size_t i = 0; i < step.inputs.size(); ++i) input_pointers[i] = pointers[step.inputs[i]];
-  for (size_t i = 0; i < step.outputs.size(); ++i) output_pointers[i] = pointers[step.outputs[i]];
+  if (step.kind != Kind::kKernel) return runner.RunStep(step, nullptr);
   const Program::KernelCall& call = calls[step.call];
-  Status status = call.kernel->Run(std::span(input_pointers.data(), step.inputs.size()),
-                                   std::span(output_pointers.data(), step.outputs.size()), workspace);
+  Status status = runner.RunStep(step, call.kernel.get());
   if (!status) return Fail(status.error().At("kernel '" + call.record.name + "' of backend '" + call.record.backend + "'"));
   return status;
 }
@@ -167,21 +141,21 @@ void Executable::State::SayStep(size_t step) {
 
 Status Executable::State::RunSteps() {
   if (!profiling) {
-    for (size_t i = 0; i < plan.steps.size(); ++i) {
+    for (size_t i = 0; i < Steps().size(); ++i) {
       SayStep(i);
-      COLLAGE_TRY_STATUS(RunStep(plan.steps[i]));
+      COLLAGE_TRY_STATUS(RunStep(Steps()[i]));
     }
-    SayStep(plan.steps.size());
+    SayStep(Steps().size());
     return {};
   }
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
+  for (size_t i = 0; i < Steps().size(); ++i) {
     SayStep(i);
     const Clock::time_point start = Clock::now();
-    COLLAGE_TRY_STATUS(RunStep(plan.steps[i]));
+    COLLAGE_TRY_STATUS(RunStep(Steps()[i]));
     profile[i].microseconds += std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     profile[i].calls += 1;
   }
-  SayStep(plan.steps.size());
+  SayStep(Steps().size());
   return {};
 }
 
@@ -193,20 +167,17 @@ Executable::~Executable() = default;
 Result<Executable> Executable::Create(Program program, const Device& device) {
   COLLAGE_TRY_STATUS(CheckProgram(program));
   ExecutionPlan plan = PlanExecution(program, device.threads);
-  const size_t workspace_offset = (plan.arena_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-  const size_t memory = workspace_offset + plan.workspace_bytes;
-  auto state = std::make_unique<State>(std::move(plan), memory);
+  COLLAGE_TRY_STATUS(CheckMemory(plan, program));
+  PlanRunner runner(std::move(plan), program, device.threads);
+  auto state = std::make_unique<State>(std::move(runner));
   state->device = device;
   state->inputs = TypesOf(program, program.inputs);
   state->outputs = TypesOf(program, program.outputs);
   state->staged.resize(program.inputs.size());
-  state->workspace = state->arena.get() + workspace_offset;
-  for (const ExecutionPlan::Step& step : state->plan.steps) state->profile.push_back(Describe(step, program));
-  for (const ExecutionPlan::ConstantUse& use : state->plan.constants) {
-    state->constants.push_back(Laid(program.values[use.value].constant, use.layout, device.threads));
-  }
+  state->input_pointers.resize(program.inputs.size());
+  state->output_pointers.resize(program.outputs.size());
+  for (const ExecutionPlan::Step& step : state->Steps()) state->profile.push_back(Describe(step, program));
   state->calls = std::move(program.calls);
-  state->PlaceFixedBuffers();
   return Executable(std::move(state));
 }
 
@@ -215,7 +186,7 @@ const std::vector<NamedType>& Executable::inputs() const { return state_->inputs
 const std::vector<NamedType>& Executable::outputs() const { return state_->outputs; }
 const std::vector<StepProfile>& Executable::profile() const { return state_->profile; }
 const std::vector<Program::KernelCall>& Executable::calls() const { return state_->calls; }
-size_t Executable::arena_bytes() const { return state_->arena_bytes; }
+size_t Executable::arena_bytes() const { return state_->runner.memory_bytes(); }
 
 Status Executable::Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   if (state_->running.test_and_set(std::memory_order_acquire)) return Fail("this executable is running already, in another thread");
@@ -233,7 +204,7 @@ Result<std::vector<Tensor>> Executable::Run(std::span<const Tensor> inputs) {
 }
 
 void Executable::Watch(std::atomic<uint64_t>& now, std::vector<uint32_t> numbers) {
-  COLLAGE_CHECK(numbers.size() == state_->plan.steps.size());
+  COLLAGE_CHECK(numbers.size() == state_->Steps().size());
   state_->watched = &now;
   state_->watch_numbers = std::move(numbers);
 }

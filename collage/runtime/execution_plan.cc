@@ -17,7 +17,11 @@ constexpr size_t kNever = std::numeric_limits<size_t>::max();
 // somebody still needs it. The third gives buffers their places.
 class Planner {
  public:
-  Planner(const Program& program, int threads) : program_(program), threads_(threads), of_value_(program.values.size()) {}
+  Planner(const Program& program, int threads, EndpointLayouts layouts)
+      : program_(program), threads_(threads), layouts_(std::move(layouts)), of_value_(program.values.size()) {
+    layouts_.inputs.resize(program.inputs.size());
+    layouts_.outputs.resize(program.outputs.size());
+  }
 
   ExecutionPlan Plan() {
     for (size_t i = 0; i < program_.inputs.size(); ++i) DefineInput(i);
@@ -51,8 +55,9 @@ class Planner {
 
   void DefineInput(size_t input) {
     const size_t value = program_.inputs[input].value;
-    const size_t buffer = AddBuffer(Storage::kInput, input, program_.values[value].type.ByteCount());
-    of_value_[value].forms.push_back({Layout(), buffer});
+    const Layout& layout = layouts_.inputs[input];
+    const size_t buffer = AddBuffer(Storage::kInput, input, PhysicalByteCount(program_.values[value].type, layout));
+    of_value_[value].forms.push_back({layout, buffer});
   }
 
   void AddCall(size_t index) {
@@ -131,7 +136,7 @@ class Planner {
 
   /// A tensor that nothing else claims is computed right into the caller's memory.
   void BindOutput(size_t output) {
-    const size_t buffer = BufferOf(program_.outputs[output].value, Layout());
+    const size_t buffer = BufferOf(program_.outputs[output].value, layouts_.outputs[output]);
     if (plan_.buffers[buffer].storage == Storage::kArena) {
       plan_.buffers[buffer].storage = Storage::kOutput;
       plan_.buffers[buffer].index = output;
@@ -208,6 +213,7 @@ class Planner {
 
   const Program& program_;
   int threads_;
+  EndpointLayouts layouts_;
   ExecutionPlan plan_;
   std::vector<Available> of_value_;
   std::vector<size_t> shares_with_;  // the output that took a buffer over, or itself
@@ -215,6 +221,8 @@ class Planner {
 
 }  // namespace
 
-ExecutionPlan PlanExecution(const Program& program, int threads) { return Planner(program, threads).Plan(); }
+ExecutionPlan PlanExecution(const Program& program, int threads, const EndpointLayouts& layouts) {
+  return Planner(program, threads, layouts).Plan();
+}
 
 }  // namespace collage

@@ -45,7 +45,13 @@ struct ExecutionPlan {
   size_t workspace_bytes = 0;  ///< the largest of any kernel; shared by all
 };
 
+/// The layouts in which a program's inputs are given and its outputs are wanted, one an endpoint; row-major where there are none.
+struct EndpointLayouts {
+  std::vector<Layout> inputs;
+  std::vector<Layout> outputs;
+};
+
 /// `program` must have passed CheckProgram. `threads` is what conversions may use.
-ExecutionPlan PlanExecution(const Program& program, int threads);
+ExecutionPlan PlanExecution(const Program& program, int threads, const EndpointLayouts& layouts = {});
 
 }  // namespace collage

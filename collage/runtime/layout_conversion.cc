@@ -6,6 +6,8 @@
 #include "collage/runtime/parallel.h"
 #include "collage/support/check.h"
 
+extern "C" const char* const collage_layout_conversion_sources;  // made by CMake
+
 namespace collage {
 namespace {
 
@@ -206,5 +208,7 @@ void LayoutConversion::Run(const void* source, void* target) const {
                 [&context](size_t begin, size_t end) { context.copy.Run(context.source, context.target, begin, end); });
   }
 }
+
+std::string_view LayoutConversionVersion() { return collage_layout_conversion_sources; }
 
 }  // namespace collage

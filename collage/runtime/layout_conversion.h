@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "collage/runtime/strided_copy.h"
@@ -27,5 +28,8 @@ class LayoutConversion {
   std::vector<StridedCopy> copies_;
   int threads_ = 1;
 };
+
+/// Changes with the code that conversions run: part of what a measured price of one is kept under.
+std::string_view LayoutConversionVersion();
 
 }  // namespace collage

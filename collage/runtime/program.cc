@@ -1,5 +1,7 @@
 #include "collage/runtime/program.h"
 
+#include "collage/tensor/checked_bytes.h"
+
 namespace collage {
 namespace {
 
@@ -8,6 +10,8 @@ class Checker {
   explicit Checker(const Program& program) : program_(program), defined_(program.values.size(), false) {}
 
   Status Check() {
+    for (size_t i = 0; i < program_.values.size(); ++i)
+      COLLAGE_TRY_STATUS(Count("value " + std::to_string(i), program_.values[i].type, {}));
     for (const Endpoint& input : program_.inputs) COLLAGE_TRY_STATUS(Define(input.value, "input '" + input.name + "'"));
     for (size_t i = 0; i < program_.values.size(); ++i) {
       const Program::Value& value = program_.values[i];
@@ -21,6 +25,20 @@ class Checker {
   }
 
  private:
+  /// Adds to what all buffers would take if none shared memory with another, so that no plan for them overflows. A tensor of a port may be
+  /// converted or copied for it, so it counts twice.
+  Status Count(const std::string& what, const TensorType& type, const Layout& layout) {
+    const std::optional<size_t> bytes = CheckedByteCount(type, layout);
+    if (!bytes)
+      return Fail(what + " is no tensor that fits into memory: shape " + ToString(type.shape) + " in layout " + layout.ToString());
+    return Count(what, 2 * (*bytes + kAlignment));
+  }
+  Status Count(const std::string& what, size_t bytes) {
+    if (bytes > kAddressableBytes - bytes_) return Fail("with " + what + " the tensors are more than can be addressed");
+    bytes_ += bytes;
+    return {};
+  }
+
   [[nodiscard]] std::string Describe(size_t value) const {
     return "value " + std::to_string(value) + " of type " + ToString(program_.values[value].type);
   }
@@ -46,7 +64,7 @@ class Checker {
     return defined_[value] ? Status() : Fail(Describe(value) + " is used before it is defined, by " + by);
   }
 
-  Status CheckPorts(const std::string& place, const std::vector<Port>& ports, const std::vector<size_t>& values) const {
+  Status CheckPorts(const std::string& place, const std::vector<Port>& ports, const std::vector<size_t>& values) {
     if (ports.size() != values.size()) {
       return Fail(place + ": the kernel has " + std::to_string(ports.size()) + ", expected " + std::to_string(values.size()));
     }
@@ -55,7 +73,10 @@ class Checker {
         return Fail(place + ": number " + std::to_string(i) + " of the kernel has layout " + ports[i].layout.ToString() + " for " +
                     ToString(ports[i].type));
       }
-      if (ports[i].type == program_.values[values[i]].type) continue;
+      if (ports[i].type == program_.values[values[i]].type) {
+        COLLAGE_TRY_STATUS(Count(place + ": number " + std::to_string(i), ports[i].type, ports[i].layout));
+        continue;
+      }
       return Fail(place + ": number " + std::to_string(i) + " of the kernel is " + ToString(ports[i].type) + ", expected " +
                   ToString(program_.values[values[i]].type));
     }
@@ -65,6 +86,7 @@ class Checker {
   Status CheckCall(const Program::KernelCall& call) {
     const std::string place = "kernel '" + call.record.name + "' of backend '" + call.record.backend + "'";
     if (!call.kernel) return Fail(place + " is not there");
+    COLLAGE_TRY_STATUS(Count(place + ": workspace", call.kernel->workspace_bytes()));
     for (const size_t input : call.inputs) COLLAGE_TRY_STATUS(Use(input, place));
     for (const size_t output : call.outputs) COLLAGE_TRY_STATUS(Define(output, place));
     COLLAGE_TRY_STATUS(CheckPorts(place + ": inputs", call.kernel->inputs(), call.inputs));
@@ -78,8 +100,11 @@ class Checker {
     return Fail(place + ": accumulates into an input of another layout or size than its output");
   }
 
+  static constexpr size_t kAlignment = 64;
+
   const Program& program_;
   std::vector<bool> defined_;
+  size_t bytes_ = 0;  // so far
 };
 
 }  // namespace

@@ -49,7 +49,8 @@ struct Program {
   std::vector<Endpoint> outputs;
 };
 
-/// Errors when an index is out of range, a value is used before it is defined or defined twice, or types disagree with ports.
+/// Errors when an index is out of range, a value is used before it is defined or defined twice, types disagree with ports, or tensors are
+/// larger than can be addressed.
 Status CheckProgram(const Program& program);
 
 }  // namespace collage

@@ -1,6 +1,7 @@
 #include "collage/support/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -61,5 +62,7 @@ std::shared_ptr<std::byte> AllocateWeights(size_t bytes) {
   static ChunkedMemory chunks;
   return bytes > ChunkedMemory::kChunk / 4 ? AllocateAligned(bytes, kHugePage) : chunks.Take(bytes);
 }
+
+size_t PhysicalMemory() { return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
 }  // namespace collage

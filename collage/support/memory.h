@@ -14,4 +14,7 @@ std::shared_ptr<std::byte> AllocateBuffer(size_t bytes);
 /// pages are freed with the last block in them.
 std::shared_ptr<std::byte> AllocateWeights(size_t bytes);
 
+/// Of this machine, bytes.
+size_t PhysicalMemory();
+
 }  // namespace collage

@@ -3,7 +3,11 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <map>
+#include <memory>
 #include <sstream>
+
+#include "collage/backend/registered.h"
 
 namespace collage::conformance {
 namespace {
@@ -13,7 +17,10 @@ BackendRecord OpenExtra(const std::string& path, const Device& device) {
   if (!library) return {path, nullptr, Presence::Absent(::dlerror())};
   const auto entry = reinterpret_cast<BackendEntry>(::dlsym(library, kBackendEntrySymbol));
   if (!entry) return {path, nullptr, Presence::Absent("it exports no " + std::string(kBackendEntrySymbol))};
-  return {std::string(entry()->Name()), entry(), entry()->Probe(device)};
+  static std::map<std::string, std::unique_ptr<const Backend>> opened;  // as the registry hands out its own
+  std::unique_ptr<const Backend>& backend = opened[path];
+  if (!backend) backend = Registered(*entry(), "");
+  return {std::string(backend->Name()), backend.get(), backend->Probe(device)};
 }
 
 }  // namespace

@@ -103,6 +103,21 @@ TEST(PresenceTest, KernelsThatCallALibraryAreTested) {
     EXPECT_NE(calling.find(program), std::string::npos) << program << "\n" << calling;
 }
 
+TEST(PresenceTest, MergedRegionsOfLibrariesAreTested) {
+  for (const char* library : {"dnnl", "openblas"}) {
+    const Result<const Backend*> backend = FindBackend(library, Cpu(1));
+    if (!backend) continue;
+    size_t merged = 0;
+    for (const ProgramCase& one : Corpus()) {
+      for (const Partition& partition : PartitionsOf(one.make(), **backend, Cpu(1)).taken) {
+        const std::vector<Variant> variants = (*backend)->Variants(*partition.function->As<Function>(), Cpu(1));
+        merged += variants.size() == 1 && variants[0].name.starts_with("merged/");
+      }
+    }
+    EXPECT_GE(merged, 3U) << library;
+  }
+}
+
 TEST(PresenceTest, AbsentBackendsSayWhy) {
   std::string absent;
   for (const BackendRecord& backend : AllBackends(Cpu(2))) {

@@ -49,6 +49,23 @@ Program Fire() {
   return b.Finish(B::Call("concatenate", {MakeTuple({ConvRelu(b, squeezed, 8, 1), ConvRelu(b, squeezed, 8, 3)})}, {{"axis", 1}}));
 }
 
+/// Layers with room for nothing between them; the second and the third share their weights.
+Program TiedLayers() {
+  B b;
+  const Expr weight = b.Weight({16, 16}, 16);
+  const Expr bias = b.Constant({16}, -1, 1);
+  const auto tied = [&](const Expr& data) { return B::Relu(B::Add(B::Call("nn.dense", {data, weight}), bias)); };
+  return b.Finish(b.Dense(tied(tied(B::Relu(b.Bias(b.Dense(b.Input({5, 8}), 16), -1)))), 4));
+}
+
+/// What leaves is also used inside.
+Program SeveralExits() {
+  B b;
+  const Expr fine = ConvRelu(b, ConvRelu(b, b.Input({1, 3, 12, 12}), 20, 3), 20, 3);
+  const Expr coarse = B::Call("nn.max_pool2d", {fine}, {{"pool_size", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+  return b.Finish(MakeTuple({fine, ConvRelu(b, coarse, 8, 1), coarse}));
+}
+
 Program DenseLayer() {
   B b;
   const Expr x = b.Input({1, 12, 6, 6});
@@ -128,6 +145,8 @@ std::vector<ProgramCase> BlockCases() {
       {"inverted_residual", InvertedResidual},
       {"inception", Inception},
       {"fire", Fire},
+      {"tied_layers", TiedLayers},
+      {"several_exits", SeveralExits},
       {"dense_layer", DenseLayer},
       {"squeeze_excite", SqueezeExcite},
       {"attention", Attention},

@@ -106,6 +106,20 @@ void AddFills(std::vector<ProgramCase>& cases) {
                    }});
 }
 
+/// 16-bit floating point tensors are moved, joined and cast; nothing computes with them.
+void AddHalves(std::vector<ProgramCase>& cases) {
+  for (const char* dtype : {"float16", "bfloat16"}) {
+    cases.push_back({std::string("move_") + dtype, [dtype] {
+                       B b;
+                       const Expr half = B::Call("cast", {b.Input({2, 3, 4, 5})}, {{"dtype", dtype}});
+                       const Expr turned = B::Call("transpose", {half}, {{"axes", Ints{0, 2, 3, 1}}});
+                       const Expr joined = B::Call("concatenate", {MakeTuple({turned, turned})}, {{"axis", 3}});
+                       const Expr part = B::Call("strided_slice", {joined}, {{"begin", Ints{1}}, {"end", Ints{5}}, {"axes", Ints{3}}});
+                       return b.Finish(B::Call("cast", {B::Call("reshape", {part}, {{"newshape", Ints{-1}}})}, {{"dtype", "float32"}}));
+                     }});
+  }
+}
+
 }  // namespace
 
 std::vector<ProgramCase> MovementCases() {
@@ -133,6 +147,7 @@ std::vector<ProgramCase> MovementCases() {
       Join("concatenate_last", "concatenate", {{2, 3}, {2, 1}, {2, 4}}, {{"axis", -1}}),
       Join("stack", "stack", {{3, 4}, {3, 4}}, {{"axis", 1}}),
   };
+  AddHalves(cases);
   AddPads(cases);
   AddGathers(cases);
   AddSplits(cases);

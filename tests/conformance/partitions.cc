@@ -8,6 +8,7 @@
 #include "collage/candidate/gather.h"
 #include "collage/candidate/library_calls.h"
 #include "collage/dataflow/extraction.h"
+#include "collage/partition/single_backend.h"
 #include "tests/conformance/backends.h"
 #include "tests/conformance/reference.h"
 
@@ -61,6 +62,19 @@ std::vector<SubGraph> FindSubGraphs(const DataflowGraph& graph, const std::strin
   return rule->AllSubGraphs(graph, refusals);
 }
 
+/// The regions of several composites that partition_for_<backend> takes.
+std::vector<SubGraph> MergedRegions(const DataflowGraph& graph, const std::string& name, const BackendRules& rules, const Device& device) {
+  std::vector<SubGraph> merged;
+  if (rules.patterns.empty()) return merged;
+  const auto plan = SingleBackendCover(graph, {SpecOf(name, rules, device), &rules}, {.fallback = FallbackSpec("reference")});
+  if (!plan) return merged;  // it takes nothing
+  for (const ChosenPartition& chosen : plan->cover) {
+    const SubGraph& region = chosen.candidate.sub_graph;
+    if (chosen.candidate.spec->name == name && region.nested().front().sub_graph.nested().size() > 1) merged.push_back(region);
+  }
+  return merged;
+}
+
 /// Kernels that call a library are few, and stay.
 std::vector<SubGraph> ThinOut(std::vector<SubGraph> all, const std::string& name) {
   if (all.size() <= kMostPartitions) return all;
@@ -89,7 +103,9 @@ Partitions PartitionsOf(const Program& program, const Backend& backend, const De
   const std::string name(backend.Name());
   std::vector<Refusal> refusals;
   Partitions partitions{{}, "it takes nothing of this"};
-  for (const SubGraph& sub_graph : ThinOut(FindSubGraphs(graph, name, rules, device, &refusals), name)) {
+  std::vector<SubGraph> found = ThinOut(FindSubGraphs(graph, name, rules, device, &refusals), name);
+  for (SubGraph& region : MergedRegions(graph, name, rules, device)) found.push_back(std::move(region));
+  for (const SubGraph& sub_graph : found) {
     Partition partition = Extract(graph, sub_graph);
     // A code generator is offered what operator fusion would join, and may decline; but a single call only in its predicate.
     const bool may_decline = rules.style == BackendRules::Style::kNative && sub_graph.operator_count() > 1;

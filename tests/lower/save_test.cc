@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 
@@ -125,6 +126,39 @@ TEST_F(SaveTest, ArtifactsAreLoadedAndFunctionsCompiled) {
   EXPECT_EQ(LoadError(), "no error");
   EXPECT_EQ(library_.compiled, 2u);
   EXPECT_EQ(library_.loaded, 0u);
+}
+
+TEST_F(SaveTest, MachineCodeIsLeftAloneWhenCompiledAgain) {
+  SaveExample("machine");
+  const size_t compiled = machine_.compiled;
+  const auto load = [&] { return LoadProgram(path_, options_, MachineCode::kCompileAgain); };
+  Result<LoweredModel> again = load();
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(machine_.compiled, compiled + 1);
+  EXPECT_EQ(machine_.loaded, 0u);
+  // Another processor, another version: there is nothing of theirs that would be run.
+  const InterpreterBackend newer("machine", true, "2.0");
+  backends_ = {&newer};
+  Edit(Fingerprint(Device{}), "cpu-elsewhere");
+  EXPECT_THAT(LoadError(), HasSubstr("is machine code for another processor"));
+  EXPECT_TRUE(load());
+  Edit("\"function\"", "\"fanction\"");
+  EXPECT_THAT(load().error().message, HasSubstr("kernel 'p' of backend 'machine': the file holds machine code only"));
+}
+
+TEST_F(SaveTest, SizesThatNothingHoldsAreErrors) {
+  for (const auto& [from, to, says] : std::vector<std::array<std::string, 3>>{
+           {"[1,20,2,2]", "[4611686018427387904,4,0,2]", "which no memory holds"},
+           {"[1,20,2,2]", "[1,20,2,1073741824]", "expected Tensor[(1, 20, 2, 1073741824), float32]"},
+           {"[1,20,2,2]", "[1.5,20,2,2]", "shape holds 1.5"},
+           {"\"value\":1", "\"value\":-1", "value is -1"},
+           {"\"threads\":1", "\"threads\":-1", "threads is -1"},
+           {"\"kind\":0", "\"kind\":9", "device"}}) {
+    SaveExample("library");
+    Edit(from, to);
+    EXPECT_THAT(LoadError(), HasSubstr(says)) << from << " -> " << to;
+    EXPECT_THAT(LoadError(), HasSubstr(path_.string() + ": "));
+  }
 }
 
 TEST_F(SaveTest, AMissingBackendIsNamed) {

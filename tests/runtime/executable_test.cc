@@ -314,6 +314,30 @@ TEST(ExecutableTest, InconsistentProgramsAreErrors) {
               HasSubstr("another size"));
 }
 
+TEST(ExecutableTest, SizesThatOverflowOrAreNotThereAreErrors) {
+  const auto error = [&](const std::vector<Shape>& inputs, size_t workspace = 0) {
+    TestProgram test;
+    for (const Shape& shape : inputs) test.AddInput(IntType(shape));
+    const TensorType type = IntType({16});
+    const size_t x = test.AddInput(type);
+    test.AddOutput(test.AddCall({x}, {Layout()}, {{type, Layout()}})[0]);
+    if (workspace > 0) {
+      test.program.calls[0].kernel = std::make_unique<FakeKernel>(std::vector<Port>{{type, Layout()}}, std::vector<Port>{{type, Layout()}},
+                                                                  std::nullopt, workspace, 1);
+    }
+    const Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+    return executable ? std::string("no error") : executable.error().message;
+  };
+  EXPECT_EQ(error({{16}}), "no error");
+  EXPECT_THAT(error({{int64_t{1} << 61, 2}}), HasSubstr("value 0 is no tensor that fits into memory"));
+  EXPECT_THAT(error({{int64_t{1} << 61, 8, 0}}), HasSubstr("value 0 is no tensor that fits into memory"));
+  const Shape half_of_all = {int64_t{1} << 43, 2};
+  EXPECT_THAT(error({half_of_all, half_of_all}), HasSubstr("with value 0 the tensors are more than can be addressed"));
+  EXPECT_THAT(error({{int64_t{1} << 42}}), HasSubstr("bytes for its tensors; this machine has"));
+  EXPECT_THAT(error({}, SIZE_MAX), HasSubstr("workspace the tensors are more than can be addressed"));
+  EXPECT_THAT(error({}, size_t{1} << 44), HasSubstr("bytes for its tensors; this machine has"));
+}
+
 TEST(ExecutableTest, ProfilesStepsOnDemand) {
   TestProgram test;
   const TensorType type = IntType({1, 20, 4, 6});

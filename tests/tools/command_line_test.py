@@ -38,6 +38,18 @@ class GoodInputTest(CommandLineTestCase):
             ours, truth = np.load(self.folder / f"o/{name}.npy"), np.load(self.folder / f"r/{name}.npy")
             np.testing.assert_allclose(ours, truth, atol=1e-4 * np.abs(truth).max())
 
+    def test_run_without_the_machine_code_of_the_file(self):
+        outputs = []
+        for words in ([], ["--recompile"]):
+            done = self.collage("run", self.program, "--inputs", self.inputs, "--output", self.folder / "o", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            outputs.append({file.name: np.load(file) for file in (self.folder / "o").iterdir()})
+        self.assertEqual(outputs[0].keys(), outputs[1].keys())
+        for name, value in outputs[0].items():
+            np.testing.assert_array_equal(value, outputs[1][name])
+        for command in ("run", "bench"):
+            self.assertIn("trusted as a shared library", " ".join(self.collage(command, "--help").stdout.split()))
+
     def test_a_single_npy_input(self):
         np.save(self.folder / "x.npy", self.input)
         done = self.collage("run", self.program, "--input", f"x={self.folder}/x.npy")

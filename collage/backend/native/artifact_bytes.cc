@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "collage/tensor/checked_bytes.h"
+
 namespace collage::native {
 
 void ArtifactWriter::Text(std::string_view text) {
@@ -75,6 +77,7 @@ Result<std::vector<Port>> ArtifactReader::Ports() {
     TensorType type = COLLAGE_TRY(Type());
     Layout layout = COLLAGE_TRY(Layout::Parse(std::string(COLLAGE_TRY(Text()))));
     if (!layout.IsPlain() && layout.Rank() != type.shape.size()) return Damaged();
+    if (!CheckedByteCount(type, layout)) return Damaged();
     ports.push_back({std::move(type), std::move(layout)});
   }
   return ports;

@@ -28,8 +28,8 @@ Result<Generate> OpenGenerator() {
 Presence ProbeGenerator() {
   const std::filesystem::path path = GeneratorPath();
   if (!std::filesystem::exists(path)) return Presence::Absent("its code generator " + path.string() + " is missing");
-  return Presence::Version("1 (Halide " + std::to_string(HALIDE_VERSION_MAJOR) + "." + std::to_string(HALIDE_VERSION_MINOR) + "." +
-                           std::to_string(HALIDE_VERSION_PATCH) + ")");
+  return Presence::Version("Halide " + std::to_string(HALIDE_VERSION_MAJOR) + "." + std::to_string(HALIDE_VERSION_MINOR) + "." +
+                           std::to_string(HALIDE_VERSION_PATCH));
 }
 
 Result<GeneratedCode> GenerateWithHalide(const GenerateRequest& request) {

@@ -14,6 +14,11 @@ tl::unexpected<Error> Mismatch() { return Fail("native: the parts of a kernel th
 
 size_t BytesOf(const Port& port) { return PhysicalByteCount(port.type, port.layout); }
 
+// Numbers come from files: a product of them might be one by overflow only.
+bool IsOfRows(size_t bytes, size_t bytes_of_row, int64_t rows) {
+  return bytes % static_cast<size_t>(rows) == 0 && bytes / static_cast<size_t>(rows) == bytes_of_row;
+}
+
 // Whether a part for some of the rows reads of the whole kernel's inputs what they have.
 bool Fits(const PanelParts& parts, int64_t rows, const std::vector<PanelArgument>& arguments, std::span<const Port> ports) {
   if (arguments.size() != ports.size()) return false;
@@ -21,8 +26,10 @@ bool Fits(const PanelParts& parts, int64_t rows, const std::vector<PanelArgument
     const auto& [port, bytes_of_row] = arguments[i];
     if (port >= parts.inputs.size()) return false;
     const size_t whole = BytesOf(parts.inputs[port]);
-    if (bytes_of_row > whole || bytes_of_row * static_cast<size_t>(parts.rows) != (bytes_of_row == 0 ? 0 : whole)) return false;
-    if (BytesOf(ports[i]) != (bytes_of_row == 0 ? whole : bytes_of_row * static_cast<size_t>(rows))) return false;
+    if (bytes_of_row == 0 ? BytesOf(ports[i]) != whole
+                          : !IsOfRows(whole, bytes_of_row, parts.rows) || !IsOfRows(BytesOf(ports[i]), bytes_of_row, rows)) {
+      return false;
+    }
   }
   return true;
 }
@@ -32,7 +39,7 @@ bool Fits(const PanelParts& parts, int64_t rows, const PanelCode& code) {
   if (code.rest->inputs().empty() || outputs.size() != parts.outputs.size() || code.library->outputs().size() != 1) return false;
   if (BytesOf(code.rest->inputs()[0]) != BytesOf(code.library->outputs()[0])) return false;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (BytesOf(outputs[i]) != parts.bytes_of_output_row[i] * static_cast<size_t>(rows)) return false;
+    if (!IsOfRows(BytesOf(outputs[i]), parts.bytes_of_output_row[i], rows)) return false;
   }
   return Fits(parts, rows, parts.library_arguments, code.library->inputs()) &&
          Fits(parts, rows, parts.rest_arguments, std::span(code.rest->inputs()).subspan(1));
@@ -52,7 +59,7 @@ Status AddWorkers(int64_t count, const MakeCode& make, PanelParts& parts) {
 
 Result<PanelParts> Unfilled(const PanelRecipe& recipe, int64_t rows) {
   constexpr int64_t kMostRows = int64_t{1} << 31;
-  if (recipe.rows_of_panel < 1 || recipe.rows_of_panel > kMostRows) return Mismatch();
+  if (rows < 1 || recipe.rows_of_panel < 1 || recipe.rows_of_panel > kMostRows) return Mismatch();
   PanelParts parts{
       recipe.inputs, recipe.outputs, rows, recipe.rows_of_panel, recipe.library_arguments, recipe.rest_arguments, {}, {}, {}, {}};
   for (const Port& port : parts.outputs) {

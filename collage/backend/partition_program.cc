@@ -1,4 +1,4 @@
-#include "collage/lower/partition_program.h"
+#include "collage/backend/partition_program.h"
 
 #include <algorithm>
 

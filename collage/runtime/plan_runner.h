@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collage/runtime/execution_plan.h"
+
+namespace collage {
+
+/// An execution plan with its constants laid out and its buffers at their addresses. Who owns it chooses the memory: a model's executable
+/// an arena of its own, a kernel that is made of kernels the workspace that it is given. Run allocates nothing.
+class PlanRunner {
+ public:
+  /// Constants are brought into the layouts in which they are wanted. `plan` was made of `program`.
+  PlanRunner(ExecutionPlan plan, const Program& program, int threads);
+  /// Of the same plan and the same constants, for another thread.
+  PlanRunner(const PlanRunner& other) = default;
+  PlanRunner(PlanRunner&&) noexcept = default;
+  PlanRunner& operator=(PlanRunner&&) noexcept = default;
+  PlanRunner& operator=(const PlanRunner&) = delete;
+  ~PlanRunner() = default;
+
+  [[nodiscard]] const ExecutionPlan& plan() const { return *plan_; }
+  /// Of intermediate tensors and the one workspace of all kernels, bytes; a multiple of kBufferAlignment where both are needed.
+  [[nodiscard]] size_t memory_bytes() const { return workspace_offset_ + plan_->workspace_bytes; }
+
+  /// memory_bytes(), 64-byte aligned.
+  void PlaceMemory(std::byte* memory);
+  /// One pointer for each endpoint, 64-byte aligned.
+  void Bind(std::span<const void* const> inputs, std::span<void* const> outputs);
+  /// `kernel` is that of a step that calls one, and is not looked at otherwise. Errors are the kernel's own.
+  Status RunStep(const ExecutionPlan::Step& step, Kernel* kernel);
+
+ private:
+  std::shared_ptr<const ExecutionPlan> plan_;
+  std::shared_ptr<const std::vector<Tensor>> constants_;  // one a ConstantUse
+  size_t workspace_offset_ = 0;
+  std::byte* workspace_ = nullptr;
+  std::vector<std::byte*> pointers_;         // one a buffer
+  std::vector<const void*> input_pointers_;  // of the step that runs
+  std::vector<void*> output_pointers_;       // likewise
+};
+
+}  // namespace collage
