@@ -64,6 +64,7 @@ Result<int> Stats(const Options& options) {
                                        {"verified", statistics.verified},
                                        {"samples", statistics.samples},
                                        {"backends", ToJson(statistics.by_backend)},
+                                       {"facts", ToJson(statistics.by_fact)},
                                        {"devices", ToJson(statistics.by_device)},
                                        {"threads", ToJson(statistics.by_threads)},
                                        {"protocols", ToJson(statistics.by_protocol)}};
@@ -74,6 +75,7 @@ Result<int> Stats(const Options& options) {
   std::printf("%s: schema %d, %zu bytes\n%zu entries with %zu samples: %zu invalid, %zu verified\n", options.path().c_str(),
               statistics.schema, statistics.file_bytes, statistics.entries, statistics.samples, statistics.invalid, statistics.verified);
   Print("backend", json["backends"]);
+  Print("fact", json["facts"]);
   Print("device", json["devices"]);
   Print("threads", json["threads"]);
   Print("protocol", json["protocols"]);

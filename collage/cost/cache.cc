@@ -35,36 +35,25 @@ Result<MeasurementCache> MeasurementCache::Open(const std::filesystem::path& pat
 }
 
 Result<std::optional<Measurement>> MeasurementCache::Find(const MeasurementKey& key) const {
-  CacheQuery query(database_->get(), std::string("SELECT samples, invalid_reason FROM measurement") + kWhere);
+  CacheQuery query(database_->get(), std::string("SELECT samples, invalid_reason, anchors FROM measurement") + kWhere);
   BindKey(query, key);
   const int step = query.Step();
   if (step == SQLITE_DONE) return std::optional<Measurement>();
   if (step != SQLITE_ROW) return database_->Failure();
-  return std::optional(Measurement{query.Doubles(0), query.Text(1)});
+  return std::optional(Measurement{query.Doubles(0), query.Text(1), query.Doubles(2)});
 }
 
 Status MeasurementCache::Store(const MeasurementKey& key, const Measurement& measurement) {
   CacheQuery query(database_->get(),
                    "INSERT OR REPLACE INTO measurement(function_hash, backend, backend_version, variant, device, threads, protocol,"
-                   " samples, invalid_reason, verified, stored_at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,0,?10)");
+                   " samples, invalid_reason, verified, stored_at, anchors) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,0,?10,?11)");
   BindKey(query, key);
   query.Bind(8, measurement.samples);
   query.Bind(9, measurement.invalid_reason);
   query.Bind(10, int64_t{std::time(nullptr)});
+  query.Bind(11, measurement.anchors);
   if (query.Step() != SQLITE_DONE) return database_->Failure();
-  if (measurement.invalid_reason.empty()) stored_.push_back(key);
   return {};
-}
-
-Status MeasurementCache::ForgetStored() {
-  CacheTransaction transaction = COLLAGE_TRY(CacheTransaction::Begin(*database_));
-  for (const MeasurementKey& key : stored_) {
-    CacheQuery query(database_->get(), std::string("DELETE FROM measurement") + kWhere + " AND invalid_reason=''");
-    BindKey(query, key);
-    if (query.Step() != SQLITE_DONE) return database_->Failure();
-  }
-  stored_.clear();
-  return transaction.Commit();
 }
 
 Result<bool> MeasurementCache::IsVerified(const MeasurementKey& key) const {

@@ -45,17 +45,12 @@ class MeasurementCache {
   [[nodiscard]] Result<bool> IsVerified(const MeasurementKey& key) const;
   Status StoreVerified(const MeasurementKey& key);
 
-  /// Removes the prices that were stored by this object, in one transaction; Invalid ones stay. For prices that turn out to be of a
-  /// disturbed machine.
-  Status ForgetStored();
-
   /// For the maintenance of the file (cache_maintenance.h).
   [[nodiscard]] CacheDatabase& database() const { return *database_; }
 
  private:
   explicit MeasurementCache(std::unique_ptr<CacheDatabase> database);
   std::unique_ptr<CacheDatabase> database_;
-  std::vector<MeasurementKey> stored_;
 };
 
 }  // namespace collage

@@ -16,11 +16,12 @@ constexpr const char* kCreateTable =
     " function_hash INTEGER NOT NULL, backend TEXT NOT NULL, backend_version TEXT NOT NULL, variant TEXT NOT NULL,"
     " device TEXT NOT NULL, threads INTEGER NOT NULL, protocol INTEGER NOT NULL,"
     " samples BLOB NOT NULL, invalid_reason TEXT NOT NULL, verified INTEGER NOT NULL DEFAULT 0,"
-    " stored_at INTEGER NOT NULL DEFAULT 0,"
+    " stored_at INTEGER NOT NULL DEFAULT 0, anchors BLOB NOT NULL DEFAULT x'',"
     " PRIMARY KEY(function_hash, backend, backend_version, variant, device, threads, protocol)) WITHOUT ROWID";
 
 // When an entry of version 1 was stored is not known: zero, older than any other.
 constexpr const char* kMigrateFromVersion1 = "ALTER TABLE measurement ADD COLUMN stored_at INTEGER NOT NULL DEFAULT 0";
+constexpr const char* kMigrateFromVersion2 = "ALTER TABLE measurement ADD COLUMN anchors BLOB NOT NULL DEFAULT x''";
 
 }  // namespace
 
@@ -110,10 +111,16 @@ Status CacheDatabase::PrepareSchema() {
 Status CacheDatabase::CreateOrMigrate() {
   CacheTransaction transaction = COLLAGE_TRY(CacheTransaction::Begin(*this));
   // Another process may have done it while this one waited for the lock.
-  if (COLLAGE_TRY(CheckIsCache()) == kCacheSchemaVersion) return {};
+  const int version = COLLAGE_TRY(CheckIsCache());
+  if (version == kCacheSchemaVersion) return {};
   const std::vector<std::string> tables = COLLAGE_TRY(Tables());
   // A file that was killed between its table and its version number has a table of version 1.
-  COLLAGE_TRY_STATUS(Execute(tables.empty() ? kCreateTable : kMigrateFromVersion1));
+  if (tables.empty()) {
+    COLLAGE_TRY_STATUS(Execute(kCreateTable));
+  } else {
+    if (version < 2) COLLAGE_TRY_STATUS(Execute(kMigrateFromVersion1));
+    COLLAGE_TRY_STATUS(Execute(kMigrateFromVersion2));
+  }
   COLLAGE_TRY_STATUS(Execute("PRAGMA user_version=" + std::to_string(kCacheSchemaVersion)));
   return transaction.Commit();
 }

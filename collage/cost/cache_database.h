@@ -15,8 +15,8 @@
 
 namespace collage {
 
-/// Bumped whenever the table changes. Version 1 had no stored_at and is migrated; any other version is refused.
-inline constexpr int kCacheSchemaVersion = 2;
+/// Bumped whenever the table changes. Version 1 had no stored_at, version 2 no anchors; both are migrated. Any other version is refused.
+inline constexpr int kCacheSchemaVersion = 3;
 
 /// An open file. Errors name it.
 class CacheDatabase {

@@ -1,5 +1,6 @@
 #include "collage/cost/cache_entry.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -11,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kFieldCount = 11;
+constexpr size_t kFieldCount = 12;
 constexpr int64_t kMostInt = std::numeric_limits<int>::max();
 
 tl::unexpected<Error> FieldError(const std::string& field, const std::string& what) { return Fail("field '" + field + "': " + what); }
@@ -116,10 +117,16 @@ Status CheckKey(const CacheEntry& entry) {
 
 }  // namespace
 
+bool IsKernel(const MeasurementKey& key) {
+  constexpr const char* kOthers[] = {kRaceBackend,     kDriftBackend,      kDifferenceBackend,
+                                     kDecisionBackend, kTransitionBackend, kTuningBackend};
+  return std::none_of(std::begin(kOthers), std::end(kOthers), [&](const char* other) { return key.backend == other; });
+}
+
 Status CheckEntry(const CacheEntry& entry) {
   COLLAGE_TRY_STATUS(CheckKey(entry));
   const std::vector<double>& samples = entry.measurement.samples;
-  const bool may_be_zero = entry.key.backend == kDifferenceBackend;
+  const bool may_be_zero = entry.key.backend == kDifferenceBackend || entry.key.backend == kDecisionBackend;
   for (size_t i = 0; i < samples.size(); ++i) {
     if (!std::isfinite(samples[i]) || samples[i] < 0 || (samples[i] == 0 && !may_be_zero))
       return FieldError("samples",
@@ -127,7 +134,7 @@ Status CheckEntry(const CacheEntry& entry) {
   }
   const bool has_reason = !entry.measurement.invalid_reason.empty();
   if (has_reason && !samples.empty()) return FieldError("invalid_reason", "there are samples too");
-  if (!has_reason && samples.empty() && entry.key.backend != kContextPricingBackend)
+  if (!has_reason && samples.empty())
     return FieldError("samples", "is empty, and there is no invalid_reason");
   if (entry.stored_at < 0) return FieldError("stored_at", "is " + std::to_string(entry.stored_at) + ", expected 0 or more");
   return {};
@@ -144,7 +151,8 @@ std::string ToJsonLine(const CacheEntry& entry) {
                      {"samples", entry.measurement.samples},
                      {"invalid_reason", entry.measurement.invalid_reason},
                      {"verified", entry.verified},
-                     {"stored_at", entry.stored_at}};
+                     {"stored_at", entry.stored_at},
+                     {"anchors", entry.measurement.anchors}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -165,6 +173,8 @@ Result<CacheEntry> EntryFromJsonLine(const std::string& line) {
   entry.measurement.invalid_reason = reader.Text("invalid_reason");
   entry.verified = reader.Flag("verified");
   entry.stored_at = reader.Integer("stored_at", 0, std::numeric_limits<int64_t>::max());
+  // Exports of older versions have none.
+  if (json.contains("anchors")) entry.measurement.anchors = reader.Numbers("anchors");
   if (!reader.status()) return Fail(reader.status().error());
   if (json.size() > kFieldCount) {
     const Json known = Json::parse(ToJsonLine(entry));

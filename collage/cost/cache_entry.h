@@ -8,13 +8,16 @@
 
 namespace collage {
 
-/// Rows of these backends are no kernels: what a race of plans found, how far a plan is from the reference (zero when it is
-/// equal), that the pricing of a model inside its programs is finished (a mark without samples), how long trivial kernels take
-/// after those of other backends, and what tuning chose for a kernel.
+/// Rows of these names are no kernels: what a race of plans found and how fast the machine was then, how far a plan is from the reference (zero
+/// when it is equal), how long was measured before a decision was final, how long trivial kernels take after those of other backends,
+/// and what tuning chose for a kernel.
+inline constexpr const char* kRaceBackend = "race of plans";
+inline constexpr const char* kDriftBackend = "drift until the race";
 inline constexpr const char* kDifferenceBackend = "difference of plan";
-inline constexpr const char* kContextPricingBackend = "pricing in context";
+inline constexpr const char* kDecisionBackend = "decision";
 inline constexpr const char* kTransitionBackend = "transition";
 inline constexpr const char* kTuningBackend = "tuning";
+[[nodiscard]] bool IsKernel(const MeasurementKey& key);
 
 /// One row of a cache.
 struct CacheEntry {

@@ -16,7 +16,7 @@ CacheEntry EntryOf(const CacheQuery& row) {
   CacheEntry entry;
   entry.key = {static_cast<uint64_t>(row.Integer(0)), row.Text(1), row.Text(2), row.Text(3), row.Text(4), static_cast<int>(row.Integer(5))};
   entry.protocol = row.Integer(6);
-  entry.measurement = {row.Doubles(7), row.Text(8)};
+  entry.measurement = {row.Doubles(7), row.Text(8), row.Doubles(11)};
   entry.verified = row.Integer(9) == 1;
   entry.stored_at = row.Integer(10);
   return entry;
@@ -28,13 +28,15 @@ std::string NameOf(const CacheEntry& entry) {
   return std::string("entry ") + hash + " " + entry.key.backend + " " + entry.key.variant;
 }
 
+constexpr int kAllColumns = 12;
+
 /// What EntryOf would hide: SQLite keeps values of any type in any column.
-Status CheckColumns(const CacheQuery& row, bool has_time) {
+Status CheckColumns(const CacheQuery& row, int columns) {
   constexpr const char* kNames[] = {"function_hash", "backend", "backend_version", "variant",  "device",   "threads",
-                                    "protocol",      "samples", "invalid_reason",  "verified", "stored_at"};
+                                    "protocol",      "samples", "invalid_reason",  "verified", "stored_at", "anchors"};
   constexpr int kTypes[] = {SQLITE_INTEGER, SQLITE_TEXT, SQLITE_TEXT, SQLITE_TEXT,    SQLITE_TEXT,   SQLITE_INTEGER,
-                            SQLITE_INTEGER, SQLITE_BLOB, SQLITE_TEXT, SQLITE_INTEGER, SQLITE_INTEGER};
-  for (int column = 0; column < (has_time ? 11 : 10); ++column) {
+                            SQLITE_INTEGER, SQLITE_BLOB, SQLITE_TEXT, SQLITE_INTEGER, SQLITE_INTEGER, SQLITE_BLOB};
+  for (int column = 0; column < columns; ++column) {
     if (row.Type(column) != kTypes[column]) return Fail(std::string("field '") + kNames[column] + "': is of the wrong type");
   }
   if (row.Integer(5) != static_cast<int>(row.Integer(5))) return Fail("field 'threads': is too large");
@@ -65,10 +67,9 @@ Result<CacheStatistics> StatisticsOf(const MeasurementCache& cache) {
   while ((step = rows.Step()) == SQLITE_ROW) {
     ++statistics.entries;
     const std::string backend = rows.Text(0);
-    // Each race has a version of its own.
-    const bool is_kernel = backend != "plan" && backend != kDifferenceBackend && backend != kContextPricingBackend &&
-                           backend != kTransitionBackend && backend != kTuningBackend;
-    ++statistics.by_backend[is_kernel ? backend + " " + rows.Text(1) : backend];
+    MeasurementKey key;
+    key.backend = backend;
+    ++(IsKernel(key) ? statistics.by_backend[backend + " " + rows.Text(1)] : statistics.by_fact[backend]);
     ++statistics.by_device[FingerprintOf(rows.Text(2))];
     ++statistics.by_threads[rows.Integer(3)];
     ++statistics.by_protocol[rows.Integer(4)];
@@ -83,11 +84,11 @@ Result<CacheStatistics> StatisticsOf(const MeasurementCache& cache) {
 Status ForEachEntry(const MeasurementCache& cache, const std::function<Status(const CacheEntry&)>& visit) {
   const CacheDatabase& database = cache.database();
   CacheQuery rows(database.get(), std::string("SELECT ") + kKeyColumns +
-                                      ", samples, invalid_reason, verified, stored_at FROM measurement ORDER BY " + kKeyColumns);
+                                      ", samples, invalid_reason, verified, stored_at, anchors FROM measurement ORDER BY " + kKeyColumns);
   int step = SQLITE_ROW;
   while ((step = rows.Step()) == SQLITE_ROW) {
     const CacheEntry entry = EntryOf(rows);
-    Status status = CheckColumns(rows, /*has_time=*/true);
+    Status status = CheckColumns(rows, kAllColumns);
     if (status) status = CheckEntry(entry);
     if (!status) return Fail(status.error().At(NameOf(entry)).At("cache " + database.path()));
     COLLAGE_TRY_STATUS(visit(entry));
@@ -120,6 +121,7 @@ void BindEntry(CacheQuery& query, const CacheEntry& entry) {
   query.Bind(9, entry.measurement.invalid_reason);
   query.Bind(10, int64_t{entry.verified});
   query.Bind(11, entry.stored_at);
+  query.Bind(12, entry.measurement.anchors);
 }
 
 }  // namespace
@@ -133,7 +135,7 @@ Result<ImportCounts> ImportEntries(MeasurementCache& cache, std::istream& lines,
   ImportCounts counts;
   {
     CacheQuery insert(database.get(), std::string("INSERT OR ") + (replace ? "REPLACE" : "IGNORE") + " INTO measurement(" + kKeyColumns +
-                                          ", samples, invalid_reason, verified, stored_at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)");
+                                          ", samples, invalid_reason, verified, stored_at, anchors) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
     for (const CacheEntry& entry : entries) {
       BindEntry(insert, entry);
       if (insert.Step() != SQLITE_DONE) return database.Failure();
@@ -183,13 +185,13 @@ std::vector<std::string> PageProblems(const CacheDatabase& database) {
   return problems;
 }
 
-void AddEntryProblems(const CacheDatabase& database, bool has_time, std::vector<std::string>& problems) {
+void AddEntryProblems(const CacheDatabase& database, int version, std::vector<std::string>& problems) {
   CacheQuery rows(database.get(), std::string("SELECT ") + kKeyColumns + ", samples, invalid_reason, verified, " +
-                                      (has_time ? "stored_at" : "0") + " FROM measurement ORDER BY " + kKeyColumns);
+                                      (version < 2 ? "0" : "stored_at") + (version < 3 ? ", x''" : ", anchors") + " FROM measurement ORDER BY " + kKeyColumns);
   int step = SQLITE_ROW;
   while ((step = rows.Step()) == SQLITE_ROW) {
     const CacheEntry entry = EntryOf(rows);
-    Status status = CheckColumns(rows, has_time);
+    Status status = CheckColumns(rows, kAllColumns);
     if (status) status = CheckEntry(entry);
     if (!status) problems.push_back(status.error().At(NameOf(entry)).message);
   }
@@ -204,7 +206,7 @@ Result<std::vector<std::string>> ProblemsOf(const std::filesystem::path& path) {
   std::vector<std::string> problems = PageProblems(*database);
   // A compile that was killed before its first transaction leaves an empty database.
   if (const std::vector<std::string> tables = COLLAGE_TRY(database->Tables()); tables.empty()) return problems;
-  AddEntryProblems(*database, version == kCacheSchemaVersion, problems);
+  AddEntryProblems(*database, version, problems);
   return problems;
 }
 

@@ -23,7 +23,8 @@ struct CacheStatistics {
   size_t invalid = 0;
   size_t verified = 0;
   size_t samples = 0;
-  std::map<std::string, size_t> by_backend;  ///< "dnnl 2.6.3"; for what is no kernel, without the version
+  std::map<std::string, size_t> by_backend;  ///< kernels: "dnnl 2.6.3"
+  std::map<std::string, size_t> by_fact;     ///< what is no kernel: "race of plans"
   std::map<std::string, size_t> by_device;   ///< fingerprint
   std::map<int64_t, size_t> by_threads;
   std::map<int64_t, size_t> by_protocol;

@@ -13,19 +13,12 @@ Result<std::unique_ptr<Kernel>> Compile(const KernelJob& job) {
 
 }  // namespace
 
-Measurement MeasureWithRival(Kernel& kernel, const Device& device, const MeasureOptions& options, const CompileRival& compile_rival) {
-  Measurement alone = MeasureKernel(kernel, device, options);
-  if (!compile_rival || !IsClose(alone, options)) return alone;
-  const Result<std::unique_ptr<Kernel>> rival = compile_rival();
-  if (!rival) return alone;
-  Measurement beside = MeasureBesideRival(kernel, **rival, device, options);
-  return beside.invalid_reason.empty() ? beside : alone;
-}
-
 Result<Measurement> InProcessTimer::Measure(const KernelJob& job) {
   const Result<std::unique_ptr<Kernel>> kernel = Compile(job);
   if (!kernel) return Measurement{{}, kernel.error().message};
-  return MeasureWithRival(**kernel, job.device, job.options, job.rival ? [&] { return Compile(*job.rival); } : CompileRival());
+  const Result<std::vector<Tensor>> inputs = SuitableInputs(job.function, kInputSeed);
+  if (!inputs) return Measurement{{}, inputs.error().message};
+  return MeasureKernel(**kernel, *inputs, job.device, job.options);
 }
 
 Result<double> InProcessTimer::Difference(const KernelJob& job) {

@@ -16,15 +16,7 @@ struct KernelJob {
   Variant variant;
   Device device;
   MeasureOptions options;
-  /// Another way to do the same, which took `options.rival_seconds`: when this one comes near, both are timed side by side. Null where
-  /// only its price is known.
-  const KernelJob* rival = nullptr;
 };
-
-using CompileRival = std::function<Result<std::unique_ptr<Kernel>>()>;
-
-/// Times a kernel alone and, when it comes near to its rival, beside that, which is compiled only then. A rival that fails has no say.
-Measurement MeasureWithRival(Kernel& kernel, const Device& device, const MeasureOptions& options, const CompileRival& compile_rival);
 
 /// Compiles a kernel and times it, or compares it with the reference executor.
 class KernelTimer {

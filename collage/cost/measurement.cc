@@ -1,14 +1,13 @@
 #include "collage/cost/measurement.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <optional>
 
 #include "collage/cost/barrier_probe.h"
 #include "collage/cost/kernel_buffers.h"
 #include "collage/runtime/parallel.h"
 #include "collage/runtime/pinned_team.h"
-#include "collage/support/check.h"
+#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
@@ -31,78 +30,52 @@ class CacheEvictor {
   int threads_;
 };
 
-/// A kernel with its buffers.
-class TimedKernel {
+/// About as long as a kernel that matters, within a core's own caches: its time is that of the cores and their clocks.
+class Anchor {
  public:
-  TimedKernel(Kernel& kernel, CacheEvictor& evictor) : kernel_(kernel), buffers_(kernel), evictor_(evictor) {}
+  explicit Anchor(int threads) : words_(size_t{1} << 14, 1), threads_(threads) {}
 
-  /// Seconds.
-  Result<double> Run() { return buffers_.TimedRun(kernel_); }
-
-  /// Seconds, with caches as the kernels before it would have left them.
-  Result<double> RunCold() {
-    if (evictor_.evicts()) {
-      evictor_.Evict();
-      buffers_.ReadInputs();
-    }
-    return Run();
+  double TimedRun() {
+    const Clock::time_point start = Clock::now();
+    ParallelFor(words_.size(), 1, threads_, [&](size_t begin, size_t end) {
+      constexpr int kPasses = 8;
+      for (int pass = 0; pass < kPasses; ++pass) {
+        for (size_t i = begin; i < end; ++i) words_[i] = words_[i] * 0.999f + 0.001f;
+      }
+    });
+    return std::max(Clock::SecondsSince(start), 1e-9);
   }
 
  private:
-  Kernel& kernel_;
-  KernelBuffers buffers_;
-  CacheEvictor& evictor_;
+  std::vector<float> words_;
+  int threads_;
 };
 
 }  // namespace
 
-std::pair<double, double> PercentileInterval(std::vector<double> samples, double p) {
-  COLLAGE_CHECK(!samples.empty());
-  std::sort(samples.begin(), samples.end());
-  const auto n = static_cast<double>(samples.size());
-  const double spread = 1.96 * std::sqrt(n * p * (1 - p));
-  const auto low = static_cast<size_t>(std::clamp(std::floor(n * p - spread), 0.0, n - 1));
-  const auto high = static_cast<size_t>(std::clamp(std::ceil(n * p + spread), 0.0, n - 1));
-  return {samples[low], samples[high]};
-}
-
-double PercentileHalfWidth(const std::vector<double>& samples, double p) {
-  const auto [low, high] = PercentileInterval(samples, p);
-  return (high - low) / 2;
+double MedianHalfWidth(const std::vector<double>& samples) {
+  const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
+  const Interval interval = MedianInterval(samples, Declared().confidence).value_or(Interval{*least, *most});
+  return (interval.high - interval.low) / 2;
 }
 
 namespace {
 
-bool IsTight(const std::vector<double>& samples, const MeasureOptions& options) {
-  return PercentileHalfWidth(samples, options.percentile) <= options.relative_width * Percentile(samples, options.percentile);
-}
-
-}  // namespace
-
-Cost Measurement::ToCost(double percentile) const {
-  if (!invalid_reason.empty() || samples.empty()) return Cost::Invalid();
-  return Cost::Seconds(Percentile(samples, percentile));
-}
-
-Cost Measurement::ToLeastCost(double percentile) const {
-  if (!invalid_reason.empty() || samples.empty()) return Cost::Invalid();
-  return Cost::Seconds(PercentileInterval(samples, percentile).first);
-}
-
-namespace {
-
-Measurement MeasureOnce(Kernel& kernel, const Device& device, const MeasureOptions& options) {
+Measurement MeasureOnce(Kernel& kernel, std::span<const Tensor> inputs, const Device& device, const MeasureOptions& options) {
   CacheEvictor evictor(options.eviction_bytes, device.threads);
-  TimedKernel timed(kernel, evictor);
+  Anchor anchor(device.threads);
+  KernelBuffers buffers(kernel, inputs);
   Measurement measurement;
-  constexpr size_t kEnoughForTheHopeless = 3;
-  const double hopeless_seconds = options.rival_seconds.value_or(std::numeric_limits<double>::infinity()) * options.hopeless_ratio;
-  double fastest = std::numeric_limits<double>::infinity();
   double spent = 0;
   std::optional<PinnedTeam> pinned;
   for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
     if (run == options.warm_up) pinned.emplace(device.threads);
-    const Result<double> seconds = run < options.warm_up ? timed.Run() : timed.RunCold();
+    const double anchor_seconds = anchor.TimedRun();
+    if (run >= options.warm_up && evictor.evicts()) {
+      evictor.Evict();
+      buffers.ReadInputs();
+    }
+    const Result<double> seconds = buffers.TimedRun(kernel);
     if (!seconds) return {{}, seconds.error().message};
     spent += *seconds;
     const bool is_slow = spent >= options.most_seconds;
@@ -110,59 +83,20 @@ Measurement MeasureOnce(Kernel& kernel, const Device& device, const MeasureOptio
       if (run + 1 == options.warm_up) spent = 0;
       continue;
     }
-    measurement.samples.push_back(*seconds);
-    fastest = std::min(fastest, *seconds);
+    measurement.samples.push_back(std::max(*seconds, 1e-9));  // what the clock cannot tell from nothing
+    measurement.anchors.push_back(anchor_seconds);
     if (is_slow && measurement.samples.size() >= 2) break;
-    if (fastest > hopeless_seconds && measurement.samples.size() >= kEnoughForTheHopeless) break;
     if (static_cast<int>(measurement.samples.size()) < options.least_samples) continue;
-    if (spent >= options.budget_seconds || IsTight(measurement.samples, options)) break;
+    const bool is_tight = MedianHalfWidth(measurement.samples) <= options.relative_width * Median(measurement.samples);
+    if (spent >= options.budget_seconds || is_tight) break;
   }
   return measurement;
 }
 
-Measurement MeasureOnceBesideRival(Kernel& kernel, Kernel& rival, const Device& device, const MeasureOptions& options) {
-  CacheEvictor evictor(options.eviction_bytes, device.threads);
-  TimedKernel first(kernel, evictor);
-  TimedKernel second(rival, evictor);
-  for (int run = 0; run < options.warm_up; ++run) {
-    for (TimedKernel* timed : {&first, &second}) {
-      if (const Result<double> seconds = timed->Run(); !seconds) return {{}, seconds.error().message};
-    }
-  }
-  const PinnedTeam pinned(device.threads);
-  std::vector<double> ratios;
-  double spent = 0;
-  while (static_cast<int>(ratios.size()) < options.most_samples) {
-    const bool is_swapped = ratios.size() % 2 == 1;
-    const Result<double> one = (is_swapped ? second : first).RunCold();
-    const Result<double> two = (is_swapped ? first : second).RunCold();
-    if (!one || !two) return {{}, (one ? two : one).error().message};
-    constexpr double kTick = 1e-9;  // what the clock cannot tell from nothing
-    ratios.push_back(std::max(is_swapped ? *two : *one, kTick) / std::max(is_swapped ? *one : *two, kTick));
-    spent += std::min(*one, *two);
-    if (static_cast<int>(ratios.size()) < options.least_samples && spent < options.most_seconds) continue;
-    if (spent >= options.budget_seconds || IsTight(ratios, options)) break;
-  }
-  for (double& ratio : ratios) ratio *= *options.rival_seconds;
-  return {std::move(ratios), {}};
-}
-
 }  // namespace
 
-Measurement MeasureKernel(Kernel& kernel, const Device& device, const MeasureOptions& options) {
-  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureOnce(kernel, device, options); });
-}
-
-Measurement MeasureBesideRival(Kernel& kernel, Kernel& rival, const Device& device, const MeasureOptions& options) {
-  COLLAGE_CHECK(options.rival_seconds.has_value());
-  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureOnceBesideRival(kernel, rival, device, options); });
-}
-
-bool IsClose(const Measurement& measurement, const MeasureOptions& options) {
-  const Cost cost = measurement.ToCost(options.percentile);
-  if (!options.rival_seconds || !cost.IsKnown()) return false;
-  const double ratio = cost.ToSeconds() / *options.rival_seconds;
-  return ratio <= options.close_ratio && ratio >= 1 / options.close_ratio;
+Measurement MeasureKernel(Kernel& kernel, std::span<const Tensor> inputs, const Device& device, const MeasureOptions& options) {
+  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureOnce(kernel, inputs, device, options); });
 }
 
 }  // namespace collage

@@ -1,6 +1,7 @@
 #include "collage/cost/pricer.h"
 
 #include "collage/ir/visit.h"
+#include "collage/tensor/tensor.h"
 #include "collage/runtime/layout_conversion.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
@@ -67,24 +68,14 @@ Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
   return found;
 }
 
-Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
-                                    const Rival& rival) {
+Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant) {
   if (only_cached_)
     return Missed("the price of " + OperatorsOf(*function->As<Function>()) + " by " + key.backend + ", variant '" + key.variant + "',");
   ++counts_.measured;
-  MeasureOptions options = options_;
-  if (rival.price.IsKnown()) options.rival_seconds = rival.price.ToSeconds();
-  KernelJob job{function, &backend, variant, device_, options};
-  KernelJob rival_job;
-  if (rival.price.IsKnown() && rival.function) {
-    rival_job = {*rival.function, rival.backend, *rival.variant, device_, options};
-    job.rival = &rival_job;
-  }
-  const Measurement measurement = COLLAGE_TRY(timer_->Measure(job));
+  const Measurement measurement = COLLAGE_TRY(timer_->Measure({function, &backend, variant, device_, options_}));
   if (!measurement.invalid_reason.empty()) ++counts_.rejected;
-  spdlog::debug(
-      "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
-      measurement.invalid_reason.empty() ? std::to_string(ToCost(measurement).ToMicroseconds()) + " us" : measurement.invalid_reason);
+  spdlog::debug("{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
+                measurement.invalid_reason.empty() ? std::to_string(Median(measurement.samples) * 1e6) + " us" : measurement.invalid_reason);
   COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
   return measurement;
 }
@@ -97,22 +88,23 @@ Result<double> Pricer::Difference(const Expr& function, const Backend& backend, 
   return timer_->Difference({function, &backend, variant, device_, options_});
 }
 
-Result<Cost> Pricer::PriceConversion(const TensorType& type, const Layout& from, const Layout& to) {
-  if (from == to) return Cost();
-  const std::string name = from.ToString() + "->" + to.ToString();
-  const std::string id = ToString(type) + name;
-  if (const auto at = conversions_.find(id); at != conversions_.end()) return at->second;
-  const MeasurementKey key = KeyOf(HashBytes(ToString(type)), "layout conversion", "1", name);
-  std::optional<Measurement> measurement = COLLAGE_TRY(cache_.Find(key));
-  if (!measurement && only_cached_) return Missed("the price of converting " + ToString(type) + " " + name);
-  if (!measurement) {
-    ConversionKernel kernel(type, from, to, device_.threads);
-    MeasureOptions quick = options_;
-    quick.budget_seconds = options_.budget_seconds / 8;
-    measurement = MeasureKernel(kernel, device_, quick);
-    COLLAGE_TRY_STATUS(cache_.Store(key, *measurement));
-  }
-  return conversions_.emplace(id, ToLeastCost(*measurement)).first->second;
+MeasurementKey Pricer::KeyOfConversion(const TensorType& type, const Layout& from, const Layout& to) const {
+  return KeyOf(HashBytes(ToString(type)), "layout conversion", LayoutConversionVersion(), from.ToString() + " -> " + to.ToString());
+}
+
+Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const Layout& from, const Layout& to) {
+  const MeasurementKey key = KeyOfConversion(type, from, to);
+  if (only_cached_) return Missed("the price of converting " + ToString(type) + " " + key.variant);
+  ++counts_.measured;
+  ConversionKernel kernel(type, from, to, device_.threads);
+  Tensor input(type);
+  FillRandom(input, 1);
+  MeasureOptions quick = options_;
+  // There are many, and little hangs on each.
+  quick.budget_seconds = options_.budget_seconds / 8;
+  const Measurement measurement = MeasureKernel(kernel, {&input, 1}, device_, quick);
+  COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
+  return measurement;
 }
 
 Result<std::optional<Measurement>> Pricer::FindInContext(const MeasurementKey& key, uint64_t context) {

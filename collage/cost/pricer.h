@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "collage/backend/backend.h"
 #include "collage/cost/cache.h"
@@ -11,15 +10,6 @@
 #include "collage/cost/measurement.h"
 
 namespace collage {
-
-/// Another way to do the same work.
-struct Rival {
-  Cost price = Cost::Unknown();
-  /// How it is made; null where only its price is known.
-  const Expr* function = nullptr;
-  const Backend* backend = nullptr;
-  const Variant* variant = nullptr;
-};
 
 struct PricerCounts {
   size_t measured = 0;  ///< variants compiled and timed in this process
@@ -49,25 +39,23 @@ class Pricer {
   [[nodiscard]] bool has_missed() const { return has_missed_; }
   /// The price if it is in the cache.
   Result<std::optional<Measurement>> Find(const MeasurementKey& key);
-  /// Compiles and times; the outcome, Invalid included, goes into the cache. What is far slower than its rival is timed less well, and
-  /// what comes near is timed beside it. Errors only when the cache fails, or when only cached prices are allowed.
-  Result<Measurement> Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant,
-                              const Rival& rival = {});
+  /// Compiles and times; the outcome, Invalid included, goes into the cache. Errors only when the cache fails, or when only cached prices
+  /// are allowed.
+  Result<Measurement> Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant);
+  /// Times the conversion of a tensor, as a kernel of this process; into the cache.
+  Result<Measurement> MeasureConversion(const TensorType& type, const Layout& from, const Layout& to);
+  [[nodiscard]] MeasurementKey KeyOfConversion(const TensorType& type, const Layout& from, const Layout& to) const;
   /// Compiles and times without telling the cache: for comparing two kernels under the same conditions.
   Result<Measurement> MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant);
   /// How far a kernel is from the reference executor; an error is why it could not be compared.
   Result<double> Difference(const Expr& function, const Backend& backend, const Variant& variant);
-  /// What the kernel took inside a whole program, `context` being the hash of that.
+  /// What the kernel took inside a whole program, `context` being the hash of that: seconds of each round, and as anchors for each round the
+  /// anchor's seconds and its number.
   Result<std::optional<Measurement>> FindInContext(const MeasurementKey& key, uint64_t context);
   Status StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement);
   /// A kernel that was found to be wrong costs Invalid from now on.
   Status MarkInvalid(const MeasurementKey& key, const std::string& reason);
 
-  /// Price of bringing a tensor from one layout into another, the least that its samples allow; zero for equal ones.
-  Result<Cost> PriceConversion(const TensorType& type, const Layout& from, const Layout& to);
-
-  [[nodiscard]] Cost ToCost(const Measurement& measurement) const { return measurement.ToCost(options_.percentile); }
-  [[nodiscard]] Cost ToLeastCost(const Measurement& measurement) const { return measurement.ToLeastCost(options_.percentile); }
   [[nodiscard]] const PricerCounts& counts() const { return counts_; }
   [[nodiscard]] MeasurementCache& cache() { return cache_; }
   [[nodiscard]] const Device& device() const { return device_; }
@@ -86,7 +74,6 @@ class Pricer {
   bool has_missed_ = false;
   PricerCounts counts_;
   std::string fingerprint_ = Fingerprint(device_);
-  std::unordered_map<std::string, Cost> conversions_;
 };
 
 }  // namespace collage

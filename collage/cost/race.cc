@@ -1,15 +1,13 @@
 #include "collage/cost/race.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <random>
 
 #include "collage/cost/barrier_probe.h"
+#include "collage/cost/comparison.h"
 #include "collage/cost/measurement.h"
 #include "collage/runtime/pinned_team.h"
-#include "collage/support/check.h"
 #include "collage/support/clock.h"
 
 namespace collage {
@@ -31,8 +29,7 @@ class Runner {
     std::mt19937 random(1);
     // One round is run even when there is a request to stop: without it nobody would know which plan to take.
     for (int round = 0; round < options_.most_rounds && (round == 0 || !progress.ShouldStop()); ++round) {
-      if (round >= options_.least_rounds && IsEnough(round, Clock::SecondsSince(start))) break;
-      if (round == options_.least_rounds) DropLosers(order);
+      if (round >= options_.least_rounds && (Clock::SecondsSince(start) > options_.budget_seconds || IsDecided(order))) break;
       BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
@@ -61,22 +58,20 @@ class Runner {
     runs_per_turn_[i] = std::clamp(static_cast<int>(options_.seconds_per_turn / std::max(fastest, 1e-9)), 1, 2000);
   }
 
-  [[nodiscard]] bool IsEnough(int round, double seconds) const {
-    if (seconds <= options_.budget_seconds) return false;
-    if (!options_.equal_pair || seconds > options_.most_seconds) return true;
-    const RaceResult& a = results_[options_.equal_pair->first];
-    const RaceResult& again = results_[options_.equal_pair->second];
-    const bool both_still_run = std::min(a.rounds.size(), again.rounds.size()) == static_cast<size_t>(round);
-    return !both_still_run || PairedNoise(a, again) <= options_.aim_noise;
-  }
-
-  void DropLosers(std::vector<size_t>& order) const {
-    double fastest = std::numeric_limits<double>::infinity();
-    for (const RaceResult& result : results_) {
-      if (!result.rounds.empty()) fastest = std::min(fastest, Percentile(result.rounds, 0.5));
-    }
-    std::erase_if(
-        order, [&](size_t i) { return results_[i].rounds.empty() || Percentile(results_[i].rounds, 0.5) > options_.lost_ratio * fastest; });
+  /// Lets those go who have lost. True when nobody who is left needs more.
+  bool IsDecided(std::vector<size_t>& order) const {
+    std::erase_if(order, [&](size_t i) { return results_[i].rounds.empty(); });
+    if (order.size() < 2) return true;
+    const size_t fastest = *std::min_element(
+        order.begin(), order.end(), [&](size_t a, size_t b) { return PairedRatio(results_[a].rounds, results_[b].rounds) < 1; });
+    bool is_decided = true;
+    std::erase_if(order, [&](size_t i) {
+      if (i == fastest) return false;
+      const Verdict verdict = Compare(results_[i].rounds, results_[fastest].rounds, options_.declared);
+      is_decided = is_decided && verdict != Verdict::kNeedMore;
+      return verdict == Verdict::kWorse;
+    });
+    return is_decided;
   }
 
   void Turn(size_t i) {
@@ -87,7 +82,7 @@ class Runner {
       if (!RunOnce(i)) return;
       samples.push_back(Clock::SecondsSince(start));
     }
-    results_[i].rounds.push_back(Percentile(std::move(samples), 0.5));
+    results_[i].rounds.push_back(Median(std::move(samples)));
   }
 
   const std::vector<Contestant>& contestants_;
@@ -96,25 +91,10 @@ class Runner {
   std::vector<int> runs_per_turn_;
 };
 
-std::vector<double> RoundRatios(const RaceResult& a, const RaceResult& b) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < std::min(a.rounds.size(), b.rounds.size()); ++i) ratios.push_back(a.rounds[i] / b.rounds[i]);
-  return ratios;
-}
-
 }  // namespace
 
 std::vector<RaceResult> Race(const std::vector<Contestant>& contestants, const RaceOptions& options, const Progress& progress) {
   return Runner(contestants, options).Run(progress);
-}
-
-double PairedRatio(const RaceResult& a, const RaceResult& b) { return Percentile(RoundRatios(a, b), 0.5); }
-
-double PairedNoise(const RaceResult& a, const RaceResult& again) {
-  std::vector<double> ratios = RoundRatios(a, again);
-  COLLAGE_CHECK(!ratios.empty());
-  for (double& ratio : ratios) ratio = std::abs(ratio - 1);
-  return Percentile(ratios, 0.9) / std::sqrt(static_cast<double>(ratios.size()));
 }
 
 }  // namespace collage

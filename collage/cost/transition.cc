@@ -210,7 +210,7 @@ class Session {
     std::vector<double> extra;
     for (size_t round = 0; round < std::min(after.size(), alone.size()); ++round) extra.push_back((after[round] - alone[round]) * 1e6);
     if (extra.empty()) return {};
-    Transition transition{Percentile(extra, 0.5), PercentileHalfWidth(extra, 0.5), {}};
+    Transition transition{Percentile(extra, 0.5), MedianHalfWidth(extra), {}};
     // What no plan hangs on would only make every price and every plan a little different on every machine.
     constexpr double kLeast = 0.5;
     if (transition.extra_us > std::max(kLeast, 2 * transition.noise_us)) transition.cost = Cost::Microseconds(transition.extra_us);

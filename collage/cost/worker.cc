@@ -95,7 +95,6 @@ class WorkerTimer::Process {
 struct WorkerTimer::Outcome {
   Json answer;
   std::string invalid_reason;
-  bool is_of_rival = false;  ///< it failed while the rival ran
 };
 
 WorkerTimer::WorkerTimer(WorkerOptions options) : options_(std::move(options)) {}
@@ -112,7 +111,7 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
   std::string stage = "reading its function";
   const auto end = [&](std::string reason) {
     process_.reset();
-    return Outcome{{}, std::move(reason), stage == kRunningRival};
+    return Outcome{{}, std::move(reason)};
   };
   if (!SendMessage(process_->socket(), {{"action", action}, {"job", ToMessage(job)}})) {
     const std::string how = process_->Await();
@@ -132,10 +131,7 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
       if (!message) return end("crashed while " + stage + " (" + process_->Await() + ")");
       if (!message->contains("stage")) {
         Outcome outcome{std::move(*message), {}};
-        if (outcome.answer.contains("invalid")) {
-          outcome.invalid_reason = outcome.answer["invalid"];
-          outcome.is_of_rival = stage == kRunningRival;
-        }
+        if (outcome.answer.contains("invalid")) outcome.invalid_reason = outcome.answer["invalid"];
         return outcome;
       }
       stage = (*message)["stage"];
@@ -147,14 +143,9 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
 
 Result<Measurement> WorkerTimer::Measure(const KernelJob& job) {
   const Outcome outcome = COLLAGE_TRY(Do("measure", job));
-  if (outcome.is_of_rival) {
-    KernelJob alone = job;
-    alone.rival = nullptr;
-    return Measure(alone);
-  }
   if (!outcome.invalid_reason.empty()) return Measurement{{}, outcome.invalid_reason};
-  if (!outcome.answer.contains("samples")) return Measurement{{}, "the worker sent no samples"};
-  return Measurement{outcome.answer.at("samples").get<std::vector<double>>(), {}};
+  if (!outcome.answer.contains("samples") || !outcome.answer.contains("anchors")) return Measurement{{}, "the worker sent no samples"};
+  return Measurement{outcome.answer.at("samples").get<std::vector<double>>(), {}, outcome.answer.at("anchors").get<std::vector<double>>()};
 }
 
 Result<double> WorkerTimer::Difference(const KernelJob& job) {

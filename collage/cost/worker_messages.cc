@@ -93,10 +93,6 @@ Json OptionsMessage(const MeasureOptions& options) {
           {"budget_seconds", options.budget_seconds},
           {"most_seconds", options.most_seconds},
           {"relative_width", options.relative_width},
-          {"percentile", options.percentile},
-          {"rival_seconds", options.rival_seconds.value_or(0)},
-          {"hopeless_ratio", options.hopeless_ratio},
-          {"close_ratio", options.close_ratio},
           {"eviction_bytes", options.eviction_bytes}};
 }
 
@@ -108,10 +104,6 @@ MeasureOptions OptionsFromMessage(const Json& message) {
   message.at("budget_seconds").get_to(options.budget_seconds);
   message.at("most_seconds").get_to(options.most_seconds);
   message.at("relative_width").get_to(options.relative_width);
-  message.at("percentile").get_to(options.percentile);
-  if (const double rival = message.at("rival_seconds"); rival > 0) options.rival_seconds = rival;
-  message.at("hopeless_ratio").get_to(options.hopeless_ratio);
-  message.at("close_ratio").get_to(options.close_ratio);
   message.at("eviction_bytes").get_to(options.eviction_bytes);
   return options;
 }
@@ -153,8 +145,7 @@ Json ToMessage(const KernelJob& job) {
           {"device_kind", static_cast<int>(job.device.kind)},
           {"device_id", job.device.id},
           {"threads", job.device.threads},
-          {"options", OptionsMessage(job.options)},
-          {"rival", job.rival ? ToMessage(*job.rival) : Json()}};
+          {"options", OptionsMessage(job.options)}};
 }
 
 Result<ReceivedJob> JobFromMessage(const Json& message) {
@@ -170,8 +161,6 @@ Result<ReceivedJob> JobFromMessage(const Json& message) {
     message.at("variant").get_to(job.variant);
     job.device = {static_cast<DeviceKind>(message.at("device_kind").get<int>()), message.at("device_id"), message.at("threads")};
     job.options = OptionsFromMessage(message.at("options"));
-    if (const Json& rival = message.at("rival"); !rival.is_null())
-      job.rival = std::make_shared<ReceivedJob>(COLLAGE_TRY(JobFromMessage(rival)));
     return job;
   } catch (const Json::exception& error) {
     return Fail(std::string("malformed message: ") + error.what());

@@ -23,13 +23,9 @@ struct ReceivedJob {
   std::string variant;
   Device device;
   MeasureOptions options;
-  std::shared_ptr<const ReceivedJob> rival;  ///< null: none
 };
 /// Errors on a message that ToMessage does not write.
 Result<ReceivedJob> JobFromMessage(const nlohmann::json& message);
-
-/// The stage in which a failure says nothing of the job itself.
-inline constexpr const char* kRunningRival = "running its rival";
 
 /// False when the other side is gone. Never raises SIGPIPE.
 bool SendMessage(int socket, const nlohmann::json& message);

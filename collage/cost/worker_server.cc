@@ -43,16 +43,10 @@ class Server {
       const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kInputSeed));
       return Json{{"difference", difference}};
     }
-    CompileRival compile_rival;
-    if (job.rival) {
-      compile_rival = [&] {
-        Say(kRunningRival);
-        return Compile(*job.rival);
-      };
-    }
-    Measurement measurement = MeasureWithRival(*kernel, job.device, job.options, compile_rival);
+    const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kInputSeed));
+    Measurement measurement = MeasureKernel(*kernel, inputs, job.device, job.options);
     if (!measurement.invalid_reason.empty()) return Fail(measurement.invalid_reason);
-    return Json{{"samples", std::move(measurement.samples)}};
+    return Json{{"samples", std::move(measurement.samples)}, {"anchors", std::move(measurement.anchors)}};
   }
 
   int socket_;

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 
+#include "collage/backend/registry.h"
 #include "collage/cost/cache.h"
-#include "collage/cost/noise_floor.h"
-#include "collage/driver/context_pricing.h"
-#include "collage/driver/placement.h"
+#include "collage/cost/cache_entry.h"
+#include "collage/driver/evidence_store.h"
+#include "collage/driver/model_inputs.h"
+#include "collage/driver/more_candidates.h"
+#include "collage/driver/placement_report.h"
+#include "collage/driver/plan_measurer.h"
+#include "collage/driver/plans.h"
 #include "collage/driver/race.h"
 #include "collage/driver/timer.h"
+#include "collage/driver/tuning.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
@@ -25,25 +31,6 @@ Result<OnnxModel> ReadModel(const std::filesystem::path& path, const CompileOpti
   return ReadOnnxFile(path, {options.input_shapes, {}});
 }
 
-/// Of a budget, a seventh each is for pricing in context and for the race, the rest for kernels alone.
-constexpr double kShareOfBudget = 1.0 / 7;
-
-CompileOptions WithinBudget(CompileOptions options) {
-  if (!options.budget_seconds) return options;
-  options.context_seconds = std::min(options.context_seconds, *options.budget_seconds * kShareOfBudget);
-  options.tuning_seconds = std::min(options.tuning_seconds, *options.budget_seconds * kShareOfBudget);
-  options.race_seconds = std::min(options.race_seconds, *options.budget_seconds * kShareOfBudget);
-  return options;
-}
-
-Progress MeasuringProgress(const CompileOptions& options) {
-  Progress progress = options.progress;
-  if (options.budget_seconds) {
-    progress.deadline = Clock::After(std::max(0.0, *options.budget_seconds * (1 - 2 * kShareOfBudget) - options.seconds_spent));
-  }
-  return progress;
-}
-
 Status CheckFolder(const std::filesystem::path& folder) {
   if (folder.empty()) return {};
   std::error_code error;
@@ -51,115 +38,357 @@ Status CheckFolder(const std::filesystem::path& folder) {
   return error ? Fail(folder.string() + ": cannot be made: " + error.message()) : CheckWritable(folder / "x");
 }
 
-Status SaveSingleBackends(const Placement& placement, const std::vector<Plan>& plans, const LowerOptions& lower, const std::string& model,
-                          const CompileOptions& options) {
-  for (const Plan& plan : plans) {
-    if (!plan.is_single_backend || options.single_backends.empty()) continue;
-    const std::filesystem::path file = options.single_backends / (plan.name + ".collage");
-    options.progress.Report({"saving", 0, 0, file.string()});
-    CompileReport report = COLLAGE_TRY(placement.Report(plan));
-    report.model = model;
-    report.winner = plan.name;
-    const LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(placement.Apply(plan)), lower));
-    COLLAGE_TRY_STATUS(SaveProgram(lowered, ToMetadata(report, placement.Record(plan)), file));
+/// The model on its way to a program: one object for the length of a compile.
+class Compile {
+ public:
+  Compile(const CompileOptions& options, MeasurementCache& cache, std::vector<PlacementTarget> targets, OnnxModel model, IRModule module)
+      : options_(options),
+        targets_(std::move(targets)),
+        model_(std::move(model)),
+        module_(std::move(module)),
+        device_{DeviceKind::kCpu, 0, options.threads},
+        timer_(MakeTimer(options.isolated)),
+        pricer_(device_, cache, ForModel(module_.Main(), options.measure), timer_.get()) {
+    if (options.cache_only) pricer_.AllowOnlyCached();
+    lower_.device = device_;
+    lower_.find_backend = [device = device_](const std::string& name) { return FindBackend(name, device); };
+    lower_.artifacts = std::make_shared<ArtifactCache>();
+    lower_.program.input_names = model_.input_names;
+    lower_.program.output_names = model_.output_names;
+    measuring_ = options.progress;
+    seconds_left_ = std::max(0.0, options.budget_seconds - options.seconds_spent);
   }
-  return {};
-}
 
-/// A model placed, its plans raced.
-struct PlacedModel {
-  std::unique_ptr<Pricer> pricer;
-  Placement placement;
-  LowerOptions lower;
-  PlansInContext priced;
-  RaceOutcome race;
+  Result<CompiledModel> Run(const std::string& name) {
+    COLLAGE_TRY_STATUS(Place());
+    COLLAGE_TRY_STATUS(Decide());
+    prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, prices_, greedy_, options_.declared));
+    COLLAGE_TRY_STATUS(LeaveOutWrong(plans));
+    Progress racing = options_.progress;
+    RaceOutcome race = COLLAGE_TRY(RacePlans(
+        *placement_, plans.plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
+        UsualAnchorSeconds(), options_, racing));
+    CompileReport report = COLLAGE_TRY(Report(name, plans, race));
+    COLLAGE_TRY_STATUS(SavePrograms(plans, race, report));
+    return CompiledModel{std::move(race.lowered.executable), std::move(report)};
+  }
+
+ private:
+  /// Phases 1 and 2, what the classic flow would take included, so that each single-backend plan is in the search space.
+  Status Place() {
+    placement_ = COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints));
+    greedy_ = GreedyPlans(*placement_);
+    PlacementAddition addition;
+    for (const GreedyPlan& plan : greedy_) {
+      for (const PricedCandidate& candidate : plan.candidates) {
+        if (!HasCandidate(addition, candidate)) addition.candidates.push_back(candidate);
+      }
+    }
+    if (!addition.candidates.empty()) placement_ = COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_));
+    store_.emplace(pricer_, placement_->ContextHash());
+    evidence_ = COLLAGE_TRY(store_->Load(*placement_));
+    return {};
+  }
+
+  [[nodiscard]] bool HasCandidate(const PlacementAddition& addition, const PricedCandidate& wanted) const {
+    const auto is_wanted = [&](const PricedCandidate& candidate) {
+      return candidate.is_partition && candidate.backend == wanted.backend &&
+             candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
+    };
+    return std::any_of(placement_->candidates.begin(), placement_->candidates.end(), is_wanted) ||
+           std::any_of(addition.candidates.begin(), addition.candidates.end(), is_wanted);
+  }
+
+  /// What an earlier compile has decided is not decided again, unless there is more time now than there was then.
+  Status Decide() {
+    if (COLLAGE_TRY(IsDecided())) return {};
+    const Clock::time_point start = Clock::now();
+    COLLAGE_TRY(Sample());
+    StartMeasuring();
+    COLLAGE_TRY_STATUS(MeasureConversions());
+    if (options_.eager) COLLAGE_TRY_STATUS(MeasureEverything());
+    decision_ = COLLAGE_TRY(DecideAmongAll());
+    if (options_.tuning_seconds > 0) {
+      const Plan plan = MakePlan(*placement_, "searched", decision_->best);
+      COLLAGE_TRY_STATUS(
+          Use(COLLAGE_TRY(Tune(placement_, evidence_, plan, pricer_, options_.tuning_seconds, measuring_))));
+      decision_ = COLLAGE_TRY(DecideAmongAll());
+    }
+    COLLAGE_TRY_STATUS(JoinPartitions());
+    COLLAGE_TRY_STATUS(DecideSingles());
+    const bool is_stopped = options_.progress.stop_requested && options_.progress.stop_requested->load();
+    if (is_stopped || pricer_.allows_only_cached()) return {};
+    return pricer_.cache().Store(KeyOfDecision(), {{decision_->is_settled ? kForever : options_.seconds_spent + Clock::SecondsSince(start)}, {}});
+  }
+
+  [[nodiscard]] MeasurementKey KeyOfDecision() const {
+    return pricer_.KeyOf(first_placement_hash_ ? *first_placement_hash_ : placement_->DecisionHash(), kDecisionBackend, "", "");
+  }
+
+  Result<bool> IsDecided() {
+    first_placement_hash_ = placement_->DecisionHash();
+    const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDecision()));
+    const bool may_measure = !pricer_.allows_only_cached();
+    if (!known || known->samples.empty()) return false;
+    // Reserving time for the race ends deciding before the budget does.
+    if (may_measure && known->samples.front() < options_.budget_seconds / 2) return false;
+    COLLAGE_TRY_STATUS(JoinKnownPartitions());
+    Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
+    if (!decision) decision = DecideFromKnown(placement_->arms, evidence_, Among({}));
+    // A kernel of every known plan may have been found wrong since: then there is more to decide.
+    if (!decision) return false;
+    decision_ = std::move(*decision);
+    return true;
+  }
+
+  /// Leaves time for what comes after: building the plans that race, and the race.
+  void StartMeasuring() {
+    measurer_.emplace(pricer_, *store_, lower_, sample_->inputs, options_, measuring_);
+    measurer_->SetPlacement(*placement_);
+    const double for_the_rest = std::min(options_.race_seconds, seconds_left_ / 7) + seconds_of_sample_;
+    measuring_.deadline = Clock::After(std::max(0.0, seconds_left_ - for_the_rest));
+  }
+
+  Status Use(PlacementPointer placement) {
+    placement_ = std::move(placement);
+    evidence_ = COLLAGE_TRY(store_->Load(*placement_, std::move(evidence_)));
+    if (measurer_) measurer_->SetPlacement(*placement_);
+    return measurer_ ? MeasureConversions() : Status{};
+  }
+
+  Status Take(size_t kernel) {
+    for (auto& [number, found] : COLLAGE_TRY(measurer_->MeasureAlone(kernel))) {
+      if (evidence_[number].alone.empty()) evidence_[number].alone = std::move(found.alone);
+      if (!found.invalid_reason.empty()) evidence_[number].invalid_reason = found.invalid_reason;
+    }
+    return {};
+  }
+
+  /// A search cannot do without a price of every conversion.
+  Status MeasureConversions() {
+    for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
+      if (placement_->kernels[kernel].candidate == PlacedKernel::kNone && evidence_[kernel].alone.empty()) COLLAGE_TRY_STATUS(Take(kernel));
+    }
+    return {};
+  }
+
+  Status MeasureEverything() {
+    const std::vector<bool> competing = placement_->Competing();
+    for (size_t c = 0; c < placement_->candidates.size(); ++c) {
+      for (const size_t kernel : placement_->arms.kernel_of[c]) {
+        const bool is_unknown = kernel != Arms::kNoKernel && evidence_[kernel].alone.empty() && evidence_[kernel].invalid_reason.empty();
+        if (competing[c] && is_unknown && !measuring_.ShouldStop()) COLLAGE_TRY_STATUS(Take(kernel));
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] DecideOptions Among(std::vector<bool> allowed) const {
+    DecideOptions options;
+    options.declared = options_.declared;
+    options.allowed = std::move(allowed);
+    return options;
+  }
+
+  Result<Decision> DecideAmongAll() {
+    Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->Competing()));
+    if (decision || pricer_.has_missed()) return decision;
+    // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
+    spdlog::info("searching again with the fallback everywhere: {}", decision.error().message);
+    decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among({}));
+    return decision ? decision : Fail(placement_->NameNode(decision.error().message));
+  }
+
+  /// Joined partitions are candidates like any other; where the best plan takes one, its neighbours may be joined to it.
+  Status JoinPartitions() {
+    while (!measuring_.ShouldStop()) {
+      PlacementAddition addition{JoinedPartitions(*placement_, MakePlan(*placement_, "searched", decision_->best)), {}};
+      if (addition.candidates.empty()) return {};
+      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_))));
+      decision_ = COLLAGE_TRY(DecideAmongAll());
+    }
+    return {};
+  }
+
+  /// The joins that an earlier compile has tried, from what it has left.
+  Status JoinKnownPartitions() {
+    while (true) {
+      Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
+      if (!decision) return {};
+      PlacementAddition addition{JoinedPartitions(*placement_, MakePlan(*placement_, "searched", decision->best)), {}};
+      if (addition.candidates.empty()) return {};
+      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_))));
+    }
+  }
+
+  /// Every backend gets a plan of its own; and it is looked into as far as it could still beat all together.
+  Status DecideSingles() {
+    for (const size_t target : placement_->Singles()) {
+      DecideOptions among = Among(placement_->AllowedFor(target));
+      among.rival = decision_->best.cost;
+      const Result<Decision> single = collage::Decide(placement_->arms, evidence_, *measurer_, among);
+      if (!single && pricer_.has_missed()) return Fail(single.error());
+      if (!single) spdlog::info("no plan of {} alone: {}", placement_->NameOf(target), placement_->NameNode(single.error().message));
+    }
+    for (const GreedyPlan& plan : greedy_) {
+      const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+      for (const size_t kernel : UnknownKernelsOf(*placement_, plan, prices)) {
+        if (!measuring_.ShouldStop()) COLLAGE_TRY_STATUS(Take(kernel));
+      }
+    }
+    return {};
+  }
+
+  /// Kernels of single backends' plans have not all been compared with the reference by now.
+  Status LeaveOutWrong(FinalPlans& plans) {
+    if (!measurer_) return {};
+    for (size_t i = plans.plans.size(); i-- > 1;) {
+      const Measurer::Found wrong = COLLAGE_TRY(measurer_->FindWrong(plans.plans[i].result.choices));
+      if (wrong.empty()) continue;
+      for (const auto& [kernel, found] : wrong) evidence_[kernel].invalid_reason = found.invalid_reason;
+      plans.missing.push_back({plans.plans[i].name, placement_->kernels[wrong.front().first].key.backend + " " +
+                                                        placement_->kernels[wrong.front().first].key.variant + " " +
+                                                        wrong.front().second.invalid_reason});
+      plans.plans.erase(plans.plans.begin() + static_cast<ptrdiff_t>(i));
+    }
+    return {};
+  }
+
+  Result<const ReferenceSample*> Sample() {
+    if (!sample_) {
+      const Clock::time_point start = Clock::now();
+      size_t done = 0;
+      InterpreterOptions interpreter;
+      interpreter.on_operator = [&](const Expr&, std::span<const Tensor>) {
+        options_.progress.Report({"running the reference", ++done, placement_->OperatorCount(), {}});
+      };
+      sample_ = COLLAGE_TRY(ModelSample(module_.MainExpr(), interpreter));
+      seconds_of_sample_ = Clock::SecondsSince(start);
+    }
+    return &*sample_;
+  }
+
+  [[nodiscard]] double UsualAnchorSeconds() const {
+    std::vector<double> seconds;
+    std::vector<uint64_t> rounds;
+    for (const Evidence& evidence : evidence_) {
+      for (const ProgramRow& row : evidence.in_program) {
+        if (std::find(rounds.begin(), rounds.end(), row.round) != rounds.end()) continue;
+        rounds.push_back(row.round);
+        seconds.push_back(row.row.anchor_seconds);
+      }
+    }
+    return seconds.empty() ? 0 : Median(std::move(seconds));
+  }
+
+  Result<CompileReport> Report(const std::string& name, const FinalPlans& plans, RaceOutcome& race) {
+    const Plan& winner = plans.plans[race.winner];
+    CompileReport report = ReportOf(*placement_, {evidence_, prices_}, winner);
+    report.model = name;
+    report.threads = options_.threads;
+    report.end_to_end = race.timings;
+    report.winner = race.winner == 0 ? "searched" : winner.name;
+    report.lower_bound_us = std::min(decision_->likely_bound.ToMicroseconds(), report.estimated_us);
+    report.proved_lower_bound_us = std::min(decision_->proved_bound.ToMicroseconds(), report.lower_bound_us);
+    report.search_complete = decision_->is_settled;
+    report.open = decision_->open;
+    report.missing = plans.missing;
+    report.not_compared = race.not_compared;
+    report.drift = race.drift;
+    report.estimated_us *= race.drift;
+    if (report.tie) report.tie->cost_us *= race.drift;
+    report.lower_bound_us *= race.drift;
+    report.noise = race.noise;
+    report.raced = race.raced;
+    report.candidates = Counts();
+    report.apparent_loss = race.apparent_loss;
+    if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
+    report.budget_seconds = options_.budget_seconds;
+    report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
+    return report;
+  }
+
+  [[nodiscard]] CandidateCounts Counts() const {
+    CandidateCounts counts;
+    counts.found = placement_->candidates.size();
+    std::set<std::pair<std::string, uint64_t>> distinct;
+    std::set<std::pair<std::string, uint64_t>> known;
+    for (size_t number = 0; number < placement_->kernels.size(); ++number) {
+      const PlacedKernel& kernel = placement_->kernels[number];
+      if (kernel.candidate == PlacedKernel::kNone) continue;
+      distinct.emplace(kernel.key.backend, kernel.key.function_hash);
+      if (prices_[number].known == Price::Known::kRelatives) ++counts.variants.assumed;
+      if (prices_[number].centre.IsUnknown()) ++counts.variants.unpriced;
+      else known.emplace(kernel.key.backend, kernel.key.function_hash);
+    }
+    counts.distinct = distinct.size();
+    counts.measured = known.size();
+    counts.variants.measured = pricer_.counts().measured;
+    counts.variants.cached = pricer_.counts().cached;
+    for (const Evidence& evidence : evidence_) counts.rejected += evidence.invalid_reason.empty() ? 0 : 1;
+    return counts;
+  }
+
+  Status SavePrograms(const FinalPlans& plans, const RaceOutcome& race, const CompileReport& report) {
+    const KnownPrices known{evidence_, prices_};
+    for (const Plan& plan : plans.plans) {
+      if (!plan.is_single_backend || options_.single_backends.empty()) continue;
+      const std::filesystem::path file = options_.single_backends / (plan.name + ".collage");
+      options_.progress.Report({"saving", 0, 0, file.string()});
+      CompileReport of_plan = ReportOf(*placement_, known, plan);
+      of_plan.model = report.model;
+      of_plan.threads = options_.threads;
+      of_plan.winner = plan.name;
+      const LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(Apply(*placement_, plan)), lower_));
+      COLLAGE_TRY_STATUS(SaveProgram(lowered, ToMetadata(of_plan, RecordOf(*placement_, known, plan)), file));
+    }
+    if (options_.output.empty()) return {};
+    options_.progress.Report({"saving", 0, 0, options_.output.string()});
+    return SaveProgram(race.lowered, ToMetadata(OfEveryCompile(report), RecordOf(*placement_, known, plans.plans[race.winner])),
+                       options_.output);
+  }
+
+  static constexpr double kForever = 1e9;  // seconds that no compile has: what is settled needs no more
+
+  const CompileOptions& options_;
+  std::vector<PlacementTarget> targets_;
+  OnnxModel model_;
+  IRModule module_;
+  Device device_;
+  std::unique_ptr<KernelTimer> timer_;
+  Pricer pricer_;
+  LowerOptions lower_;
+  Progress measuring_;
+  double seconds_left_ = 0;
+  Clock::time_point start_ = Clock::now();
+  PlacementPointer placement_;
+  std::optional<uint64_t> first_placement_hash_;
+  std::vector<GreedyPlan> greedy_;
+  std::optional<EvidenceStore> store_;
+  std::vector<Evidence> evidence_;
+  std::optional<ReferenceSample> sample_;
+  double seconds_of_sample_ = 0;
+  std::optional<PlanMeasurer> measurer_;
+  std::optional<Decision> decision_;
+  std::vector<Price> prices_;
 };
-
-Result<PlacedModel> PlaceAndRace(const OnnxModel& model, const IRModule& module, const std::vector<PlacementTarget>& targets,
-                                 const Device& device, MeasurementCache& cache, KernelTimer* timer, const CompileOptions& options,
-                                 const Progress& measuring, double noise_floor) {
-  auto pricer = std::make_unique<Pricer>(device, cache, ForModel(module.Main(), options.measure), timer);
-  if (options.cache_only) pricer->AllowOnlyCached();
-  Placement placement = COLLAGE_TRY(Placement::Create(module.MainExpr(), targets, *pricer, measuring, options.constraints));
-  LowerOptions lower = placement.LoweringOptions();
-  lower.artifacts = std::make_shared<ArtifactCache>();
-  lower.program.input_names = model.input_names;
-  lower.program.output_names = model.output_names;
-  if (options.eager) COLLAGE_TRY_STATUS(placement.PriceEverything());
-  if (options.tuning_seconds > 0) COLLAGE_TRY_STATUS(placement.Tune(options.tuning_seconds));
-  PlansInContext priced = COLLAGE_TRY(PriceInContext(placement, lower, options, noise_floor));
-  if (std::optional<Plan> joined = COLLAGE_TRY(placement.JoinAdjacentPartitions(priced.plans.front()))) {
-    priced.plans.insert(priced.plans.begin() + 1, *std::move(joined));
-  }
-  RaceOutcome race = COLLAGE_TRY(RacePlans(placement, priced, lower, options));
-  return PlacedModel{std::move(pricer), std::move(placement), std::move(lower), std::move(priced), std::move(race)};
-}
 
 }  // namespace
 
-Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& given) {
+Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& options) {
   const RaisedPriority priority;
-  const Clock::time_point start = Clock::now();
-  const CompileOptions options = WithinBudget(given);
-  const Progress measuring = MeasuringProgress(options);
   const Device device{DeviceKind::kCpu, 0, options.threads};
   // Minutes of measuring should not end at a folder that is not there.
   if (!options.output.empty()) COLLAGE_TRY_STATUS(CheckWritable(options.output));
   COLLAGE_TRY_STATUS(CheckFolder(options.single_backends));
   if (options.cache_only && options.tuning_seconds > 0) return Fail("time for tuning is given, and nothing may be measured");
-  if (options.cache_only && options.budget_seconds) return Fail("a budget for measuring is given, and nothing may be measured");
-  const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
+  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
   using Missing = MeasurementCache::Missing;
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
-
   OnnxModel model = COLLAGE_TRY(ReadModel(path, options));
-  const IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
-
-  std::optional<double> noise_floor;
-  if (!options.cache_only) noise_floor = MeasureNoiseFloor(device, options.progress);
-  const std::unique_ptr<KernelTimer> timer = MakeTimer(options.isolated);
-  const auto place = [&] {
-    return PlaceAndRace(model, module, targets, device, cache, timer.get(), options, measuring, noise_floor.value_or(0));
-  };
-  PlacedModel placed = COLLAGE_TRY(place());
-  if (placed.race.raced && placed.race.drift * kDisturbed < 1 && !options.budget_seconds && !options.progress.ShouldStop()) {
-    spdlog::warn("the plans run {:.1f} times as fast as when prices were taken: something else was using the cores; taking them again",
-                 1 / placed.race.drift);
-    COLLAGE_TRY_STATUS(cache.ForgetStored());
-    placed = COLLAGE_TRY(place());
-  }
-  Placement& placement = placed.placement;
-  const std::vector<Plan>& contestants = placed.priced.plans;
-  RaceOutcome& outcome = placed.race;
-
-  CompileReport report = COLLAGE_TRY(placement.Report(contestants[outcome.winner]));
-  report.model = path.filename().string();
-  report.end_to_end = std::move(outcome.timings);
-  report.winner = outcome.winner == 0 ? "searched" : contestants[outcome.winner].name;
-  // Exploring may have ended before the prices came down to those of the plans.
-  report.lower_bound_us =
-      std::min({placed.priced.lower_bound.ToMicroseconds(), contestants.front().result.cost.ToMicroseconds(), report.estimated_us});
-  report.proved_lower_bound_us = std::min(report.lower_bound_us, COLLAGE_TRY(placement.ProvedLowerBound()).ToMicroseconds());
-  report.assumptions_hold_down_to = COLLAGE_TRY(placement.AssumptionsHoldDownTo());
-  report.drift = outcome.drift;
-  report.estimated_us *= outcome.drift;
-  if (report.tie) report.tie->cost_us *= outcome.drift;
-  report.lower_bound_us *= outcome.drift;
-  report.proved_lower_bound_us *= outcome.drift;
-  report.noise = outcome.noise;
-  report.raced = outcome.raced;
-  report.candidates = placement.Counts();
-  report.noise_floor = noise_floor;
-  report.apparent_loss = outcome.apparent_loss;
-  if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
-  report.budget_seconds = options.budget_seconds;
-  report.elapsed_seconds = options.seconds_spent + Clock::SecondsSince(start);
-  COLLAGE_TRY_STATUS(SaveSingleBackends(placement, contestants, placed.lower, report.model, options));
-  if (!options.output.empty()) {
-    options.progress.Report({"saving", 0, 0, options.output.string()});
-    COLLAGE_TRY_STATUS(SaveProgram(outcome.lowered, ToMetadata(report, placement.Record(contestants[outcome.winner])), options.output));
-  }
-  return CompiledModel{std::move(outcome.lowered.executable), std::move(report)};
+  IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
+  return Compile(options, cache, std::move(targets), std::move(model), std::move(module)).Run(path.filename().string());
 }
 
 }  // namespace collage

@@ -29,18 +29,19 @@ struct CompileOptions {
   /// Where prices are kept; empty: in memory only.
   std::filesystem::path cache;
   MeasureOptions measure;
-  /// Seconds for measuring kernels, alone and in context, and for the race; then the best plan of what was measured by then is taken.
-  /// What a plan cannot do without is measured nevertheless. Nothing: no limit.
-  std::optional<double> budget_seconds;
+  /// How sure statements have to be and which difference matters; every decision follows.
+  Declared declared;
+  /// Seconds for the whole compile; then the best plan of what was measured by then is taken. What a plan cannot do without is measured
+  /// nevertheless.
+  double budget_seconds = kUsualBudget;
+  /// Five minutes: what people wait for.
+  static constexpr double kUsualBudget = 300;
   /// Seconds that an earlier process has spent on this very compile before it crashed; a budget counts them.
   double seconds_spent = 0;
-  /// Nothing is measured: whatever is not in the cache is an error that says what it is. Excludes a budget, because what a budget left
-  /// out is not there.
+  /// Nothing is measured: whatever is not in the cache is an error that says what it is.
   bool cache_only = false;
   /// Every candidate is priced, instead of those only that can be part of the cheapest plan by what is assumed of the others.
   bool eager = false;
-  /// Seconds for pricing kernels inside whole plans.
-  double context_seconds = 60;
   /// Seconds for tuning the schedules of generated kernels before they are priced in context. What earlier compiles have tuned is used in
   /// any case.
   double tuning_seconds = 0;
@@ -56,9 +57,6 @@ struct CompileOptions {
   Activity* activity = nullptr;
   Progress progress;
 };
-
-/// Fewer partitions are no reason to be slower than this, however noisy measuring is.
-inline constexpr double kWidestTie = 0.02;
 
 struct CompiledModel {
   Executable executable;

@@ -5,34 +5,43 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
-#include "collage/driver/candidates.h"
+#include "collage/candidate/library_calls.h"
 #include "collage/search/alternatives.h"
 
 namespace collage {
 namespace {
 
-/// The problem at the prices known now. What was not priced takes part in no alternative, nor does the fallback but where it has to.
-SearchProblem KnownProblem(const Placement::State& state, const Plan& plan) {
-  SearchProblem problem = state.built.problem;
-  std::vector<bool> competes = state.Competing();
+/// Candidates at the centres of their prices. What is not known takes part in no alternative, nor does the fallback but where it has to.
+SearchProblem KnownProblem(const Placement& placement, const KnownPrices& known, const Plan& plan) {
+  SearchProblem problem = placement.built.problem;
+  std::vector<bool> competes = placement.Competing();
   for (const SearchChoice& choice : plan.result.choices) competes[choice.candidate] = true;
   for (size_t c = 0; c < problem.candidates.size(); ++c) {
     std::vector<SearchVariant>& variants = problem.candidates[c].variants;
-    for (size_t v = 0; v < variants.size(); ++v)
-      variants[v].cost = competes[c] && state.prices->IsPriced(c, v) ? state.prices->PriceOrBound(c, v) : Cost::Unknown();
+    for (size_t v = 0; v < variants.size(); ++v) {
+      const size_t kernel = placement.arms.kernel_of[c][v];
+      const Cost cost = kernel == Arms::kNoKernel ? Cost() : known.prices[kernel].centre;
+      variants[v].cost = competes[c] && cost.IsKnown() ? cost : Cost::Unknown();
+    }
   }
+  problem.conversion = [&placement, &known](size_t tensor, size_t from, size_t to) {
+    const size_t kernel = from == to ? Arms::kNoKernel : placement.arms.conversion_kernel(tensor, from, to);
+    return kernel == Arms::kNoKernel ? Cost() : known.prices[kernel].centre;
+  };
   return problem;
 }
 
 class Reporter {
  public:
-  Reporter(const Placement::State& state, const Plan& plan)
-      : state_(state),
+  Reporter(const Placement& placement, const KnownPrices& known, const Plan& plan)
+      : placement_(placement),
+        known_(known),
         plan_(plan),
-        problem_(KnownProblem(state, plan)),
+        problem_(KnownProblem(placement, known, plan)),
         alternatives_(problem_, plan.result.choices),
-        names_(state.NodeNames()) {
+        names_(placement.node_names) {
     for (size_t i = 0; i < plan.result.choices.size(); ++i) {
       Candidate(i).inside.ForEach([&](size_t node) { owner_.resize(std::max(owner_.size(), node + 1)), owner_[node] = i; });
     }
@@ -41,23 +50,23 @@ class Reporter {
   CompileReport Run() {
     FindRejections();
     CompileReport report;
-    report.threads = state_.pricer.device().threads;
     report.estimated_us = plan_.result.cost.ToMicroseconds();
     report.lower_bound_us = plan_.result.lower_bound.ToMicroseconds();
-    report.search_complete = state_.search_complete;
     if (const std::optional<PlanTie>& tie = plan_.tie) report.tie = ReportedTie{tie->within, tie->partitions, tie->cost.ToMicroseconds()};
-    report.pins = state_.constraints->said().pin;
-    report.forbids = state_.constraints->said().forbid;
-    const std::vector<std::string> symbols = PartitionSymbols(state_.graph, state_.candidates, plan_.result.choices);
+    report.pins = placement_.constraints->said().pin;
+    report.forbids = placement_.constraints->said().forbid;
+    std::vector<std::string> symbols(plan_.result.choices.size());
+    for (const PlanKernel& kernel : plan_.kernels) symbols[kernel.choice] = kernel.symbol;
     std::vector<OperatorPlacement> by_choice;
     for (size_t i = 0; i < plan_.result.choices.size(); ++i) by_choice.push_back(PlacementOf(i, symbols[i], report));
     for (size_t node = 0; node < owner_.size(); ++node) {
       OperatorPlacement placement = by_choice[owner_[node]];
-      const Expr& call = state_.graph[state_.built.nodes[node]].expr;
+      const Expr& call = (*placement_.graph)[placement_.built.nodes[node]].expr;
       placement.name = names_[node];
+      placement.nodes = call->origin().OnnxNodes();
       placement.op = CalledOp(call)->name;
       placement.rejections = rejections_[node];
-      placement.pinned = !state_.constraints->PinOf(state_.built.nodes[node]).empty();
+      placement.pinned = !placement_.constraints->PinOf(placement_.built.nodes[node]).empty();
       report.operators.push_back(std::move(placement));
     }
     return report;
@@ -70,23 +79,28 @@ class Reporter {
 
   OperatorPlacement PlacementOf(size_t i, const std::string& symbol, CompileReport& report) {
     const SearchChoice& choice = plan_.result.choices[i];
-    const PricedCandidate& candidate = state_.candidates[choice.candidate];
+    const PricedCandidate& candidate = placement_.candidates[choice.candidate];
     OperatorPlacement placement;
     placement.sharers = Candidate(i).inside.Count();
     if (!candidate.is_partition) {
       placement.backend = "host";
       return placement;
     }
-    placement.backend = state_.targets[candidate.backend].priced.backend->Name();
+    placement.backend = placement_.NameOf(candidate.backend);
     placement.variant = candidate.variants[choice.variant].variant.name;
     placement.symbol = symbol;
-    placement.cost_us = state_.prices->PriceOrBound(choice.candidate, choice.variant).ToMicroseconds();
+    placement.cost_us = known_.prices[placement_.arms.kernel_of[choice.candidate][choice.variant]].centre.ToMicroseconds();
     PlanEntry entry{symbol, placement.backend, placement.variant, {}, placement.cost_us};
     entry.margin_us = FindAlternatives(i, placement);
     placement.left_out = !alternatives_.IsSearchable(i);
     report.decisions_left_out += placement.left_out ? 1 : 0;
-    Candidate(i).inside.ForEach(
-        [&](size_t node) { entry.operators.push_back(CalledOp(state_.graph[state_.built.nodes[node]].expr)->name); });
+    std::vector<Origin> origins;
+    Candidate(i).inside.ForEach([&](size_t node) {
+      const Expr& call = (*placement_.graph)[placement_.built.nodes[node]].expr;
+      entry.operators.push_back(CalledOp(call)->name);
+      origins.push_back(call->origin());
+    });
+    entry.nodes = Origin::Union(origins).OnnxNodes();
     report.plan.push_back(std::move(entry));
     return placement;
   }
@@ -112,8 +126,8 @@ class Reporter {
   void NameRunnerUp(const Alternatives::Found& plan, size_t node, OperatorPlacement& placement) const {
     for (const SearchChoice& choice : plan.choices) {
       if (!problem_.candidates[choice.candidate].inside.Contains(node)) continue;
-      const PricedCandidate& candidate = state_.candidates[choice.candidate];
-      placement.runner_up = candidate.is_partition ? std::string(state_.targets[candidate.backend].priced.backend->Name()) : "host";
+      const PricedCandidate& candidate = placement_.candidates[choice.candidate];
+      placement.runner_up = candidate.is_partition ? placement_.NameOf(candidate.backend) : "host";
       if (candidate.is_partition) placement.runner_up += " " + candidate.variants[choice.variant].variant.name;
       placement.runner_up_extra_us = plan.extra.ToMicroseconds();
     }
@@ -123,10 +137,10 @@ class Reporter {
     rejections_.resize(problem_.node_count);
     std::set<std::tuple<size_t, std::string, std::string, std::string>> seen;
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
-      for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) {
-        const std::string& reason = state_.prices->InvalidReason(c, v);
-        if (reason.empty()) continue;
-        const Rejection rejection{state_.prices->KeyOf(c, v).backend, state_.prices->KeyOf(c, v).variant, reason};
+      for (const size_t kernel : placement_.arms.kernel_of[c]) {
+        if (kernel == Arms::kNoKernel || known_.evidence[kernel].invalid_reason.empty()) continue;
+        const std::string& reason = known_.evidence[kernel].invalid_reason;
+        const Rejection rejection{placement_.kernels[kernel].key.backend, placement_.kernels[kernel].key.variant, reason};
         problem_.candidates[c].inside.ForEach([&](size_t node) {
           if (seen.emplace(node, rejection.backend, rejection.variant, reason).second) rejections_[node].push_back(rejection);
         });
@@ -134,7 +148,8 @@ class Reporter {
     }
   }
 
-  const Placement::State& state_;
+  const Placement& placement_;
+  const KnownPrices& known_;
   const Plan& plan_;
   const SearchProblem problem_;
   Alternatives alternatives_;
@@ -145,6 +160,46 @@ class Reporter {
 
 }  // namespace
 
-Result<CompileReport> ReportOf(const Placement::State& state, const Plan& plan) { return Reporter(state, plan).Run(); }
+CompileReport ReportOf(const Placement& placement, const KnownPrices& known, const Plan& plan) {
+  return Reporter(placement, known, plan).Run();
+}
+
+RecordedProblem RecordOf(const Placement& placement, const KnownPrices& known, const Plan& plan) {
+  const SearchProblem problem = KnownProblem(placement, known, plan);
+  std::vector<std::vector<Cost>> bounds;
+  for (size_t c = 0; c < problem.candidates.size(); ++c) {
+    bounds.emplace_back();
+    for (size_t v = 0; v < problem.candidates[c].variants.size(); ++v) {
+      const Cost cost = problem.candidates[c].variants[v].cost;
+      const size_t kernel = placement.arms.kernel_of[c][v];
+      const bool is_invalid = kernel != Arms::kNoKernel && known.prices[kernel].known == Price::Known::kInvalid;
+      bounds.back().push_back(cost.IsKnown() ? cost : is_invalid ? Cost::Invalid() : kernel == Arms::kNoKernel ? Cost() : known.prices[kernel].low);
+    }
+  }
+  std::vector<std::string> backends;
+  for (size_t target = 0; target < placement.targets.size(); ++target) backends.push_back(placement.NameOf(target));
+  std::vector<std::string> operators;
+  for (const PostDfsIndex index : placement.built.nodes) operators.push_back(CalledOp((*placement.graph)[index].expr)->name);
+  RecordedProblem recorded = Record(problem, std::move(bounds), std::move(backends), placement.node_names, std::move(operators));
+  for (const PostDfsIndex index : placement.built.nodes) recorded.onnx_nodes.push_back((*placement.graph)[index].expr->origin().OnnxNodes());
+  for (const PricedCandidate& candidate : placement.candidates) {
+    std::vector<std::string>& names = recorded.variants.emplace_back();
+    for (const PricedVariant& variant : candidate.variants) names.push_back(variant.variant.name);
+  }
+  std::unordered_map<PostDfsIndex, size_t> node_of;
+  for (size_t node = 0; node < placement.built.nodes.size(); ++node) node_of.emplace(placement.built.nodes[node], node);
+  for (size_t c = 0; c < placement.candidates.size(); ++c) {
+    for (const LibraryPart& part : LibraryParts(placement.candidates[c].candidate)) {
+      const auto library = std::find(recorded.backends.begin(), recorded.backends.end(), part.library);
+      if (library == recorded.backends.end()) continue;
+      RecordedCall& call = recorded.calls.emplace_back(RecordedCall{c, static_cast<size_t>(library - recorded.backends.begin()), {}});
+      part.inside.ForEach([&](PostDfsIndex index) {
+        if (const auto node = node_of.find(index); node != node_of.end()) call.nodes.Add(node->second);
+      });
+    }
+  }
+  recorded.chosen = plan.result.choices;
+  return recorded;
+}
 
 }  // namespace collage

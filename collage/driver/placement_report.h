@@ -1,11 +1,23 @@
 #pragma once
 
-#include "collage/driver/placement.h"
-#include "collage/driver/placement_state.h"
+#include <vector>
+
+#include "collage/driver/plan.h"
+#include "collage/explain/report.h"
+#include "collage/search/recorded.h"
 
 namespace collage {
 
+/// What is known of a placement's kernels.
+struct KnownPrices {
+  const std::vector<Evidence>& evidence;
+  const std::vector<Price>& prices;
+};
+
 /// Plan entries, and for each operator who runs it, who would otherwise, and what was refused.
-Result<CompileReport> ReportOf(const Placement::State& state, const Plan& plan);
+CompileReport ReportOf(const Placement& placement, const KnownPrices& known, const Plan& plan);
+
+/// Every price known now, with `plan` as the chosen one: what questions of the form "what if" are answered from.
+RecordedProblem RecordOf(const Placement& placement, const KnownPrices& known, const Plan& plan);
 
 }  // namespace collage

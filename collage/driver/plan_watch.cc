@@ -7,7 +7,8 @@
 namespace collage {
 
 void WatchKernels(Executable& executable, const Placement& placement, const Plan& plan, Activity& activity) {
-  const std::unordered_map<std::string, MeasurementKey> keys = placement.KeysOf(plan);
+  std::unordered_map<std::string, MeasurementKey> keys;
+  for (const PlanKernel& kernel : plan.kernels) keys.emplace(kernel.symbol, placement.kernels[kernel.kernel].key);
   std::vector<uint32_t> numbers;
   for (const StepProfile& step : executable.profile()) {
     const auto key = keys.find(step.record.name);

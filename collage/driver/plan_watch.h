@@ -4,7 +4,7 @@
 #include <string>
 
 #include "collage/cost/cache_entry.h"
-#include "collage/driver/placement.h"
+#include "collage/driver/plan.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/supervisor.h"
 

@@ -1,37 +1,41 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "collage/driver/compile.h"
-#include "collage/driver/context_pricing.h"
-#include "collage/driver/placement.h"
+#include "collage/driver/plan.h"
+#include "collage/driver/plan_measurer.h"
 #include "collage/explain/report.h"
 #include "collage/lower/lower.h"
+#include "collage/op/reference_sample.h"
 
 namespace collage {
 
-/// No machine drifts by this much: something else was using the cores. That slows down plans whose threads meet at barriers far more than
-/// others, so that what was measured then tells nothing about the quiet machine.
-inline constexpr double kDisturbed = 2.5;
-
 struct RaceOutcome {
   size_t winner = 0;
-  LoweredModel lowered;
+  LoweredModel lowered;             ///< the program that raced
   std::vector<PlanTiming> timings;  ///< "chosen" first, then the single backends in the order of the contestants
-  double noise = 0;
+  double noise = 0;                 ///< how far an A/A pair of the same race is apart: half the interval of their ratio
   /// The searched plan's time over that of the fastest single-backend plan, less one; nothing when either did not finish.
   std::optional<double> apparent_loss;
   bool raced = false;
-  double drift = 1;  ///< how many times slower the machine was during the race than when prices in context were taken
+  double drift = 1;  ///< how many times slower the machine was during the race than at the usual moment of the prices
+  /// Why the program's outputs, or some operators of it, could not be compared with the reference; empty where all were.
+  std::string not_compared;
 };
 
-/// Lowers every contestant, times them end to end in interleaved rounds together with an A/A pair, and compares each as a whole with the
-/// reference executor; one that differs is out. The winner is the fastest, or among those within the noise of it (2% at most) the one with
-/// the fewest partitions, or of these that of the backends declared first. A race in which everything runs several times as slowly as when
-/// it was priced is run again, unless there is a budget: then something else is using the cores. An equal race in the cache is taken
-/// instead of a new one.
-Result<RaceOutcome> RacePlans(const Placement& placement, const PlansInContext& contestants, const LowerOptions& lower,
-                              const CompileOptions& options);
+/// Gives the model's inputs and what the reference makes of them; asked only where something has to run.
+using GetSample = std::function<Result<const ReferenceSample*>()>;
+
+/// Lowers the contestants and times them end to end, together with an A/A pair. The winner is the fastest, or among those that Compare cannot
+/// tell from it the one with the fewest partitions, or of these that of the backends declared first. It is compared as a whole with the
+/// reference executor on the weights of this very model, and so are the others; who differs is out. What an earlier race of equal programs
+/// found is taken from the cache; a verdict only where content was the same. `anchor`, which may be null, tells the drift.
+Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
+                              const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, const CompileOptions& options,
+                              const Progress& progress);
 
 }  // namespace collage

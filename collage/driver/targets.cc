@@ -8,9 +8,7 @@ namespace collage {
 namespace {
 
 PlacementTarget Taking(const BackendRecord& record, const std::string& target, bool is_fallback) {
-  BackendRules rules = record.backend->Rules();
-  const BackendRules::Style style = rules.style;
-  return {{record.backend, record.presence.version, style}, std::move(rules), target, is_fallback};
+  return {record.backend, record.presence.version, record.backend->Rules(), target, is_fallback};
 }
 
 // The backend that knows every operator by its reference kernel runs what nobody else does, and never competes.
@@ -43,7 +41,7 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
   std::vector<PlacementTarget> resolved;
   const auto add = [&](const BackendRecord& record, const std::string& target) {
     const bool is_there =
-        std::any_of(resolved.begin(), resolved.end(), [&](const PlacementTarget& other) { return other.priced.backend == record.backend; });
+        std::any_of(resolved.begin(), resolved.end(), [&](const PlacementTarget& other) { return other.backend == record.backend; });
     if (!is_there) resolved.push_back(Taking(record, target, record.name == kFallback));
   };
   if (targets.empty()) {

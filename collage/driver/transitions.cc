@@ -7,7 +7,7 @@ namespace collage {
 Result<TransitionCosts> TransitionsBetween(const std::vector<PlacementTarget>& targets, Pricer& pricer, const Progress& progress) {
   std::vector<TransitionBackend> backends;
   for (const PlacementTarget& target : targets) {
-    if (!target.is_fallback) backends.push_back({target.priced.backend, target.priced.version});
+    if (!target.is_fallback) backends.push_back({target.backend, target.version});
   }
   return MeasureTransitions(backends, pricer, progress);
 }

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "collage/search/lazy.h"
 
 namespace collage {
 namespace {
@@ -146,16 +145,9 @@ Status CheckIndices(const RecordedProblem& recorded) {
 
 }  // namespace
 
-RecordedProblem Record(const SearchProblem& problem, const VariantPrices& prices, std::vector<std::string> backends,
+RecordedProblem Record(const SearchProblem& problem, std::vector<std::vector<Cost>> bounds, std::vector<std::string> backends,
                        std::vector<std::string> nodes, std::vector<std::string> operators) {
-  RecordedProblem recorded{problem, {}, std::move(backends), std::move(nodes), std::move(operators)};
-  for (size_t c = 0; c < problem.candidates.size(); ++c) {
-    recorded.bounds.emplace_back();
-    for (size_t v = 0; v < problem.candidates[c].variants.size(); ++v) {
-      recorded.bounds.back().push_back(prices.PriceOrBound(c, v));
-      recorded.problem.candidates[c].variants[v].cost = prices.IsPriced(c, v) ? prices.PriceOrBound(c, v) : Cost::Unknown();
-    }
-  }
+  RecordedProblem recorded{problem, std::move(bounds), std::move(backends), std::move(nodes), std::move(operators)};
   SetConversions(recorded.problem, PossibleConversions(recorded.problem));
   return recorded;
 }

@@ -8,8 +8,6 @@
 
 namespace collage {
 
-class VariantPrices;
-
 /// A part of a candidate's kernels that another backend's library computes.
 struct RecordedCall {
   size_t candidate = 0;
@@ -35,8 +33,8 @@ struct RecordedProblem {
   std::vector<SearchChoice> chosen = {};
 };
 
-/// Keeps the prices and, of the conversions, those that some variant can ask for. `prices` as in a lazy search.
-RecordedProblem Record(const SearchProblem& problem, const VariantPrices& prices, std::vector<std::string> backends,
+/// Keeps the prices and, of the conversions, those that some variant can ask for. `bounds` as in RecordedProblem; costs are those of `problem`.
+RecordedProblem Record(const SearchProblem& problem, std::vector<std::vector<Cost>> bounds, std::vector<std::string> backends,
                        std::vector<std::string> nodes, std::vector<std::string> operators);
 
 /// JSON, whole picoseconds. ParseRecorded errors on what is no such text, naming the field.

@@ -1,0 +1,49 @@
+#include "collage/driver/evidence_store.h"
+
+#include <bit>
+
+namespace collage {
+namespace {
+
+// Anchors are numbered in a double of the cache, which holds whole numbers of so many bits.
+constexpr uint64_t kAnchorNumbers = uint64_t{1} << 50;
+
+}  // namespace
+
+Evidence ToEvidence(const Measurement& measurement) {
+  Evidence evidence;
+  evidence.invalid_reason = measurement.invalid_reason;
+  for (size_t i = 0; i < std::min(measurement.samples.size(), measurement.anchors.size()); ++i)
+    evidence.alone.push_back({measurement.samples[i], measurement.anchors[i]});
+  return evidence;
+}
+
+Result<Evidence> EvidenceStore::Find(const PlacedKernel& kernel) const {
+  Evidence evidence;
+  if (const std::optional<Measurement> alone = COLLAGE_TRY(pricer_->Find(kernel.key))) evidence = ToEvidence(*alone);
+  const std::optional<Measurement> rounds = COLLAGE_TRY(pricer_->FindInContext(kernel.key, context_));
+  for (size_t i = 0; rounds && 2 * i + 1 < rounds->anchors.size() && i < rounds->samples.size(); ++i) {
+    const double anchor_seconds = rounds->anchors[2 * i];
+    // All kernels of a round have the anchor's time of that round, and no two rounds have the same.
+    evidence.in_program.push_back({{rounds->samples[i], anchor_seconds},
+                                   static_cast<uint64_t>(rounds->anchors[2 * i + 1]),
+                                   std::bit_cast<uint64_t>(anchor_seconds)});
+  }
+  return evidence;
+}
+
+Result<std::vector<Evidence>> EvidenceStore::Load(const Placement& placement, std::vector<Evidence> known) const {
+  for (size_t kernel = known.size(); kernel < placement.kernels.size(); ++kernel)
+    known.push_back(COLLAGE_TRY(Find(placement.kernels[kernel])));
+  return known;
+}
+
+Status EvidenceStore::Add(const PlacedKernel& kernel, const ProgramRow& row) {
+  Measurement rounds = COLLAGE_TRY(pricer_->FindInContext(kernel.key, context_)).value_or(Measurement());
+  rounds.samples.push_back(row.row.seconds);
+  rounds.anchors.push_back(row.row.anchor_seconds);
+  rounds.anchors.push_back(static_cast<double>(row.anchor % kAnchorNumbers));
+  return pricer_->StoreInContext(kernel.key, context_, rounds);
+}
+
+}  // namespace collage

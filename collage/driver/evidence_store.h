@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "collage/driver/placement.h"
+
+namespace collage {
+
+/// Between the cache and the evidence of a decision: rows are kept as they were taken.
+class EvidenceStore {
+ public:
+  /// All three must outlive it. `context` is the hash of the program whose kernels are timed inside of it.
+  EvidenceStore(Pricer& pricer, uint64_t context) : pricer_(&pricer), context_(context) {}
+
+  /// What is known of every kernel; `known` of the first ones is taken as it is.
+  Result<std::vector<Evidence>> Load(const Placement& placement, std::vector<Evidence> known = {}) const;
+  /// Adds a round inside a program to what is kept of a kernel.
+  Status Add(const PlacedKernel& kernel, const ProgramRow& row);
+
+ private:
+  Result<Evidence> Find(const PlacedKernel& kernel) const;
+
+  Pricer* pricer_;
+  uint64_t context_;
+};
+
+/// As evidence of time alone.
+Evidence ToEvidence(const Measurement& measurement);
+
+}  // namespace collage

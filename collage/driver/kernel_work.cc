@@ -1,0 +1,94 @@
+#include "collage/driver/kernel_work.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "collage/ir/op_sequence.h"
+#include "collage/support/hash.h"
+
+namespace collage {
+namespace {
+
+/// Equal for equal calls on tensors of equal types.
+uint64_t NumberOf(const OpSequence::Step& step) {
+  uint64_t number = HashCombine(HashBytes(step.op->name), step.attributes.Hash());
+  for (const Type& type : step.argument_types) number = HashCombine(number, HashBytes(ToString(type)));
+  return number;
+}
+
+/// Operators that cannot give their whole result without every element of every argument. Not those with a window or an index: padding,
+/// strides and indices may leave elements out.
+bool NeedsAll(const OpSequence::Step& step) {
+  static const std::set<std::string> whole = {"nn.dense",      "nn.batch_matmul", "nn.softmax", "nn.log_softmax",
+                                              "nn.layer_norm", "concatenate",     "nn.global_avg_pool2d"};
+  const OpKind kind = step.op->kind;
+  return kind == OpKind::kElementwise || kind == OpKind::kBroadcast || kind == OpKind::kCommReduce || whole.contains(step.op->name);
+}
+
+/// Operators whose result has each element from an element of its own.
+bool MovesOneToOne(const OpSequence::Step& step) {
+  static const std::set<std::string> moving = {"strided_slice", "split",       "transpose",       "reshape",
+                                               "squeeze",       "expand_dims", "nn.batch_flatten"};
+  return step.op->kind == OpKind::kElementwise || moving.contains(step.op->name);
+}
+
+/// How many elements of each value no kernel of the function can do without.
+std::vector<double> NeededElements(const OpSequence& sequence) {
+  std::vector<double> needed(sequence.values.size(), 0);
+  const auto all_of = [&](size_t value) { return static_cast<double>(sequence.values[value].type.ElementCount()); };
+  for (const size_t value : sequence.results) needed[value] = all_of(value);
+  for (auto step = sequence.steps.rbegin(); step != sequence.steps.rend(); ++step) {
+    const bool all = std::all_of(step->outputs.begin(), step->outputs.end(), [&](size_t value) { return needed[value] == all_of(value); });
+    double of_outputs = 0;
+    for (const size_t value : step->outputs) of_outputs += needed[value];
+    for (const size_t value : step->inputs) {
+      const double least = all && NeedsAll(*step) ? all_of(value) : MovesOneToOne(*step) ? of_outputs : 0;
+      needed[value] = std::max(needed[value], std::min(least, all_of(value)));
+    }
+  }
+  return needed;
+}
+
+}  // namespace
+
+DeviceLimits LimitsOf(const Device& device) {
+  constexpr double kCyclesPerSecond = 5e9;
+  constexpr double kFlopsPerCycle = 2 * 16 * 2;
+  constexpr double kSavedByFastAlgorithms = 4;
+  constexpr double kBytesPerCycle = 64;
+  const double threads = device.threads;
+  return {threads * kCyclesPerSecond * kFlopsPerCycle * kSavedByFastAlgorithms, threads * kCyclesPerSecond * kBytesPerCycle};
+}
+
+KernelFacts WorkOf(const Function& function, const Device& device) {
+  KernelFacts facts;
+  const Result<OpSequence> sequence = ToOpSequence(function);
+  if (!sequence) return facts;
+  const std::vector<double> needed = NeededElements(*sequence);
+  const auto bytes_of = [&](size_t value) { return static_cast<double>(sequence->values[value].type.ByteCount()); };
+  const auto needs_all = [&](size_t value) { return needed[value] == static_cast<double>(sequence->values[value].type.ElementCount()); };
+  double flops = 0;
+  for (const OpSequence::Step& step : sequence->steps) {
+    const bool is_heavy = step.op->kind == OpKind::kOutElementwiseFusable;
+    if (is_heavy) facts.heavy.push_back(NumberOf(step));
+    // What reads beyond the edges of its argument multiplies zeros there, which a kernel may leave out; and what nobody needs.
+    if (NeedsAll(step) && std::all_of(step.outputs.begin(), step.outputs.end(), needs_all))
+      flops += step.op->work(step.argument_types, step.result_type, step.attributes).flops;
+  }
+  std::sort(facts.heavy.begin(), facts.heavy.end());
+  double touched = 0;
+  for (const size_t value : sequence->parameters) {
+    facts.bytes += bytes_of(value);
+    touched += bytes_of(value) * needed[value] / std::max(1.0, static_cast<double>(sequence->values[value].type.ElementCount()));
+  }
+  for (const size_t value : sequence->results) {
+    facts.bytes += bytes_of(value);
+    touched += bytes_of(value);
+  }
+  const DeviceLimits limits = LimitsOf(device);
+  facts.roofline = Cost::Seconds(std::max(flops / limits.flops_per_second, touched / limits.bytes_per_second));
+  return facts;
+}
+
+}  // namespace collage

@@ -1,0 +1,153 @@
+#include "collage/driver/more_candidates.h"
+
+#include <algorithm>
+#include <map>
+
+#include "collage/backend/registry.h"
+#include "collage/candidate/gather.h"
+#include "collage/partition/cover.h"
+#include "collage/partition/single_backend.h"
+
+namespace collage {
+namespace {
+
+size_t TargetOf(const Placement& placement, const CandidatePartition& candidate) {
+  size_t target = 0;
+  while (target < placement.targets.size() && placement.NameOf(target) != candidate.spec->name) ++target;
+  return target;
+}
+
+std::optional<PricedCandidate> ToPriced(const Placement& placement, const CandidatePartition& candidate) {
+  Result<ExtractedFunction> extracted = ExtractFunction(*placement.graph, candidate.sub_graph);
+  const size_t target = TargetOf(placement, candidate);
+  if (!extracted || target == placement.targets.size()) return std::nullopt;
+  PricedCandidate priced{candidate, std::move(*extracted)};
+  priced.backend = target;
+  return priced;
+}
+
+bool IsThere(const Placement& placement, const PricedCandidate& wanted) {
+  return std::any_of(placement.candidates.begin(), placement.candidates.end(), [&](const PricedCandidate& candidate) {
+    return candidate.is_partition && candidate.backend == wanted.backend &&
+           candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
+  });
+}
+
+}  // namespace
+
+std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const Plan& plan) {
+  Cover cover;
+  for (const PlanKernel& kernel : plan.kernels)
+    cover.push_back({placement.candidates[plan.result.choices[kernel.choice].candidate].candidate, {}});
+  std::vector<PricedCandidate> joined;
+  JoinAdjacent(*placement.graph, std::move(cover), [&](const CandidatePartition& whole, const auto&, const auto&) {
+    // An operator library runs what its rules say, layouts flow between its partitions for nothing, and what of native code belongs
+    // together is for operator fusion to say.
+    if (placement.targets[TargetOf(placement, whole)].rules.style != BackendRules::Style::kPredicate) return false;
+    if (!placement.constraints->Allow(whole)) return false;
+    std::optional<PricedCandidate> candidate = ToPriced(placement, whole);
+    if (candidate && !IsThere(placement, *candidate)) joined.push_back(std::move(*candidate));
+    return false;
+  });
+  return joined;
+}
+
+std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
+  std::map<std::string, SpecPointer> specs;
+  for (const PricedCandidate& candidate : placement.candidates) specs.emplace(candidate.candidate.spec->name, candidate.candidate.spec);
+  const auto single = [&](size_t target) {
+    const auto found = specs.find(placement.NameOf(target));
+    return SingleBackend{found == specs.end() ? nullptr : found->second, &placement.targets[target].rules};
+  };
+  SingleBackendOptions options;
+  for (size_t target = 0; target < placement.targets.size(); ++target) {
+    if (placement.targets[target].is_fallback) options.fallback = single(target).spec;
+    if (placement.targets[target].rules.style == BackendRules::Style::kNative) options.native = single(target);
+  }
+  options.check = [&](const CandidatePartition& partition, const ExtractedFunction& function) -> Status {
+    if (!placement.constraints->Allow(partition)) return Fail("the user's pins or forbids exclude it");
+    const size_t target = TargetOf(placement, partition);
+    const bool has_any = !placement.targets[target].backend->Variants(*function.function->As<Function>(), Device{}).empty();
+    return has_any ? Status{} : Fail("it has no variant");
+  };
+  std::vector<GreedyPlan> plans;
+  for (const size_t target : placement.Singles()) {
+    GreedyPlan plan{target, {}, {}, {}};
+    const SingleBackend backend = single(target);
+    Result<SingleBackendPlan> found =
+        backend.spec ? SingleBackendCover(*placement.graph, backend, options) : Fail("its rules state no candidate");
+    if (!found) plan.reason = found.error().message;
+    for (size_t i = 0; found && i < found->cover.size(); ++i) {
+      const CandidatePartition& partition = found->cover[i].candidate;
+      plan.inside.push_back(partition.sub_graph.inside());
+      if (partition.spec->is_host) continue;
+      std::optional<PricedCandidate> candidate = ToPriced(placement, partition);
+      if (!candidate && plan.reason.empty()) plan.reason = "one of its partitions cannot be extracted";
+      if (candidate) plan.candidates.push_back(std::move(*candidate));
+    }
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+namespace {
+
+/// The candidates of a placement that a greedy plan takes, by their position; those of the host included.
+std::optional<std::vector<size_t>> CandidatesOf(const Placement& placement, const GreedyPlan& plan) {
+  std::vector<size_t> taken;
+  IndexSet covered;  // search nodes
+  const auto take = [&](size_t c) {
+    taken.push_back(c);
+    covered |= placement.built.problem.candidates[c].inside;
+  };
+  for (const PricedCandidate& wanted : plan.candidates) {
+    size_t c = 0;
+    const auto is_wanted = [&](const PricedCandidate& candidate) {
+      return candidate.is_partition && candidate.backend == wanted.backend &&
+             candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
+    };
+    while (c < placement.candidates.size() && !is_wanted(placement.candidates[c])) ++c;
+    if (c == placement.candidates.size()) return std::nullopt;
+    take(c);
+  }
+  for (size_t c = 0; c < placement.candidates.size(); ++c) {
+    const IndexSet& inside = placement.built.problem.candidates[c].inside;
+    if (!placement.candidates[c].is_partition && !inside.Empty() && !inside.Intersects(covered)) take(c);
+  }
+  if (covered.Count() != placement.built.problem.node_count) return std::nullopt;
+  std::sort(taken.begin(), taken.end(), [&](size_t a, size_t b) {
+    return placement.built.problem.candidates[a].inside.First() < placement.built.problem.candidates[b].inside.First();
+  });
+  return taken;
+}
+
+}  // namespace
+
+std::optional<std::vector<SearchChoice>> ChoicesOf(const Placement& placement, const GreedyPlan& plan, const std::vector<Price>& prices) {
+  const std::optional<std::vector<size_t>> taken = CandidatesOf(placement, plan);
+  if (!taken || !plan.reason.empty()) return std::nullopt;
+  std::vector<SearchChoice> choices;
+  for (const size_t c : *taken) {
+    const std::vector<size_t>& kernels = placement.arms.kernel_of[c];
+    size_t v = 0;
+    while (v < kernels.size() && kernels[v] != Arms::kNoKernel && !prices[kernels[v]].centre.IsKnown()) ++v;
+    if (v == kernels.size()) return std::nullopt;
+    choices.push_back({c, v});
+  }
+  return choices;
+}
+
+std::vector<size_t> UnknownKernelsOf(const Placement& placement, const GreedyPlan& plan, const std::vector<Price>& prices) {
+  std::vector<size_t> unknown;
+  const std::optional<std::vector<size_t>> taken = CandidatesOf(placement, plan);
+  for (size_t i = 0; taken && i < taken->size(); ++i) {
+    const std::vector<size_t>& kernels = placement.arms.kernel_of[(*taken)[i]];
+    const auto is_known = [&](size_t kernel) { return kernel == Arms::kNoKernel || prices[kernel].centre.IsKnown(); };
+    if (std::any_of(kernels.begin(), kernels.end(), is_known)) continue;
+    const auto first = std::find_if(kernels.begin(), kernels.end(), [&](size_t kernel) { return prices[kernel].centre.IsUnknown(); });
+    if (first != kernels.end()) unknown.push_back(*first);
+  }
+  return unknown;
+}
+
+}  // namespace collage

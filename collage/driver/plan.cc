@@ -1,0 +1,45 @@
+#include "collage/driver/plan.h"
+
+#include "collage/driver/candidates.h"
+#include "collage/partition/cover.h"
+
+namespace collage {
+
+Plan MakePlan(const Placement& placement, std::string name, SearchResult result) {
+  Plan plan{std::move(name), std::move(result)};
+  const std::vector<std::string> symbols = PartitionSymbols(*placement.graph, placement.candidates, plan.result.choices);
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    const SearchChoice& choice = plan.result.choices[i];
+    if (!symbols[i].empty()) plan.kernels.push_back({i, placement.arms.kernel_of[choice.candidate][choice.variant], symbols[i]});
+  }
+  return plan;
+}
+
+Result<IRModule> Apply(const Placement& placement, const Plan& plan) {
+  const Cover cover = CoverOf(*placement.graph, placement.candidates, plan.result.choices);
+  return ApplyCover(IRModule::FromMain(placement.function()), *placement.graph, cover);
+}
+
+std::string Save(const Placement& placement, const Plan& plan) {
+  return SavePlan(*placement.graph, CoverOf(*placement.graph, placement.candidates, plan.result.choices));
+}
+
+std::vector<double> TransitionsOf(const Placement& placement, const std::vector<SearchChoice>& choices) {
+  const auto& transition = placement.built.problem.transition;
+  std::vector<double> seconds(choices.size(), 0);
+  std::optional<size_t> last;
+  for (size_t i = 0; i < choices.size() && !transition.empty(); ++i) {
+    const PricedCandidate& candidate = placement.candidates[choices[i].candidate];
+    if (!candidate.is_partition) continue;
+    if (last) seconds[i] = transition[*last][candidate.backend].ToSeconds();
+    last = candidate.backend;
+  }
+  return seconds;
+}
+
+bool IsPreferred(const Placement& placement, const Plan& a, const Plan& b) {
+  if (a.result.partitions != b.result.partitions) return a.result.partitions < b.result.partitions;
+  return ComparePreference(placement.built.problem, a.result.choices, b.result.choices) < 0;
+}
+
+}  // namespace collage

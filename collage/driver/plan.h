@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collage/driver/placement.h"
+#include "collage/ir/module.h"
+
+namespace collage {
+
+/// The cheapest plan, where another one was taken that cannot be told from it.
+struct PlanTie {
+  double within;      ///< share of its cost
+  size_t partitions;  ///< of the cheapest
+  Cost cost;
+};
+
+/// A kernel of a plan, as whoever runs, watches or reports the plan needs to know it.
+struct PlanKernel {
+  size_t choice;       ///< position among the plan's choices
+  size_t kernel;       ///< of the placement
+  std::string symbol;  ///< global_symbol of its partition
+};
+
+/// A cover of a placement with its kernels' identities. It holds for the placement that it was made of and for all extensions of that.
+struct Plan {
+  std::string name;
+  SearchResult result;
+  std::vector<PlanKernel> kernels = {};
+  bool is_single_backend = false;
+  std::optional<PlanTie> tie = {};
+};
+
+Plan MakePlan(const Placement& placement, std::string name, SearchResult result);
+
+/// The partitioned module of a plan.
+Result<IRModule> Apply(const Placement& placement, const Plan& plan);
+/// A plan as text from which phase 4 runs alone (LoadPlan, ApplyCover).
+std::string Save(const Placement& placement, const Plan& plan);
+/// Seconds that the search charges before each choice for the transition to its backend.
+std::vector<double> TransitionsOf(const Placement& placement, const std::vector<SearchChoice>& choices);
+/// Which of two plans that take equally long is taken: that of fewer partitions, or of earlier backends.
+bool IsPreferred(const Placement& placement, const Plan& a, const Plan& b);
+
+}  // namespace collage

@@ -1,0 +1,209 @@
+#include "collage/driver/plan_measurer.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "collage/cost/barrier_probe.h"
+#include "collage/cost/cache_entry.h"
+#include "collage/driver/plan_watch.h"
+#include "collage/ir/structural.h"
+#include "collage/runtime/pinned_team.h"
+#include "collage/support/clock.h"
+#include "collage/support/hash.h"
+#include "collage/support/log.h"
+
+namespace collage {
+
+ProfiledPlan::ProfiledPlan(Plan plan, Executable executable, std::vector<Tensor> inputs)
+    : plan_(std::move(plan)), executable_(std::move(executable)), inputs_(std::move(inputs)) {
+  for (const NamedType& output : executable_.outputs()) outputs_.emplace_back(output.type);
+}
+
+Result<ProfiledPlan> ProfiledPlan::Create(const Placement& placement, const Plan& plan, const LowerOptions& lower,
+                                          const std::vector<Tensor>& inputs, Activity& activity) {
+  LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(Apply(placement, plan)), lower));
+  ProfiledPlan profiled(plan, std::move(lowered.executable), inputs);
+  WatchKernels(profiled.executable_, placement, plan, activity);
+  return profiled;
+}
+
+Status ProfiledPlan::Run(bool keep) {
+  executable_.SetProfiling(keep);
+  try {
+    COLLAGE_TRY_STATUS(executable_.Run(inputs_, outputs_));
+  } catch (const std::exception& error) {
+    return Fail(std::string("threw an exception: ") + error.what());
+  }
+  if (!keep) return {};
+  const std::vector<StepProfile>& profile = executable_.profile();
+  steps_.resize(profile.size());
+  for (size_t i = 0; i < profile.size(); ++i) steps_[i].push_back(profile[i].microseconds * 1e-6);
+  return {};
+}
+
+std::unordered_map<std::string, std::vector<double>> ProfiledPlan::MediansByName() const {
+  std::unordered_map<std::string, std::vector<double>> medians;
+  for (size_t i = 0; i < steps_.size(); ++i) medians[executable_.profile()[i].record.name].push_back(Median(steps_[i]));
+  return medians;
+}
+
+double ProfiledPlan::Whole() const {
+  double seconds = 0;
+  for (const std::vector<double>& step : steps_) seconds += Median(step);
+  return std::max(seconds, 1e-9);
+}
+
+PlanMeasurer::PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOptions& lower, const std::vector<Tensor>& inputs,
+                           const CompileOptions& options, const Progress& progress)
+    : pricer_(pricer), store_(store), lower_(lower), inputs_(inputs), options_(options), progress_(progress), activity_(options.activity) {}
+
+Result<Measurer::Found> PlanMeasurer::MeasureAlone(size_t number) {
+  const PlacedKernel& kernel = placement_->kernels[number];
+  ++alone_;
+  progress_.Report({"pricing kernels", alone_, placement_->kernels.size(), kernel.key.backend + " " + kernel.key.variant});
+  if (kernel.candidate == PlacedKernel::kNone)
+    return Found{{number, ToEvidence(COLLAGE_TRY(
+                              pricer_.MeasureConversion(kernel.type, kernel.variant.inputs.front(), kernel.variant.outputs.front())))}};
+  const PricedCandidate& candidate = placement_->candidates[kernel.candidate];
+  const Measurement measurement = COLLAGE_TRY(pricer_.Measure(kernel.key, candidate.extracted.function,
+                                                              *placement_->targets[candidate.backend].backend, kernel.variant));
+  return Found{{number, ToEvidence(measurement)}};
+}
+
+Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>& choices) {
+  Found wrong;
+  std::set<size_t> seen;
+  for (const SearchChoice& choice : choices) {
+    const PricedCandidate& candidate = placement_->candidates[choice.candidate];
+    const size_t number = placement_->arms.kernel_of[choice.candidate][choice.variant];
+    if (!candidate.is_partition || !seen.insert(number).second) continue;
+    const PlacedKernel& kernel = placement_->kernels[number];
+    if (COLLAGE_TRY(pricer_.cache().IsVerified(kernel.key))) continue;
+    progress_.Report({"comparing kernels with the reference", seen.size(), choices.size(), kernel.key.backend + " " + kernel.key.variant});
+    const Result<double> difference =
+        pricer_.Difference(candidate.extracted.function, *placement_->targets[candidate.backend].backend, kernel.variant);
+    if (difference && *difference <= kTolerance) {
+      COLLAGE_TRY_STATUS(pricer_.cache().StoreVerified(kernel.key));
+      continue;
+    }
+    Evidence evidence;
+    evidence.invalid_reason =
+        difference ? "differs from the reference by " + std::to_string(*difference) + " of the largest value" : difference.error().message;
+    spdlog::info("{} {}: {}", kernel.key.backend, kernel.key.variant, evidence.invalid_reason);
+    COLLAGE_TRY_STATUS(pricer_.MarkInvalid(kernel.key, evidence.invalid_reason));
+    wrong.emplace_back(number, std::move(evidence));
+  }
+  return wrong;
+}
+
+Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchChoice>& cover) {
+  if (Found wrong = COLLAGE_TRY(FindWrong(cover)); !wrong.empty()) return wrong;
+  if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
+  progress_.Report({"timing whole programs", ++programs_, 0, {}});
+  const bool is_anchor = !anchor_ || anchor_->plan().result.choices == cover;
+  if (!anchor_ || (!is_anchor && (!last_ || last_->plan().result.choices != cover))) {
+    const Clock::time_point start = Clock::now();
+    SearchResult result;
+    result.choices = cover;
+    last_.reset();
+    ProfiledPlan built =
+        COLLAGE_TRY(ProfiledPlan::Create(*placement_, MakePlan(*placement_, "searched", std::move(result)), lower_, inputs_, *activity_));
+    seconds_to_build_ = Clock::SecondsSince(start);
+    if (anchor_) {
+      last_.emplace(std::move(built));
+    } else {
+      anchor_number_ = StructuralHash(COLLAGE_TRY(Apply(*placement_, built.plan())), ForPricing());
+      anchor_.emplace(std::move(built));
+    }
+  }
+  Found found = COLLAGE_TRY(RunRound(is_anchor ? *anchor_ : *last_));
+  for (const auto& [kernel, evidence] : found) {
+    for (const ProgramRow& row : evidence.in_program) COLLAGE_TRY_STATUS(store_.Add(placement_->kernels[kernel], row));
+  }
+  return found;
+}
+
+/// Runs the program for a while, the anchor in turn with it.
+Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
+  constexpr double kSecondsOfRound = 0.6;  // many runs of a fast program; drift within it is small
+  constexpr int kLeastRuns = 7;            // of a slow one: a median that two disturbances leave alone
+  constexpr int kMostRuns = 200;           // where the clock is all that a program takes
+  const bool is_anchor = &program == &*anchor_;
+  program.Clear();
+  anchor_->Clear();
+  if (const Status ran = program.Run(/*keep=*/false); !ran) return Blame(program, ran.error());
+  {
+    const PinnedTeam pinned(options_.threads);
+    const Clock::time_point start = Clock::now();
+    for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
+      BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress_);
+      if (const Status ran = program.Run(/*keep=*/true); !ran) return Blame(program, ran.error());
+      if (is_anchor) continue;
+      if (const Status ran = anchor_->Run(/*keep=*/true); !ran) return Blame(*anchor_, ran.error());
+    }
+  }
+  Found found = Learn(program, anchor_->Whole());
+  if (is_anchor) return found;
+  // The anchor's kernels ran in this round too.
+  const Found of_anchor = Learn(*anchor_, anchor_->Whole());
+  std::set<size_t> seen;
+  for (const auto& [kernel, evidence] : found) seen.insert(kernel);
+  for (const auto& [kernel, evidence] : of_anchor) {
+    if (!seen.contains(kernel)) found.emplace_back(kernel, evidence);
+  }
+  return found;
+}
+
+Measurer::Found PlanMeasurer::Learn(const ProfiledPlan& program, double anchor_seconds) const {
+  const auto medians = program.MediansByName();
+  const std::vector<double> transitions = TransitionsOf(*placement_, program.plan().result.choices);
+  // Equal layers at several places of the network share one kernel, and one entry a round.
+  std::unordered_map<size_t, std::vector<double>> seconds;
+  for (const PlanKernel& kernel : program.plan().kernels) {
+    const auto found = medians.find(kernel.symbol);
+    if (found == medians.end()) continue;
+    // The search charges the transition from whatever runs before; here it would be charged a second time.
+    for (const double second : found->second) seconds[kernel.kernel].push_back(std::max(second - transitions[kernel.choice], second / 2));
+  }
+  for (const ConversionMade& made : ConversionsOf(placement_->built.problem, program.plan().result.choices)) {
+    const size_t number = placement_->arms.conversion_kernel(made.tensor, made.from, made.to);
+    if (number == Arms::kNoKernel || seconds.contains(number)) continue;
+    const PlacedKernel& kernel = placement_->kernels[number];
+    const auto found = medians.find(kernel.key.variant + " of " + ToString(kernel.type));
+    if (found != medians.end()) seconds[number] = found->second;
+  }
+  Found result;
+  constexpr double kTick = 1e-9;  // what the clock cannot tell from nothing
+  for (auto& [kernel, times] : seconds) {
+    Evidence evidence;
+    evidence.in_program.push_back({{std::max(Median(std::move(times)), kTick), anchor_seconds},
+                                   anchor_number_ % (uint64_t{1} << 50),
+                                   std::bit_cast<uint64_t>(anchor_seconds)});
+    result.emplace_back(kernel, std::move(evidence));
+  }
+  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return result;
+}
+
+/// The kernel at which a plan stopped is Invalid, and the decision goes on without it.
+Result<Measurer::Found> PlanMeasurer::Blame(const ProfiledPlan& failed, const Error& error) {
+  const std::string reason = "failed inside a whole plan: " + error.message;
+  const std::optional<CacheEntry> entry = InvalidKernel(activity_->CurrentLine(), reason);
+  activity_->now().store(0);
+  if (!entry) return Fail(error);
+  for (const PlanKernel& kernel : failed.plan().kernels) {
+    if (!(placement_->kernels[kernel.kernel].key == entry->key)) continue;
+    spdlog::warn("{} {} {}", entry->key.backend, entry->key.variant, reason);
+    COLLAGE_TRY_STATUS(pricer_.MarkInvalid(entry->key, reason));
+    Evidence evidence;
+    evidence.invalid_reason = reason;
+    const size_t number = kernel.kernel;
+    if (&failed == &*anchor_) anchor_.reset();
+    else last_.reset();
+    return Found{{number, std::move(evidence)}};
+  }
+  return Fail("the kernel is none of the plan's: " + entry->key.backend + " " + entry->key.variant);
+}
+
+}  // namespace collage

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collage/decide/decide.h"
+#include "collage/driver/compile.h"
+#include "collage/driver/evidence_store.h"
+#include "collage/driver/plan.h"
+#include "collage/lower/lower.h"
+#include "collage/op/reference_sample.h"
+#include "collage/support/supervisor.h"
+
+namespace collage {
+
+/// A plan compiled to be run with a clock at every step.
+class ProfiledPlan {
+ public:
+  static Result<ProfiledPlan> Create(const Placement& placement, const Plan& plan, const LowerOptions& lower,
+                                     const std::vector<Tensor>& inputs, Activity& activity);
+  /// One run, profiled where `keep` says so. What a library throws past its backend is an error.
+  Status Run(bool keep);
+  /// Seconds of the runs since the last Clear: the median of each step by its name, and their sum, which is that of a run in which no step
+  /// was disturbed; where the machine is, hardly any whole run is like that.
+  [[nodiscard]] std::unordered_map<std::string, std::vector<double>> MediansByName() const;
+  [[nodiscard]] double Whole() const;
+  void Clear() { steps_.clear(); }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] Executable& executable() { return executable_; }
+
+ private:
+  ProfiledPlan(Plan plan, Executable executable, std::vector<Tensor> inputs);
+
+  Plan plan_;
+  Executable executable_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+  std::vector<std::vector<double>> steps_;
+};
+
+/// Measures for a decision: kernels alone through the pricer, covers as whole programs beside the first of them, which is the anchor. Kernels
+/// are compared with the reference before they run inside of a program.
+class PlanMeasurer : public Measurer {
+ public:
+  /// All must outlive it. `progress` says when time is over.
+  PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOptions& lower, const std::vector<Tensor>& inputs,
+               const CompileOptions& options, const Progress& progress);
+
+  /// From now on kernels and covers are of this placement, which must outlive their measuring.
+  void SetPlacement(const Placement& placement) { placement_ = &placement; }
+
+  Result<Found> MeasureAlone(size_t kernel) override;
+  Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
+  [[nodiscard]] bool IsOver() const override { return progress_.ShouldStop(); }
+
+  /// The anchor, and what it usually takes; null where no program was measured.
+  [[nodiscard]] ProfiledPlan* anchor() { return anchor_ ? &*anchor_ : nullptr; }
+  [[nodiscard]] size_t alone() const { return alone_; }
+  [[nodiscard]] size_t programs() const { return programs_; }
+  /// Seconds that building the last program took.
+  [[nodiscard]] double seconds_to_build() const { return seconds_to_build_; }
+  /// Kernels of the choices that differ from the reference, or could not be compared, as evidence.
+  Result<Found> FindWrong(const std::vector<SearchChoice>& choices);
+
+ private:
+  Result<Found> RunRound(ProfiledPlan& program);
+  Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
+  Found Learn(const ProfiledPlan& program, double anchor_seconds) const;
+
+  Pricer& pricer_;
+  EvidenceStore& store_;
+  const LowerOptions& lower_;
+  const std::vector<Tensor>& inputs_;
+  const CompileOptions& options_;
+  const Progress& progress_;
+  const Placement* placement_ = nullptr;
+  std::optional<Activity> own_activity_;
+  Activity* activity_ = nullptr;
+  std::optional<ProfiledPlan> anchor_;
+  uint64_t anchor_number_ = 0;
+  std::optional<ProfiledPlan> last_;  // built: the same cover may be asked for again
+  size_t alone_ = 0;
+  size_t programs_ = 0;
+  double seconds_to_build_ = 0;
+};
+
+}  // namespace collage

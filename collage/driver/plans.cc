@@ -1,0 +1,80 @@
+#include "collage/driver/plans.h"
+
+#include <algorithm>
+
+namespace collage {
+namespace {
+
+/// What has run inside of programs, where that is a cover; else whatever is known.
+std::vector<Cost> TriedCosts(const Placement& placement, const std::vector<Price>& prices) {
+  std::vector<Cost> costs = Centres(prices);
+  for (size_t kernel = 0; kernel < prices.size(); ++kernel) {
+    // Conversions are alone from the start; a plan that needs another one than was tried is no new risk.
+    if (placement.kernels[kernel].candidate != PlacedKernel::kNone && prices[kernel].known != Price::Known::kInProgram)
+      costs[kernel] = Cost::Unknown();
+  }
+  return costs;
+}
+
+SearchResult Priced(const Placement& placement, std::vector<SearchChoice> choices, const std::vector<Price>& prices) {
+  SearchProblem problem = placement.built.problem;
+  for (const SearchChoice& choice : choices) {
+    const size_t kernel = placement.arms.kernel_of[choice.candidate][choice.variant];
+    problem.candidates[choice.candidate].variants[choice.variant].cost = kernel == Arms::kNoKernel ? Cost() : prices[kernel].centre;
+  }
+  problem.conversion = [&](size_t tensor, size_t from, size_t to) {
+    const size_t kernel = placement.arms.conversion_kernel(tensor, from, to);
+    return kernel == Arms::kNoKernel ? Cost() : prices[kernel].centre;
+  };
+  SearchResult result;
+  result.cost = PriceOfCover(problem, choices);
+  for (const SearchChoice& choice : choices) result.partitions += problem.candidates[choice.candidate].is_partition ? 1 : 0;
+  result.choices = std::move(choices);
+  return result;
+}
+
+}  // namespace
+
+Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
+                               const Declared& declared) {
+  FinalPlans result;
+  const std::vector<bool> competing = placement.Competing();
+  const std::vector<Cost> centres = Centres(prices);
+  std::vector<Cost> costs = TriedCosts(placement, prices);
+  Result<SearchResult> best = SearchAt(placement.arms, costs, competing);
+  if (!best) best = SearchAt(placement.arms, costs, {});
+  if (!best) {
+    costs = centres;
+    best = SearchAt(placement.arms, costs, competing);
+    if (!best) best = SearchAt(placement.arms, costs, {});
+  }
+  if (!best) return Fail(placement.NameNode(best.error().message));
+  const SearchResult fewest =
+      COLLAGE_TRY(WithFewerPartitions(placement.arms, costs, competing, *best, declared.smallest_difference));
+  result.plans.push_back(MakePlan(placement, "searched", fewest));
+  const bool is_tie = fewest.choices != best->choices;
+  if (is_tie) result.plans.front().tie = PlanTie{declared.smallest_difference, best->partitions, best->cost};
+  for (const size_t target : placement.Singles()) {
+    Result<SearchResult> single = SearchAt(placement.arms, centres, placement.AllowedFor(target));
+    if (!single) {
+      result.missing.push_back({placement.NameOf(target), placement.NameNode(single.error().message)});
+      continue;
+    }
+    result.plans.push_back(MakePlan(placement, placement.NameOf(target), std::move(*single)));
+    result.plans.back().is_single_backend = true;
+  }
+  for (const GreedyPlan& plan : greedy) {
+    const std::string name = placement.NameOf(plan.target) + " (greedy)";
+    std::optional<std::vector<SearchChoice>> choices = ChoicesOf(placement, plan, prices);
+    if (!choices) {
+      result.missing.push_back({name, plan.reason.empty() ? "one of its partitions could not be compiled, run or measured" : plan.reason});
+      continue;
+    }
+    result.plans.push_back(MakePlan(placement, name, Priced(placement, std::move(*choices), prices)));
+    result.plans.back().is_single_backend = true;
+  }
+  if (is_tie) result.plans.push_back(MakePlan(placement, "cheapest", *best));
+  return result;
+}
+
+}  // namespace collage

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collage/decide/decide.h"
+#include "collage/driver/more_candidates.h"
+#include "collage/driver/plan.h"
+#include "collage/explain/report.h"
+
+namespace collage {
+
+/// The plans that race, the searched one first, and the single backends that have none.
+struct FinalPlans {
+  std::vector<Plan> plans;
+  std::vector<MissingPlan> missing;
+};
+
+/// Which plans race, from what is known: the cheapest of kernels that have run inside of programs, or of those that cannot be told from it the
+/// one with the fewest partitions (then the cheapest too); for each backend the cheapest that uses it wherever it can, and the one of the
+/// classic flow. The same evidence gives the same plans. Errors where nothing known is a cover.
+Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
+                               const Declared& declared);
+
+}  // namespace collage
