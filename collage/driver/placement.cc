@@ -377,6 +377,7 @@ RecordedProblem Placement::Record(const Plan& plan) const {
       });
     }
   }
+  for (PostDfsIndex index : state_->built.nodes) recorded.onnx_nodes.push_back(state_->graph[index].expr->origin().OnnxNodes());
   recorded.chosen = plan.result.choices;
   return recorded;
 }

@@ -55,6 +55,7 @@ class Reporter {
       OperatorPlacement placement = by_choice[owner_[node]];
       const Expr& call = state_.graph[state_.built.nodes[node]].expr;
       placement.name = names_[node];
+      placement.nodes = call->origin().OnnxNodes();
       placement.op = CalledOp(call)->name;
       placement.rejections = rejections_[node];
       placement.pinned = !state_.constraints->PinOf(state_.built.nodes[node]).empty();
@@ -85,8 +86,13 @@ class Reporter {
     entry.margin_us = FindAlternatives(i, placement);
     placement.left_out = !alternatives_.IsSearchable(i);
     report.decisions_left_out += placement.left_out ? 1 : 0;
-    Candidate(i).inside.ForEach(
-        [&](size_t node) { entry.operators.push_back(CalledOp(state_.graph[state_.built.nodes[node]].expr)->name); });
+    std::vector<Origin> origins;
+    Candidate(i).inside.ForEach([&](size_t node) {
+      const Expr& call = state_.graph[state_.built.nodes[node]].expr;
+      entry.operators.push_back(CalledOp(call)->name);
+      origins.push_back(call->origin());
+    });
+    entry.nodes = Origin::Union(origins).OnnxNodes();
     report.plan.push_back(std::move(entry));
     return placement;
   }

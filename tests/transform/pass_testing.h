@@ -70,7 +70,9 @@ inline void ExpectOriginsKept(const IRModule& before, const IRModule& after) {
   const std::set<std::string> places = PlacesOf(before);
   for (const auto& [name, function] : after.functions()) {
     PostOrder(function, [&](const Expr& expr) {
-      if (expr->As<Call>()) EXPECT_FALSE(expr->origin().Empty()) << Print(expr);
+      if (expr->As<Call>()) {
+        EXPECT_FALSE(expr->origin().Empty()) << Print(expr);
+      }
       for (const OriginPart* part : expr->origin().Parts()) EXPECT_TRUE(places.contains(part->text)) << part->text;
     });
   }
