@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "collage/cost/measurement.h"
+#include "collage/support/short_list.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
@@ -80,6 +81,7 @@ nlohmann::ordered_json Profile(const Executable& executable) {
                      {"backend", step.record.backend},
                      {"variant", step.record.variant},
                      {"operators", step.record.operators},
+                     {"nodes", step.record.nodes},
                      {"calls", step.calls},
                      {"mean_us", step.calls > 0 ? step.microseconds / static_cast<double>(step.calls) : 0.0}});
   }
@@ -101,11 +103,12 @@ Status ServeRounds(Bench& bench) {
 }
 
 void PrintProfile(std::FILE* text, const nlohmann::ordered_json& steps) {
-  std::fprintf(text, "%10s  %-10s  %-10s  %-18s  %s\n", "mean us", "kind", "backend", "variant", "name");
+  std::fprintf(text, "%10s  %-10s  %-10s  %-18s  %s\n", "mean us", "kind", "backend", "variant", "nodes of the model, or what it is");
   for (const auto& step : steps) {
+    const auto nodes = step["nodes"].get<std::vector<std::string>>();
+    const std::string what = nodes.empty() ? step["name"].get<std::string>() : CountedList(nodes, "nodes");
     std::fprintf(text, "%10.1f  %-10s  %-10s  %-18s  %s\n", step["mean_us"].get<double>(), step["kind"].get<std::string>().c_str(),
-                 step["backend"].get<std::string>().c_str(), step["variant"].get<std::string>().c_str(),
-                 step["name"].get<std::string>().c_str());
+                 step["backend"].get<std::string>().c_str(), step["variant"].get<std::string>().c_str(), what.c_str());
   }
 }
 

@@ -83,10 +83,12 @@ void AddCompileCommand(CLI::App& app, int& code) {
                  "Measure nothing: all prices and the race come from the cache, and what is not there is an error that names it")
       ->excludes(budget)
       ->excludes(tune);
-  command->add_option("--pin", options->constraints.pin,
-                      "NODE=BACKEND: run this operator there; NODE as collage explain lists it, or an operator for all its calls (repeat)");
+  command->add_option(
+      "--pin", options->constraints.pin,
+      "NODE=BACKEND: run this node of the model there; NODE as collage explain lists it, or an operator, nn.conv2d, for all "
+      "its calls (repeat)");
   command->add_option("--forbid", options->constraints.forbid,
-                      "BACKEND[:OPERATOR]: run nothing there, or nothing that holds such an operator (repeat)");
+                      "BACKEND[:NODE]: run nothing there, or nothing that holds this node or operator (repeat)");
   command->callback([options, &code] {
     if (const std::optional<int> done = RunSupervised(CacheOf(options->program))) {
       code = *done;

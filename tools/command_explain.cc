@@ -13,8 +13,10 @@ namespace {
 struct Options {
   std::string file;
   bool json = false;
+  bool operators = false;
   WhatIf question;
 
+  [[nodiscard]] ExplanationDetail Detail() const { return operators ? ExplanationDetail::kOperators : ExplanationDetail::kPartitions; }
   [[nodiscard]] bool IsQuestion() const { return !question.forbid.empty() || !question.pin.empty() || !question.penalty.empty(); }
 };
 
@@ -26,7 +28,7 @@ Status AnswerQuestion(const Options& options, const std::string& metadata) {
   if (options.json) {
     std::printf("%s\n", WhatIfJson(*recorded, options.question, answer).c_str());
   } else {
-    std::printf("%s", WhatIfText(*recorded, options.question, answer).c_str());
+    std::printf("%s", WhatIfText(*recorded, options.question, answer, options.Detail()).c_str());
   }
   return {};
 }
@@ -43,7 +45,7 @@ Status Explain(const Options& options) {
   }
   Result<CompileReport> report = ReportFromJson(metadata);
   if (!report) return Fail(report.error().At(options.file));
-  std::printf("%s", ExplanationText(*report).c_str());
+  std::printf("%s", ExplanationText(*report, options.Detail()).c_str());
   return {};
 }
 
@@ -51,18 +53,20 @@ Status Explain(const Options& options) {
 
 void AddExplainCommand(CLI::App& app, int& code) {
   CLI::App* command =
-      app.add_subcommand("explain", "Say for each operator of a compiled file who runs it, at what price, and who came second");
+      app.add_subcommand("explain", "Say for each partition of a compiled file who runs it, at what price, and who came second");
   auto options = std::make_shared<Options>();
   command->add_option("file", options->file, "A compiled file")->required();
   command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--operators", options->operators, "A line for each operator instead of each partition");
   command
       ->add_option("--forbid", options->question.forbid,
-                   "What if a backend may not be used (dnnl), or not for an operator (dnnl:nn.conv2d)? Searches again from the recorded "
+                   "What if a backend may not be used (dnnl), or not for a node of the model (dnnl:conv1) or an operator (dnnl:nn.conv2d)? "
+                   "Searches again from the recorded "
                    "prices, measuring nothing, and prints the difference. May be repeated, as the next two")
       ->allow_extra_args(false);
   command
       ->add_option("--pin", options->question.pin,
-                   "What if an operator must run on a backend: %12=dnnl, or nn.conv2d=dnnl for all of that name")
+                   "What if a node of the model must run on a backend: conv1=dnnl, or an operator, nn.conv2d=dnnl, with all its calls")
       ->allow_extra_args(false);
   command->add_option("--penalty", options->question.penalty, "What if running B right after A cost this many microseconds: A:B=12.5")
       ->allow_extra_args(false);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collage/ir/call_origins.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/support/check.h"
 #include "collage/support/name_supply.h"
@@ -44,11 +45,12 @@ Expr Rebuild(const Type& type, std::vector<Expr>& parameters) {
 }
 
 /// A call of something bare as a Primitive function of tensors; constant arguments stay inside.
-Result<Expr> WrapBareCall(const Call& call, Attributes attributes) {
+Result<Expr> WrapBareCall(const Expr& expr, Attributes attributes) {
+  const Call& call = *expr->As<Call>();
   std::vector<Expr> parameters;
   std::vector<Expr> args;
   for (const Expr& arg : call.args) args.push_back(arg->As<Constant>() ? arg : Rebuild(arg->type(), parameters));
-  Expr body = COLLAGE_TRY(MakeCall(call.callee, std::move(args), call.attributes));
+  Expr body = COLLAGE_TRY(MakeCall(call.callee, std::move(args), call.attributes, expr->origin()));
   return MakeFunction(std::move(parameters), std::move(body), std::move(attributes));
 }
 
@@ -155,9 +157,8 @@ class Walker {
     } else if (const Let* let = expr->As<Let>()) {
       LeaveLet(item, *let);
     } else {
-      const Call* call = expr->As<Call>();
-      COLLAGE_CHECK(call != nullptr);
-      std::vector<size_t> results = COLLAGE_TRY(AddCall(*call, expr->type()));
+      COLLAGE_CHECK(expr->As<Call>() != nullptr);
+      std::vector<size_t> results = COLLAGE_TRY(AddCall(expr));
       Finish(expr, std::move(results));
     }
     return {};
@@ -191,10 +192,11 @@ class Walker {
     return {first, first + static_cast<std::ptrdiff_t>(count)};
   }
 
-  Result<std::vector<size_t>> AddCall(const Call& call, const Type& type) {
+  Result<std::vector<size_t>> AddCall(const Expr& expr) {
+    const Call& call = *expr->As<Call>();
     if (const Op* op = call.callee->As<Op>()) {
-      if (op->def->is_view && call.args.size() == 1) return AddView(call, type);
-      return AddBareCall(call, op->def->name);
+      if (op->def->is_view && call.args.size() == 1) return AddView(call, expr->type());
+      return AddBareCall(expr, op->def->name);
     }
     if (const GlobalVar* global = call.callee->As<GlobalVar>()) {
       const Expr function = module_.Find(global->name);
@@ -205,7 +207,7 @@ class Walker {
     const Function* function = call.callee->As<Function>();
     if (!function) return Fail("@main calls something that is no operator, no function literal and no function of the module");
     if (IsPrimitive(*function)) return AddPartition(call.callee, "partition", call);
-    return AddBareCall(call, COLLAGE_TRY(function->attributes.String("Composite", "function")));
+    return AddBareCall(expr, COLLAGE_TRY(function->attributes.String("Composite", "function")));
   }
 
   std::vector<size_t> AddView(const Call& call, const Type& type) {
@@ -215,12 +217,12 @@ class Walker {
     return {value};
   }
 
-  Result<std::vector<size_t>> AddBareCall(const Call& call, const std::string& label) {
+  Result<std::vector<size_t>> AddBareCall(const Expr& expr, const std::string& label) {
     const std::string symbol = names_.Fresh("collage_" + options_.fallback_backend + "_" + label);
     Attributes attributes{{"Primitive", 1}, {"Compiler", options_.fallback_backend}, {"global_symbol", symbol}};
-    const Expr function = COLLAGE_TRY(WrapBareCall(call, std::move(attributes)));
+    const Expr function = COLLAGE_TRY(WrapBareCall(expr, std::move(attributes)));
     std::vector<size_t> inputs;
-    for (const Expr& arg : call.args) {
+    for (const Expr& arg : expr->As<Call>()->args) {
       if (arg->As<Constant>()) continue;
       const std::vector<size_t>& values = values_.at(arg.get());
       inputs.insert(inputs.end(), values.begin(), values.end());
@@ -244,6 +246,7 @@ class Walker {
     Result<std::vector<std::string>> operators = OperatorNames(function);
     if (!operators) return Fail(operators.error().At("partition '" + symbol + "'"));
     call.record.operators = std::move(*operators);
+    call.record.nodes = OriginOfCalls(expr).OnnxNodes();
     if (const auto cost = options_.cost_us.find(symbol); cost != options_.cost_us.end()) call.record.cost_us = cost->second;
     call.function = expr;
     call.inputs = std::move(inputs);

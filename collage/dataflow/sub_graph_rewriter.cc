@@ -304,7 +304,11 @@ Result<Expr> SubGraphRewriter::BuildNode(PostDfsIndex node) {
 Status SubGraphRewriter::BuildPartition(Partition& partition) {
   std::vector<Expr> arguments;
   for (const TensorSource& input : partition.extracted.inputs) arguments.push_back(COLLAGE_TRY(Tensor(input)));
-  partition.call = COLLAGE_TRY(MakeCall(partition.extracted.function, std::move(arguments)));
+  std::vector<Origin> origins;
+  partition.nested->sub_graph.inside().ForEach([&](PostDfsIndex node) {
+    if (graph_[node].expr->As<Call>()) origins.push_back(graph_[node].expr->origin());
+  });
+  partition.call = COLLAGE_TRY(MakeCall(partition.extracted.function, std::move(arguments), {}, Origin::Union(origins)));
   const std::vector<TensorSource>& outputs = partition.extracted.outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     tensors_[outputs[i]] = outputs.size() == 1 ? partition.call : COLLAGE_TRY(MakeTupleGetItem(partition.call, i));

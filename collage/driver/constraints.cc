@@ -4,7 +4,6 @@
 #include <set>
 
 #include "collage/candidate/library_calls.h"
-#include "collage/ir/print.h"
 
 namespace collage {
 namespace {
@@ -21,7 +20,6 @@ Result<Constraints> Constraints::Resolve(const DataflowGraph& graph, const std::
                                          const UserConstraints& said) {
   Constraints constraints(graph, backends);
   constraints.said_ = said;
-  constraints.names_ = PrintExpr(graph.function()).names;
   for (const std::string& text : said.forbid) COLLAGE_TRY_STATUS(constraints.AddForbidden(text));
   for (const std::string& text : said.pin) COLLAGE_TRY_STATUS(constraints.AddPin(text));
   return constraints;
@@ -36,24 +34,37 @@ bool Constraints::IsBackend(const std::string& name) const {
   return std::find(backends_.begin(), backends_.end(), name) != backends_.end();
 }
 
-std::string Constraints::NameOf(PostDfsIndex node) const {
-  const Expr& expr = (*graph_)[node].expr;
-  const auto name = names_.find(expr.get());
-  const OpDef* op = CalledOp(expr);
-  return (name == names_.end() ? "result" : name->second) + (op ? " (" + op->name + ")" : "");
+std::string Constraints::NameOf(PostDfsIndex node) const { return names_.Describe((*graph_)[node].expr); }
+
+IndexSet Constraints::Called(const std::string& name) const {
+  IndexSet called;
+  for (PostDfsIndex node = 0; node < graph_->size(); ++node) {
+    const Expr& expr = (*graph_)[node].expr;
+    if (CalledOp(expr) && names_.IsCalled(expr, name)) called.Add(node);
+  }
+  return called;
+}
+
+// Constants remember what they were folded from.
+std::string Constraints::WhyNotCalled(const std::string& name) const {
+  for (PostDfsIndex node = 0; node < graph_->size(); ++node) {
+    const Expr& expr = (*graph_)[node].expr;
+    if (expr->As<Constant>() && names_.IsCalled(expr, name))
+      return "node '" + name + "' was computed when the model was read, so nothing runs it";
+  }
+  return "the program has no node and calls no operator '" + name + "'; collage explain --operators lists them";
 }
 
 Status Constraints::AddForbidden(const std::string& text) {
   const std::string flag = "--forbid " + text;
   const size_t colon = text.find(':');
-  Forbidden forbidden{text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1), flag};
+  Forbidden forbidden{text.substr(0, colon), std::nullopt, flag};
   COLLAGE_TRY_STATUS(CheckBackend(flag, forbidden.backend));
-  bool is_called = colon == std::string::npos;
-  for (PostDfsIndex node = 0; node < graph_->size() && !is_called; ++node) {
-    const OpDef* op = CalledOp((*graph_)[node].expr);
-    is_called = op && op->name == forbidden.op;
+  if (colon != std::string::npos) {
+    const std::string name = text.substr(colon + 1);
+    forbidden.nodes = Called(name);
+    if (forbidden.nodes->Empty()) return Fail(flag + ": " + WhyNotCalled(name));
   }
-  if (!is_called) return Fail(flag + ": the program calls no operator '" + forbidden.op + "'");
   forbidden_.push_back(std::move(forbidden));
   return {};
 }
@@ -62,18 +73,13 @@ Status Constraints::AddPin(const std::string& text) {
   const std::string flag = "--pin " + text;
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return Fail(flag + ": expected NODE=BACKEND, such as %3=native");
+    return Fail(flag + ": expected NODE=BACKEND, such as conv1=native");
   const std::string name = text.substr(0, equals);
   const std::string backend = text.substr(equals + 1);
   COLLAGE_TRY_STATUS(CheckBackend(flag, backend));
-  bool found = false;
-  for (PostDfsIndex node = 0; node < graph_->size(); ++node) {
-    const Expr& expr = (*graph_)[node].expr;
-    const OpDef* op = CalledOp(expr);
-    if (!op) continue;
-    const auto named = names_.find(expr.get());
-    if (op->name != name && (named == names_.end() ? "result" : named->second) != name) continue;
-    found = true;
+  const IndexSet called = Called(name);
+  if (called.Empty()) return Fail(flag + ": " + WhyNotCalled(name));
+  for (size_t node = called.First(); node != IndexSet::npos; node = called.NextFrom(node + 1)) {
     if (const auto earlier = pins_.find(node); earlier != pins_.end() && earlier->second.backend != backend)
       return Fail(flag + ": " + NameOf(node) + " is pinned to " + earlier->second.backend + " by " + earlier->second.flag);
     if (const std::string forbidding = ForbiddingFlag(backend, node); !forbidding.empty())
@@ -81,14 +87,12 @@ Status Constraints::AddPin(const std::string& text) {
     pins_[node] = {backend, flag};
     pinned_.Add(node);
   }
-  if (!found) return Fail(flag + ": the program has no node and calls no operator '" + name + "'; collage explain lists them");
   return {};
 }
 
 std::string Constraints::ForbiddingFlag(const std::string& backend, PostDfsIndex node) const {
-  const OpDef* op = CalledOp((*graph_)[node].expr);
   for (const Forbidden& forbidden : forbidden_) {
-    if (forbidden.backend == backend && (forbidden.op.empty() || (op && op->name == forbidden.op))) return forbidden.flag;
+    if (forbidden.backend == backend && (!forbidden.nodes || forbidden.nodes->Contains(node))) return forbidden.flag;
   }
   return {};
 }

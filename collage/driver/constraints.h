@@ -1,19 +1,21 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "collage/candidate/rule.h"
+#include "collage/ir/call_names.h"
 
 namespace collage {
 
 /// What a user wants of the placement, as written.
 struct UserConstraints {
-  /// "%12=dnnl": that operator runs there; an operator's name in place of a node's stands for all its calls. Nodes are called as in
-  /// the text form of the function that is placed, what it returns is "result".
+  /// "conv1=dnnl": what comes from that ONNX node runs there; in place of the node may stand an operator, for all its calls, and
+  /// where no model was read the number or place that the text form gives a call (CallNames).
   std::vector<std::string> pin;
-  /// "dnnl", or "dnnl:nn.conv2d": nothing, or nothing that holds such an operator, runs there.
+  /// "dnnl": nothing runs there; "dnnl:conv1", "dnnl:nn.conv2d": nothing that holds such a node or operator does.
   std::vector<std::string> forbid;
 
   [[nodiscard]] bool Empty() const { return pin.empty() && forbid.empty(); }
@@ -32,7 +34,7 @@ class Constraints {
   [[nodiscard]] std::string PinOf(PostDfsIndex node) const;
   [[nodiscard]] bool HoldsPinned(const IndexSet& inside) const { return inside.Intersects(pinned_); }
   [[nodiscard]] bool Forbids(const std::string& backend, PostDfsIndex node) const { return !ForbiddingFlag(backend, node).empty(); }
-  /// "%12 (nn.conv2d)".
+  /// "conv1, bn1 (nn.conv2d)".
   [[nodiscard]] std::string NameOf(PostDfsIndex node) const;
 
   /// Whether some candidate is left for every pinned node. `found` are the candidates before the constraints, `refusals` what the rules
@@ -52,11 +54,15 @@ class Constraints {
   };
   struct Forbidden {
     std::string backend;
-    std::string op;  // empty: all
+    std::optional<IndexSet> nodes;  // nothing: all
     std::string flag;
   };
 
-  Constraints(const DataflowGraph& graph, const std::vector<std::string>& backends) : graph_(&graph), backends_(backends) {}
+  Constraints(const DataflowGraph& graph, const std::vector<std::string>& backends)
+      : graph_(&graph), backends_(backends), names_(graph.function()) {}
+  /// The calls that a user may mean by a name.
+  [[nodiscard]] IndexSet Called(const std::string& name) const;
+  [[nodiscard]] std::string WhyNotCalled(const std::string& name) const;
   Status AddPin(const std::string& text);
   Status AddForbidden(const std::string& text);
   Status CheckBackend(const std::string& flag, const std::string& backend) const;
@@ -68,7 +74,7 @@ class Constraints {
   const DataflowGraph* graph_;
   std::vector<std::string> backends_;
   UserConstraints said_;
-  std::unordered_map<const ExprNode*, std::string> names_;
+  CallNames names_;
   std::unordered_map<PostDfsIndex, Pin> pins_;
   IndexSet pinned_;
   std::vector<Forbidden> forbidden_;

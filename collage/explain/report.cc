@@ -10,11 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Shortened(std::string text, size_t length) {
-  if (text.size() > length) text = text.substr(0, length - 3) + "...";
-  return text;
-}
-
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 std::optional<double> NumberOrNothing(const Json& value) { return value.is_null() ? std::nullopt : std::optional(value.get<double>()); }
@@ -28,9 +23,9 @@ Json OperatorJson(const OperatorPlacement& placement) {
   for (const Rejection& rejection : placement.rejections) {
     rejections.push_back({{"backend", rejection.backend}, {"variant", rejection.variant}, {"reason", rejection.reason}});
   }
-  Json json = {{"name", placement.name},       {"operator", placement.op},        {"backend", placement.backend},
-               {"variant", placement.variant}, {"partition", placement.symbol},   {"cost_us", placement.cost_us},
-               {"sharers", placement.sharers}, {"runner_up", placement.runner_up}};
+  Json json = {{"name", placement.name},       {"operator", placement.op},     {"nodes", placement.nodes},
+               {"backend", placement.backend}, {"variant", placement.variant}, {"partition", placement.symbol},
+               {"cost_us", placement.cost_us}, {"sharers", placement.sharers}, {"runner_up", placement.runner_up}};
   json["runner_up_extra_us"] = OrNull(placement.runner_up_extra_us);
   json["left_out"] = placement.left_out;
   json["pinned"] = placement.pinned;
@@ -51,6 +46,7 @@ OperatorPlacement OperatorFrom(const Json& json) {
   placement.runner_up_extra_us = NumberOrNothing(json.at("runner_up_extra_us"));
   placement.left_out = json.value("left_out", false);  // files of before have none of these
   placement.pinned = json.value("pinned", false);
+  placement.nodes = json.value("nodes", std::vector<std::string>());
   for (const Json& rejection : json.at("rejections")) {
     placement.rejections.push_back({rejection.at("backend"), rejection.at("variant"), rejection.at("reason")});
   }
@@ -91,6 +87,7 @@ std::string ToJson(const CompileReport& report) {
     plan.push_back({{"backend", entry.backend},
                     {"variant", entry.variant},
                     {"operators", entry.operators},
+                    {"nodes", entry.nodes},
                     {"cost_us", entry.cost_us},
                     {"margin_us", OrNull(entry.margin_us)},
                     {"partition", entry.symbol}});
@@ -154,7 +151,7 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.forbids = json.value("forbids", std::vector<std::string>());
     for (const Json& entry : json.at("plan")) {
       report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
-                             NumberOrNothing(entry.at("margin_us"))});
+                             NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>())});
     }
     for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
       report.end_to_end.push_back(
@@ -230,30 +227,6 @@ std::string PlanTable(const CompileReport& report) {
   text += fmt::format("  noise of this race (A/A): {:.2f}%; the machine ran {:.2f} times as slowly as when the prices were taken\n",
                       100 * report.noise, report.drift);
   return text + HonestTotals(report);
-}
-
-std::string ExplanationText(const CompileReport& report) {
-  std::string text = PlanTable(report) + "operators:\n";
-  for (const OperatorPlacement& placement : report.operators) {
-    text += fmt::format("  {:<8} {:<24} {}", placement.name, placement.op, placement.backend);
-    if (!placement.variant.empty()) text += " " + placement.variant;
-    if (placement.backend != "host") {
-      text += fmt::format("  {:.1f} us", placement.cost_us);
-      if (placement.sharers > 1) text += fmt::format(" (with {} others: {})", placement.sharers - 1, Shortened(placement.symbol, 60));
-    }
-    if (placement.pinned) {
-      text += "; pinned";
-    } else if (placement.runner_up_extra_us) {
-      text += fmt::format("; runner-up {} (+{:.1f} us)", placement.runner_up, *placement.runner_up_extra_us);
-    } else if (placement.backend != "host" && !placement.left_out) {
-      text += "; no other backend could";
-    }
-    text += "\n";
-    for (const Rejection& rejection : placement.rejections) {
-      text += fmt::format("             refused: {} {}: {}\n", rejection.backend, rejection.variant, Shortened(rejection.reason, 100));
-    }
-  }
-  return text;
 }
 
 }  // namespace collage

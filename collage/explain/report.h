@@ -19,6 +19,8 @@ struct PlanEntry {
   /// Decision margin: by how much the best plan without this partition would be dearer, at the prices known. Below zero where an
   /// alternative was priced alone only and looked better than what was tried. Nothing when there is no other plan.
   std::optional<double> margin_us = {};
+  /// ONNX nodes that it computes, in the model's order. Empty where no model was read, and in files of before.
+  std::vector<std::string> nodes = {};
 };
 
 /// A whole plan timed end to end against the others of the same race.
@@ -62,8 +64,9 @@ struct OperatorPlacement {
   std::string runner_up;  ///< backend and variant that would hold it if its own were forbidden here; empty when there is none
   std::optional<double> runner_up_extra_us;  ///< by how much the whole plan would be dearer
   std::vector<Rejection> rejections;
-  bool pinned = false;    ///< to its backend by the user
-  bool left_out = false;  ///< no runner-up was looked for: see CompileReport::decisions_left_out
+  bool pinned = false;                  ///< to its backend by the user
+  bool left_out = false;                ///< no runner-up was looked for: see CompileReport::decisions_left_out
+  std::vector<std::string> nodes = {};  ///< of the ONNX model that it comes from
 };
 
 /// The cheapest plan, where one of fewer partitions was taken whose estimate cannot be told from it.
@@ -120,7 +123,9 @@ Result<CompileReport> ReportFromJson(const std::string& text);
 
 /// Plan and timings as a table for people.
 std::string PlanTable(const CompileReport& report);
-/// Each operator, who runs it, at what price, who came second, and what was refused.
-std::string ExplanationText(const CompileReport& report);
+
+enum class ExplanationDetail { kPartitions, kOperators };
+/// Each partition (or operator) by its ONNX nodes: who runs it, at what price, who came second, and what was refused.
+std::string ExplanationText(const CompileReport& report, ExplanationDetail detail);
 
 }  // namespace collage

@@ -3,7 +3,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "collage/support/short_list.h"
 
 namespace collage {
 namespace {
@@ -59,6 +64,24 @@ std::vector<Change> ChangesOf(const RecordedProblem& recorded, const WhatIfAnswe
   return changes;
 }
 
+std::vector<std::string> OnnxNodesOf(const RecordedProblem& recorded, size_t node) {
+  return recorded.onnx_nodes.empty() ? std::vector<std::string>() : recorded.onnx_nodes[node];
+}
+
+/// The ONNX nodes of several nodes, each once; where one has none, by its number.
+std::vector<std::string> NamesOf(const RecordedProblem& recorded, const std::vector<size_t>& nodes) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const size_t node : nodes) {
+    std::vector<std::string> of_node = OnnxNodesOf(recorded, node);
+    if (of_node.empty()) of_node = {recorded.NameOf(node)};
+    for (std::string& name : of_node) {
+      if (seen.insert(name).second) names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
 Json PlanJson(const RecordedProblem& recorded, const SearchResult& plan) {
   Json partitions = Json::array();
   for (const SearchChoice& choice : plan.choices) {
@@ -66,9 +89,12 @@ Json PlanJson(const RecordedProblem& recorded, const SearchResult& plan) {
     if (!candidate.is_partition) continue;
     std::vector<std::string> nodes;
     candidate.inside.ForEach([&](size_t node) { nodes.push_back(recorded.nodes[node]); });
+    Json onnx_nodes = Json::array();
+    if (!recorded.onnx_nodes.empty()) onnx_nodes = NamesOf(recorded, candidate.inside.ToVector());
     partitions.push_back({{"backend", recorded.backends[candidate.backend]},
                           {"variant", recorded.variants.empty() ? "" : recorded.variants[choice.candidate][choice.variant]},
                           {"operators", nodes},
+                          {"nodes", std::move(onnx_nodes)},
                           {"cost_us", candidate.variants[choice.variant].cost.ToMicroseconds()}});
   }
   return {{"cost_us", plan.cost.ToMicroseconds()}, {"partitions", std::move(partitions)}};
@@ -86,6 +112,29 @@ std::string HolderText(const Holder& holder) {
   if (holder.name == "host") return holder.name;
   return fmt::format("{} {:.1f} us{}", holder.name, holder.cost_us,
                      holder.sharers > 1 ? fmt::format(" for {} operators", holder.sharers) : std::string());
+}
+
+std::string ChangeText(const std::string& what, const Holder& before, const Holder& after) {
+  return fmt::format("  {:<32} {}  ->  {}\n", what, HolderText(before), HolderText(after));
+}
+
+/// What leaves one partition for another is one line.
+std::string ChangesByPartition(const RecordedProblem& recorded, const std::vector<Change>& changes) {
+  std::map<std::pair<size_t, size_t>, size_t> group_of;  // by the candidates before and after
+  std::vector<std::vector<size_t>> nodes;
+  std::vector<const Change*> first;
+  for (const Change& change : changes) {
+    const auto [group, is_new] = group_of.try_emplace({change.before.candidate, change.after.candidate}, nodes.size());
+    if (is_new) {
+      nodes.emplace_back();
+      first.push_back(&change);
+    }
+    nodes[group->second].push_back(change.node);
+  }
+  std::string text;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    text += ChangeText(CountedList(NamesOf(recorded, nodes[i]), "nodes"), first[i]->before, first[i]->after);
+  return text;
 }
 
 }  // namespace
@@ -108,7 +157,7 @@ Result<RecordedProblem> RecordedOfMetadata(const std::string& metadata) {
   return ParseRecorded(json[kRecorded].dump());
 }
 
-std::string WhatIfText(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer) {
+std::string WhatIfText(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer, ExplanationDetail detail) {
   std::string text;
   const double before = answer.before.cost.ToMicroseconds();
   const double after = answer.after.cost.ToMicroseconds();
@@ -125,11 +174,9 @@ std::string WhatIfText(const RecordedProblem& recorded, const WhatIf& question, 
         answer.chosen_cost->ToMicroseconds());
   }
   const std::vector<Change> changes = ChangesOf(recorded, answer);
-  text += changes.empty() ? "nothing changes hands\n" : "operators that change hands:\n";
-  for (const Change& change : changes) {
-    text += fmt::format("  {:<8} {:<24} {}  ->  {}\n", recorded.nodes[change.node], recorded.operators[change.node],
-                        HolderText(change.before), HolderText(change.after));
-  }
+  text += changes.empty() ? "nothing changes hands\n" : "what changes hands:\n";
+  if (detail == ExplanationDetail::kPartitions) return text + ChangesByPartition(recorded, changes);
+  for (const Change& change : changes) text += ChangeText(recorded.NameOf(change.node), change.before, change.after);
   return text;
 }
 
@@ -138,6 +185,7 @@ std::string WhatIfJson(const RecordedProblem& recorded, const WhatIf& question, 
   for (const Change& change : ChangesOf(recorded, answer)) {
     changes.push_back({{"name", recorded.nodes[change.node]},
                        {"operator", recorded.operators[change.node]},
+                       {"nodes", OnnxNodesOf(recorded, change.node)},
                        {"before", change.before.name},
                        {"after", change.after.name}});
   }

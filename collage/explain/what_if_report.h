@@ -15,8 +15,9 @@ Result<std::string> ReportOfMetadata(const std::string& metadata);
 /// Errors when the text is no metadata, or carries no prices.
 Result<RecordedProblem> RecordedOfMetadata(const std::string& metadata);
 
-/// The question as it was asked, both plans with their costs, and the operators that change hands.
-std::string WhatIfText(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer);
+/// The question as it was asked, both plans with their costs, and what changes hands: one line for what leaves one partition for
+/// another, or for each operator.
+std::string WhatIfText(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer, ExplanationDetail detail);
 /// For programs: `question`, `before`, `after`, `difference_us`, `lower_bound_us`, `changes`. Key order is fixed.
 std::string WhatIfJson(const RecordedProblem& recorded, const WhatIf& question, const WhatIfAnswer& answer);
 

@@ -16,8 +16,8 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-Expr Make(ExprNode::Value value, Type type) {
-  return std::allocate_shared<const ExprNode>(BlockAllocator<ExprNode>(), std::move(value), std::move(type));
+Expr Make(ExprNode::Value value, Type type, Origin origin = {}) {
+  return std::allocate_shared<const ExprNode>(BlockAllocator<ExprNode>(), std::move(value), std::move(type), std::move(origin));
 }
 
 Result<Type> CallType(const Expr& callee, const std::vector<Expr>& args, const Attributes& attributes) {
@@ -123,14 +123,14 @@ Expr MakeOp(const OpDef* def) {
   return node;
 }
 
-Result<Expr> MakeCall(const OpDef* op, std::vector<Expr> args, Attributes attributes) {
+Result<Expr> MakeCall(const OpDef* op, std::vector<Expr> args, Attributes attributes, Origin origin) {
   COLLAGE_CHECK(op != nullptr);
-  return MakeCall(MakeOp(op), std::move(args), std::move(attributes));
+  return MakeCall(MakeOp(op), std::move(args), std::move(attributes), std::move(origin));
 }
 
-Result<Expr> MakeCall(Expr callee, std::vector<Expr> args, Attributes attributes) {
+Result<Expr> MakeCall(Expr callee, std::vector<Expr> args, Attributes attributes, Origin origin) {
   Type type = COLLAGE_TRY(CallType(callee, args, attributes));
-  return Make(Call{std::move(callee), std::move(args), std::move(attributes)}, std::move(type));
+  return Make(Call{std::move(callee), std::move(args), std::move(attributes)}, std::move(type), std::move(origin));
 }
 
 Expr MakeTuple(std::vector<Expr> fields) {
@@ -209,7 +209,11 @@ Result<Expr> WithChildren(const Expr& expr, std::vector<Expr> children) {
   COLLAGE_CHECK(old.size() == children.size());
   if (old == children) return expr;
   const auto tail = [&](size_t from) { return std::vector<Expr>(children.begin() + static_cast<std::ptrdiff_t>(from), children.end()); };
-  if (const Call* call = expr->As<Call>()) return MakeCall(children[0], tail(1), call->attributes);
+  if (const Call* call = expr->As<Call>()) {
+    Result<Expr> made = MakeCall(children[0], tail(1), call->attributes, expr->origin());
+    if (!made && !expr->origin().Empty()) return Fail(std::move(made).error().At(expr->origin().ToString()));
+    return made;
+  }
   if (expr->As<Tuple>()) return MakeTuple(std::move(children));
   if (const TupleGetItem* item = expr->As<TupleGetItem>()) return MakeTupleGetItem(children[0], item->index);
   if (expr->As<Let>()) return MakeLet(children[0], children[1], children[2]);
@@ -219,6 +223,11 @@ Result<Expr> WithChildren(const Expr& expr, std::vector<Expr> children) {
   Expr body = children.back();
   children.pop_back();
   return MakeFunction(std::move(children), std::move(body), function->attributes);
+}
+
+Expr WithOrigin(const Expr& expr, Origin origin) {
+  if (expr->origin() == origin) return expr;
+  return Make(expr->value(), expr->type(), std::move(origin));
 }
 
 }  // namespace collage

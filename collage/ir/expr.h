@@ -13,6 +13,7 @@
 
 #include "collage/ir/attributes.h"
 #include "collage/ir/op_def.h"
+#include "collage/ir/origin.h"
 #include "collage/ir/type.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
@@ -73,7 +74,7 @@ class ExprNode {
   using Value = std::variant<Var, GlobalVar, Constant, Op, Call, Tuple, TupleGetItem, Let, If, Function>;
 
   // Public for make_shared only; use the factories below.
-  ExprNode(Value value, Type type) : value_(std::move(value)), type_(std::move(type)) {}
+  ExprNode(Value value, Type type, Origin origin) : value_(std::move(value)), type_(std::move(type)), origin_(std::move(origin)) {}
   ExprNode(const ExprNode&) = delete;
   ExprNode& operator=(const ExprNode&) = delete;
   /// Releases long chains without recursion.
@@ -82,6 +83,8 @@ class ExprNode {
 
   [[nodiscard]] const Value& value() const { return value_; }
   [[nodiscard]] const Type& type() const { return type_; }
+  /// Of calls, and of constants that calls were folded into; others have none.
+  [[nodiscard]] const Origin& origin() const { return origin_; }
   template <class T>
   [[nodiscard]] const T* As() const {
     return std::get_if<T>(&value_);
@@ -90,6 +93,7 @@ class ExprNode {
  private:
   Value value_;
   Type type_;
+  Origin origin_;
 };
 
 Expr MakeVar(std::string name, Type type);
@@ -98,9 +102,9 @@ Expr MakeConstant(Tensor value);
 /// One shared node an operator.
 Expr MakeOp(const OpDef* def);
 /// A call of an operator: `args` must fit its record; errors come from the type rule, with the operator named.
-Result<Expr> MakeCall(const OpDef* op, std::vector<Expr> args, Attributes attributes = {});
+Result<Expr> MakeCall(const OpDef* op, std::vector<Expr> args, Attributes attributes = {}, Origin origin = {});
 /// A call of any callee; for functions, argument types must equal parameter types.
-Result<Expr> MakeCall(Expr callee, std::vector<Expr> args, Attributes attributes = {});
+Result<Expr> MakeCall(Expr callee, std::vector<Expr> args, Attributes attributes = {}, Origin origin = {});
 Expr MakeTuple(std::vector<Expr> fields);
 Result<Expr> MakeTupleGetItem(Expr tuple, size_t index);
 Result<Expr> MakeLet(Expr variable, Expr value, Expr body);
@@ -116,7 +120,9 @@ bool IsCallOf(const Expr& expr, std::string_view op_name);
 /// parameters, then its body; let's variable, value and body; if's condition and branches.
 std::vector<Expr> Children(const Expr& expr);
 /// The same node with other children (as many and in the order of Children), types checked again. Shares the node where
-/// no child changed.
+/// no child changed. Keeps the origin, which errors name.
 Result<Expr> WithChildren(const Expr& expr, std::vector<Expr> children);
+/// The same node with another origin. Shares the node where that is the same.
+Expr WithOrigin(const Expr& expr, Origin origin);
 
 }  // namespace collage

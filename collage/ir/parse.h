@@ -76,7 +76,8 @@ struct ParsedExpr {
 };
 
 /// Operators are looked up in `ops`, which must outlive the result. Calls are checked as they are read: an error of any kind is
-/// "line:column: what is wrong, what was expected". Nothing is verified beyond scoping and types (see verify.h).
+/// "line:column: what is wrong, what was expected". Nothing is verified beyond scoping and types (see verify.h). The origin of a
+/// call is the place of its first word.
 Result<ParsedModule> ParseModule(std::string_view text, const OpTable& ops, const ParseOptions& options = {});
 
 /// Reads a type: "Tensor[(1, 8), float32]", "float32", "(T, U)", "fn (T) -> U".

@@ -89,6 +89,12 @@ tl::unexpected<Error> Parser::ErrorAt(const Token& token, const std::string& mes
   return Fail(std::to_string(token.line) + ":" + std::to_string(token.column) + ": " + message);
 }
 
+Origin Parser::Place(const Token& token) {
+  constexpr size_t kColumnBits = 32;
+  return Origin({OriginPart::Kind::kTextPlace, std::to_string(token.line) + ":" + std::to_string(token.column),
+                 token.line << kColumnBits | token.column});
+}
+
 tl::unexpected<Error> Parser::Unexpected(const std::string& expected) const {
   if (token_.kind == Token::Kind::kError) return ErrorAt(token_, std::string(token_.text));
   return ErrorAt(token_, "found " + Describe(token_) + ", expected " + expected);

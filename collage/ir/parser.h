@@ -41,6 +41,7 @@ class Parser {
   Status ExpectWord(std::string_view word);
   [[nodiscard]] tl::unexpected<Error> Unexpected(const std::string& expected) const;
   [[nodiscard]] static tl::unexpected<Error> ErrorAt(const Token& token, const std::string& message);
+  [[nodiscard]] static Origin Place(const Token& token);
   // Puts the place in front of an error that a factory of expr.h reports.
   template <class T>
   static Result<T> Located(const Token& token, Result<T> result);

@@ -229,7 +229,7 @@ Result<Expr> Parser::ParseCall(const Token& at, Expr callee) {
     if (!Accept(",")) break;
   }
   COLLAGE_TRY_STATUS(Expect(")"));
-  Expr call = COLLAGE_TRY(Located(at, MakeCall(std::move(callee), std::move(args), std::move(attributes))));
+  Expr call = COLLAGE_TRY(Located(at, MakeCall(std::move(callee), std::move(args), std::move(attributes), Place(at))));
   COLLAGE_TRY_STATUS(CheckType(at, call->type()));
   return call;
 }

@@ -41,6 +41,7 @@ class Verifier {
     std::string place = "@" + name_;
     if (at != printed.names.end()) place += ": " + at->second;
     if (const OpDef* op = CalledOp(expr)) place += " (" + op->name + ")";
+    if (!expr->origin().OnnxNodes().empty()) place += " of " + expr->origin().ToString();
     return Fail(place + ": " + message);
   }
 

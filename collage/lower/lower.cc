@@ -5,6 +5,7 @@
 #include "collage/backend/tuning.h"
 #include "collage/ir/structural.h"
 #include "collage/support/hash.h"
+#include "collage/support/short_list.h"
 
 namespace collage {
 namespace {
@@ -48,7 +49,8 @@ Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOption
   for (PartitionCall& call : program.calls) {
     if (options.progress.ShouldStop()) return Fail("stopped");
     options.progress.Report({"compile", calls.size(), program.calls.size(), call.record.name});
-    const std::string place = "partition '" + call.record.name + "'";
+    const std::string place =
+        "partition '" + call.record.name + "'" + (call.record.nodes.empty() ? "" : " (" + ShortList(call.record.nodes) + ")");
     Result<const Backend*> backend = options.find_backend(call.record.backend);
     if (!backend) return Fail(backend.error().At(place));
     const auto [version, is_new] = versions.try_emplace(call.record.backend);

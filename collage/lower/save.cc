@@ -176,7 +176,7 @@ Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildO
     options.progress.Report({"load", i, stored.program.calls.size(), record.name});
     Result<std::unique_ptr<Kernel>> kernel = Restore(i, opened, options, fingerprint, machine_code);
     if (!kernel) {
-      return Fail(kernel.error().At(path.string() + ": kernel '" + record.name + "' of backend '" + record.backend + "'"));
+      return Fail(kernel.error().At(path.string() + ": " + ToString(record)));
     }
     calls.push_back({record, std::move(*kernel), stored.program.calls[i].inputs, stored.program.calls[i].outputs});
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "collage/ir/call_origins.h"
+
 namespace collage::onnx_io {
 namespace {
 
@@ -63,7 +65,8 @@ bool ConstantFolder::MayFold(const OpDef& op, const std::vector<Expr>& args, con
   return !op.work || op.work(types, call->type(), call->As<collage::Call>()->attributes).flops <= kMaximalFoldedFlops;
 }
 
-Result<Expr> ConstantFolder::Fold(const OpDef& op, const std::vector<Expr>& args, const Attributes& attributes, const Type& type) {
+Result<Expr> ConstantFolder::Fold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) {
+  const Type& type = call->type();
   std::vector<Tensor> inputs;
   for (const Expr& arg : args) CollectConstants(arg, inputs);
   std::vector<Tensor> outputs;
@@ -75,22 +78,23 @@ Result<Expr> ConstantFolder::Fold(const OpDef& op, const std::vector<Expr>& args
     COLLAGE_TRY_STATUS(Reserve(static_cast<double>(tensor.ByteCount())));
     outputs.emplace_back(tensor);
   }
-  if (!op.is_view) op.reference(inputs, attributes, outputs);
-  if (type.AsTensor() != nullptr) return MakeConstant(std::move(outputs[0]));
+  if (!op.is_view) op.reference(inputs, call->As<collage::Call>()->attributes, outputs);
+  const Origin origin = OriginOfFolded(call);
+  if (type.AsTensor() != nullptr) return WithOrigin(MakeConstant(std::move(outputs[0])), origin);
   std::vector<Expr> fields;
-  for (Tensor& output : outputs) fields.push_back(MakeConstant(std::move(output)));
+  for (Tensor& output : outputs) fields.push_back(WithOrigin(MakeConstant(std::move(output)), origin));
   return MakeTuple(std::move(fields));
 }
 
-Result<Expr> ConstantFolder::Call(const OpDef* op, const std::vector<Expr>& args, const Attributes& attributes) {
-  Expr call = COLLAGE_TRY(MakeCall(op, args, attributes));
+Result<Expr> ConstantFolder::Call(const OpDef* op, const std::vector<Expr>& args, const Attributes& attributes, const Origin& origin) {
+  Expr call = COLLAGE_TRY(MakeCall(op, args, attributes, origin));
   for (const TensorType& tensor : FlattenTensors(call->type())) COLLAGE_TRY_STATUS(CheckExtents(tensor.shape));
   std::vector<Tensor> constants;
   for (const Expr& arg : args) {
     if (!CollectConstants(arg, constants)) return call;
   }
   if (!MayFold(*op, args, call)) return call;
-  return Fold(*op, args, attributes, call->type());
+  return Fold(*op, args, call);
 }
 
 }  // namespace collage::onnx_io

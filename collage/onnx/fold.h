@@ -9,7 +9,8 @@ namespace collage::onnx_io {
 /// over the memory limit is an error, a call over the work limit stays a call.
 class ConstantFolder {
  public:
-  Result<Expr> Call(const OpDef* op, const std::vector<Expr>& args, const Attributes& attributes);
+  /// `origin` is the call's; a constant that it is folded into comes from its arguments too.
+  Result<Expr> Call(const OpDef* op, const std::vector<Expr>& args, const Attributes& attributes, const Origin& origin);
 
   /// Raises the limit by a multiple of what the model itself holds: a small file may make 1 GB of constants, a large one more.
   void Allow(double bytes) { limit_ += 4 * bytes; }
@@ -18,7 +19,7 @@ class ConstantFolder {
 
  private:
   [[nodiscard]] bool MayFold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) const;
-  Result<Expr> Fold(const OpDef& op, const std::vector<Expr>& args, const Attributes& attributes, const Type& type);
+  Result<Expr> Fold(const OpDef& op, const std::vector<Expr>& args, const Expr& call);
 
   double limit_ = 1e9;
   double reserved_bytes_ = 0;

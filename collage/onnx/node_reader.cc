@@ -13,13 +13,14 @@ constexpr int64_t kMaximalAttribute = int64_t{1} << 30;
 }  // namespace
 
 NodeReader::NodeReader(std::string op_type, int64_t opset, std::vector<Expr> inputs, std::map<std::string, OnnxAttribute> attributes,
-                       size_t output_count, ConstantFolder* folder)
+                       size_t output_count, ConstantFolder* folder, Origin origin)
     : op_type_(std::move(op_type)),
       opset_(opset),
       inputs_(std::move(inputs)),
       attributes_(std::move(attributes)),
       output_count_(output_count),
-      folder_(folder) {
+      folder_(folder),
+      origin_(std::move(origin)) {
   while (!inputs_.empty() && inputs_.back() == nullptr) inputs_.pop_back();
 }
 
@@ -99,7 +100,7 @@ Status NodeReader::RequireInt(const std::string& name, int64_t only, int64_t fal
 Result<Expr> NodeReader::Call(const std::string& op, const std::vector<Expr>& args, const Attributes& attributes) {
   const OpDef* def = Operators().Find(op);
   if (def == nullptr) return Fail("needs the operator " + op + ", which the operator table lacks");
-  return folder_->Call(def, args, attributes);
+  return folder_->Call(def, args, attributes, origin_);
 }
 
 Result<Expr> NodeReader::Scalar(double value, DType dtype) {

@@ -13,9 +13,9 @@ namespace collage::onnx_io {
 /// the makers that its operator's row uses. Messages of its errors name attributes and inputs; the caller adds the node.
 class NodeReader {
  public:
-  /// `inputs` are null where optional ones are absent; trailing absent ones are dropped.
+  /// `inputs` are null where optional ones are absent; trailing absent ones are dropped. `origin` names the node in what it makes.
   NodeReader(std::string op_type, int64_t opset, std::vector<Expr> inputs, std::map<std::string, OnnxAttribute> attributes,
-             size_t output_count, ConstantFolder* folder);
+             size_t output_count, ConstantFolder* folder, Origin origin);
 
   [[nodiscard]] const std::string& op_type() const { return op_type_; }
   [[nodiscard]] int64_t opset() const { return opset_; }
@@ -65,6 +65,7 @@ class NodeReader {
   std::map<std::string, OnnxAttribute> attributes_;
   size_t output_count_;
   ConstantFolder* folder_;
+  Origin origin_;
 };
 
 /// The tensor type of an expression; an error for tuples.

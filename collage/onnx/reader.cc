@@ -159,14 +159,25 @@ class GraphReader {
     std::vector<Expr> inputs;
     for (const std::string& name : node.inputs) inputs.push_back(COLLAGE_TRY(Lookup(name)));
     if (node.outputs.empty()) return Fail("has no output");
-    NodeReader reader(node.op_type, graph_.opset, std::move(inputs), std::move(node.attributes), node.outputs.size(), &folder_);
+    const Origin origin({OriginPart::Kind::kOnnxNode, NameOf(node), index});
+    NodeReader reader(node.op_type, graph_.opset, inputs, std::move(node.attributes), node.outputs.size(), &folder_, origin);
     const std::vector<Expr> outputs = COLLAGE_TRY(row->read(reader));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
-      COLLAGE_TRY_STATUS(Define(node.outputs[i], i < outputs.size() ? outputs[i] : nullptr));
+      COLLAGE_TRY_STATUS(Define(node.outputs[i], i < outputs.size() ? WithNode(outputs[i], inputs, origin) : nullptr));
     }
     return {};
   }
+
+  /// A constant that a node holds or knows (Constant, Shape) comes from it, one that it passes on does not.
+  static Expr WithNode(const Expr& output, const std::vector<Expr>& inputs, const Origin& origin) {
+    const bool made_here =
+        output->As<Constant>() && output->origin().Empty() && std::find(inputs.begin(), inputs.end(), output) == inputs.end();
+    return made_here ? WithOrigin(output, origin) : output;
+  }
+
+  /// As Netron shows it; a node without a name goes by its operator and first output: "Conv:12".
+  static std::string NameOf(const OnnxNode& node) { return node.name.empty() ? node.op_type + ":" + node.outputs[0] : node.name; }
 
   Result<Expr> Body() {
     if (graph_.outputs.empty()) return Fail("the model has no outputs");

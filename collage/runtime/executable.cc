@@ -129,7 +129,7 @@ Status Executable::State::RunStep(const ExecutionPlan::Step& step) {
   if (step.kind != Kind::kKernel) return runner.RunStep(step, nullptr);
   const Program::KernelCall& call = calls[step.call];
   Status status = runner.RunStep(step, call.kernel.get());
-  if (!status) return Fail(status.error().At("kernel '" + call.record.name + "' of backend '" + call.record.backend + "'"));
+  if (!status) return Fail(status.error().At(ToString(call.record)));
   return status;
 }
 

@@ -1,5 +1,6 @@
 #include "collage/runtime/program.h"
 
+#include "collage/support/short_list.h"
 #include "collage/tensor/checked_bytes.h"
 
 namespace collage {
@@ -84,7 +85,7 @@ class Checker {
   }
 
   Status CheckCall(const Program::KernelCall& call) {
-    const std::string place = "kernel '" + call.record.name + "' of backend '" + call.record.backend + "'";
+    const std::string place = ToString(call.record);
     if (!call.kernel) return Fail(place + " is not there");
     COLLAGE_TRY_STATUS(Count(place + ": workspace", call.kernel->workspace_bytes()));
     for (const size_t input : call.inputs) COLLAGE_TRY_STATUS(Use(input, place));
@@ -108,6 +109,11 @@ class Checker {
 };
 
 }  // namespace
+
+std::string ToString(const KernelRecord& record) {
+  const std::string nodes = record.nodes.empty() ? "" : " (" + ShortList(record.nodes) + ")";
+  return "kernel '" + record.name + "'" + nodes + " of backend '" + record.backend + "'";
+}
 
 Status CheckProgram(const Program& program) { return Checker(program).Check(); }
 

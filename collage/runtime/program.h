@@ -19,7 +19,11 @@ struct KernelRecord {
   std::string variant;                 ///< of the backend
   std::vector<std::string> operators;  ///< names of the operators inside, in evaluation order
   std::optional<double> cost_us;       ///< the price at which the search chose it, microseconds
+  std::vector<std::string> nodes;      ///< ONNX nodes that it computes, in the model's order; empty where no model was read
 };
+
+/// For messages: "kernel 'collage_dnnl_2' (conv1, bn1) of backend 'dnnl'".
+std::string ToString(const KernelRecord& record);
 
 /// An input or output of a model.
 struct Endpoint {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "collage/support/short_list.h"
 
 namespace collage {
 namespace {
@@ -112,6 +113,8 @@ Status CheckIndices(const RecordedProblem& recorded) {
   };
   if (problem.layout_count < 1 || problem.layout_count > 16) return Fail("recorded problem: layout_count is not between 1 and 16");
   if (recorded.operators.size() != problem.node_count) return Fail("recorded problem: operators are not as many as nodes");
+  if (!recorded.onnx_nodes.empty() && recorded.onnx_nodes.size() != problem.node_count)
+    return Fail("recorded problem: onnx_nodes are not as many as nodes");
   for (const SearchTensor& tensor : problem.tensors) {
     const bool known = tensor.producer == SearchTensor::kOutside || tensor.producer < problem.node_count;
     if (!known || !all_below(tensor.consumers, problem.node_count))
@@ -144,6 +147,16 @@ Status CheckIndices(const RecordedProblem& recorded) {
 }
 
 }  // namespace
+
+std::string RecordedProblem::NameOf(size_t node) const {
+  const bool is_known = !onnx_nodes.empty() && !onnx_nodes[node].empty();
+  return (is_known ? ShortList(onnx_nodes[node]) : nodes[node]) + " (" + operators[node] + ")";
+}
+
+bool RecordedProblem::IsCalled(size_t node, const std::string& name) const {
+  if (nodes[node] == name || operators[node] == name) return true;
+  return !onnx_nodes.empty() && std::find(onnx_nodes[node].begin(), onnx_nodes[node].end(), name) != onnx_nodes[node].end();
+}
 
 RecordedProblem Record(const SearchProblem& problem, std::vector<std::vector<Cost>> bounds, std::vector<std::string> backends,
                        std::vector<std::string> nodes, std::vector<std::string> operators) {
@@ -183,6 +196,7 @@ std::string ToJson(const RecordedProblem& recorded) {
               {"backends", recorded.backends},
               {"nodes", recorded.nodes},
               {"operators", recorded.operators},
+              {"onnx_nodes", recorded.onnx_nodes},
               {"calls", calls},
               {"chosen", chosen}}
       .dump();
@@ -197,6 +211,7 @@ Result<RecordedProblem> ParseRecorded(const std::string& text) {
     recorded.backends = root.at("backends").get<std::vector<std::string>>();
     recorded.nodes = root.at("nodes").get<std::vector<std::string>>();
     recorded.operators = root.at("operators").get<std::vector<std::string>>();
+    recorded.onnx_nodes = root.value("onnx_nodes", std::vector<std::vector<std::string>>());
     problem.node_count = recorded.nodes.size();
     problem.backend_count = recorded.backends.size();
     problem.layout_count = root.at("layout_count").get<size_t>();

@@ -31,6 +31,13 @@ struct RecordedProblem {
   std::vector<RecordedCall> calls = {};
   /// The plan that the compile chose, in the order of its first nodes. May be empty.
   std::vector<SearchChoice> chosen = {};
+  /// [node]: the nodes of the ONNX model that it comes from. Empty where no model was read, and in files of before.
+  std::vector<std::vector<std::string>> onnx_nodes = {};
+
+  /// "conv1, bn1 (nn.conv2d)", or "%12 (nn.conv2d)".
+  [[nodiscard]] std::string NameOf(size_t node) const;
+  /// Whether a user may mean a node by `name`: an ONNX node, its number in the text form, or its operator.
+  [[nodiscard]] bool IsCalled(size_t node, const std::string& name) const;
 };
 
 /// Keeps the prices and, of the conversions, those that some variant can ask for. `bounds` as in RecordedProblem; costs are those of `problem`.

@@ -40,30 +40,38 @@ class Interpreter {
     return static_cast<size_t>(at - recorded_.backends.begin());
   }
 
-  [[nodiscard]] std::string Named(size_t node) const { return recorded_.nodes[node] + " (" + recorded_.operators[node] + ")"; }
+  [[nodiscard]] IndexSet Called(const std::string& name) const {
+    IndexSet called;
+    for (size_t node = 0; node < problem_.node_count; ++node) {
+      if (recorded_.IsCalled(node, name)) called.Add(node);
+    }
+    return called;
+  }
+
+  [[nodiscard]] std::string NotCalled(const std::string& name) const {
+    const std::string text = "there is no node and no operator '" + name + "'";
+    return recorded_.onnx_nodes.empty() && !recorded_.nodes.empty()
+               ? text + " (nodes are known by number only, such as " + recorded_.nodes.front() + ")"
+               : text;
+  }
 
   Status Forbid(const std::string& text) {
     const size_t colon = text.find(':');
     const std::string where = "--forbid " + text;
     const size_t backend = COLLAGE_TRY(Backend(where, text.substr(0, colon)));
-    const std::string op = colon == std::string::npos ? "" : text.substr(colon + 1);
-    if (colon != std::string::npos && std::find(recorded_.operators.begin(), recorded_.operators.end(), op) == recorded_.operators.end())
-      return Fail(where + ": the function calls no operator '" + op + "'");
+    const bool is_all = colon == std::string::npos;
+    const std::string name = is_all ? "" : text.substr(colon + 1);
+    const IndexSet called = is_all ? IndexSet() : Called(name);
+    if (!is_all && called.Empty()) return Fail(where + ": " + NotCalled(name));
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
       const SearchCandidate& candidate = problem_.candidates[c];
-      if (candidate.backend == backend && candidate.is_partition && Holds(candidate.inside, op)) conditions_.forbidden[c] = true;
+      if (candidate.backend == backend && candidate.is_partition && (is_all || candidate.inside.Intersects(called)))
+        conditions_.forbidden[c] = true;
     }
     for (const RecordedCall& call : recorded_.calls) {
-      if (call.library == backend && Holds(call.nodes, op)) conditions_.forbidden[call.candidate] = true;
+      if (call.library == backend && (is_all || call.nodes.Intersects(called))) conditions_.forbidden[call.candidate] = true;
     }
     return {};
-  }
-
-  /// Whether a call of that operator, or of any where it is empty, is among these nodes.
-  [[nodiscard]] bool Holds(const IndexSet& nodes, const std::string& op) const {
-    bool holds = op.empty();
-    nodes.ForEach([&](size_t node) { holds = holds || recorded_.operators[node] == op; });
-    return holds;
   }
 
   Status Pin(const std::string& text) {
@@ -72,15 +80,13 @@ class Interpreter {
     if (equals == std::string::npos) return Fail(where + ": expected node=backend");
     const std::string name = text.substr(0, equals);
     const size_t backend = COLLAGE_TRY(Backend(where, text.substr(equals + 1)));
-    bool found = false;
-    for (size_t node = 0; node < problem_.node_count; ++node) {
-      if (recorded_.nodes[node] != name && recorded_.operators[node] != name) continue;
-      found = true;
+    const IndexSet called = Called(name);
+    if (called.Empty()) return Fail(where + ": " + NotCalled(name));
+    for (const size_t node : called.ToVector()) {
       if (pinned_[node] != kNobody && pinned_[node] != backend)
-        return Fail(where + ": " + Named(node) + " is pinned to " + recorded_.backends[pinned_[node]] + " already");
+        return Fail(where + ": " + recorded_.NameOf(node) + " is pinned to " + recorded_.backends[pinned_[node]] + " already");
       pinned_[node] = backend;
     }
-    if (!found) return Fail(where + ": there is no node and no operator '" + name + "'");
     return {};
   }
 
@@ -114,7 +120,7 @@ class Interpreter {
     for (size_t node = 0; node < problem_.node_count; ++node) {
       if (runs[node] || pinned_[node] == kNobody) continue;
       const std::string& backend = recorded_.backends[pinned_[node]];
-      return Fail(Named(node) + " is pinned to " + backend +
+      return Fail(recorded_.NameOf(node) + " is pinned to " + backend +
                   (runs_unless_forbidden[node] ? ", which is forbidden there"
                                                : ", which has no valid candidate there that keeps to the other pins"));
     }
@@ -151,7 +157,7 @@ Error NameNode(const RecordedProblem& recorded, const Error& error) {
   size_t node = recorded.nodes.size();
   std::from_chars(error.message.data() + at, error.message.data() + error.message.size(), node);
   if (error.message.find(" node ") == std::string::npos || node >= recorded.nodes.size()) return error;
-  return {error.message.substr(0, at) + recorded.nodes[node] + " (" + recorded.operators[node] + ")"};
+  return {error.message.substr(0, at) + recorded.NameOf(node)};
 }
 
 }  // namespace

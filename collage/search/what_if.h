@@ -10,8 +10,8 @@ namespace collage {
 
 /// Questions of the form "what if"; as a user writes them.
 struct WhatIf {
-  std::vector<std::string> forbid;   ///< "dnnl", or "dnnl:nn.conv2d" for candidates that hold such an operator
-  std::vector<std::string> pin;      ///< "%12=dnnl"; an operator's name in place of a node's stands for all its calls
+  std::vector<std::string> forbid;   ///< "dnnl", or "dnnl:conv1", "dnnl:nn.conv2d" for candidates that hold such a node or operator
+  std::vector<std::string> pin;      ///< "conv1=dnnl"; an operator's name in place of a node's stands for all its calls
   std::vector<std::string> penalty;  ///< "dnnl:native=12.5": microseconds for running native right after dnnl
 };
 

@@ -76,7 +76,7 @@ class Merger {
   void ChooseRepresentatives(std::vector<const Expr*>& same) {
     if (same.size() < 2) return;
     if ((*same[0])->As<Constant>()) {  // costs nothing wherever it stands
-      for (const Expr* member : same) representatives_[member->get()] = same[0]->get();
+      for (const Expr* member : same) Represent(*member, same[0]->get());
       return;
     }
     std::stable_sort(same.begin(), same.end(), [&](const Expr* a, const Expr* b) { return Depth(*a) < Depth(*b); });
@@ -86,12 +86,14 @@ class Merger {
       for (const auto& [scope, candidate] : by_scope) {
         if (tree_.Encloses(scope, tree_.ScopeOf(*member))) representative = candidate;
       }
-      if (representative) {
-        representatives_[member->get()] = representative;
-      } else {
-        by_scope[tree_.ScopeOf(*member)] = member->get();
-      }
+      if (!representative) representative = by_scope[tree_.ScopeOf(*member)] = member->get();
+      Represent(*member, representative);
     }
+  }
+
+  void Represent(const Expr& member, const ExprNode* representative) {
+    representatives_[member.get()] = representative;
+    origins_[representative].push_back(member->origin());
   }
 
   size_t Depth(const Expr& expr) const { return tree_.scope(tree_.ScopeOf(expr)).depth; }
@@ -99,8 +101,10 @@ class Merger {
   // Members of a class have equal children once those are merged, so the first that is rebuilt serves for all.
   Result<Expr> Merged(const Expr& original, const Expr& expr) {
     const auto at = representatives_.find(original.get());
-    const ExprNode* representative = at == representatives_.end() ? original.get() : at->second;
-    return merged_.emplace(representative, expr).first->second;
+    if (at == representatives_.end()) return expr;
+    Expr& merged = merged_[at->second];
+    if (!merged) merged = WithOrigin(expr, Origin::Union(origins_.at(at->second)));
+    return merged;
   }
 
   const Expr& function_;
@@ -108,6 +112,7 @@ class Merger {
   std::unordered_map<std::string, size_t> numbers_;
   std::unordered_map<const ExprNode*, size_t> classes_;
   std::unordered_map<const ExprNode*, const ExprNode*> representatives_;
+  std::unordered_map<const ExprNode*, std::vector<Origin>> origins_;  // of those that each representative stands for
   std::unordered_map<const ExprNode*, Expr> merged_;
 };
 

@@ -20,6 +20,7 @@ struct Affine {
   size_t axis;
   std::vector<double> scale;
   std::vector<double> shift;
+  Origin origin;
   bool scales = true;  // false: an addition only
 };
 
@@ -28,7 +29,8 @@ Result<size_t> AxisOf(const Call& call, size_t rank) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
 }
 
-std::optional<Affine> ReadBatchNorm(const Call& call) {
+std::optional<Affine> ReadBatchNorm(const Expr& expr) {
+  const Call& call = *expr->As<Call>();
   const Shape& shape = call.args[0]->type().AsTensor()->shape;
   const Result<size_t> axis = AxisOf(call, shape.size());
   std::vector<std::vector<double>> parameters;
@@ -41,7 +43,7 @@ std::optional<Affine> ReadBatchNorm(const Call& call) {
   const double epsilon = call.attributes.Double("epsilon", 1e-5).value_or(1e-5);
   const bool center = call.attributes.Bool("center", true).value_or(true);
   const bool scale = call.attributes.Bool("scale", true).value_or(true);
-  Affine affine{call.args[0], *axis, {}, {}};
+  Affine affine{call.args[0], *axis, {}, {}, expr->origin()};
   for (size_t c = 0; c < parameters[0].size(); ++c) {
     const double factor = (scale ? parameters[0][c] : 1) / std::sqrt(parameters[3][c] + epsilon);
     affine.scale.push_back(factor);
@@ -53,17 +55,19 @@ std::optional<Affine> ReadBatchNorm(const Call& call) {
 // The dimension of channels in the result of what scales can be folded into.
 size_t ChannelAxis(const Shape& shape) { return shape.size() == 4 ? 1 : shape.size() - 1; }
 
-std::optional<Affine> ReadBiasAdd(const Call& call) {
+std::optional<Affine> ReadBiasAdd(const Expr& expr) {
+  const Call& call = *expr->As<Call>();
   const Shape& shape = call.args[0]->type().AsTensor()->shape;
   const Result<size_t> axis = AxisOf(call, shape.size());
   std::optional<std::vector<double>> bias = FloatValues(call.args[1]);
   if (!axis || !bias) return std::nullopt;
   std::vector<double> ones(bias->size(), 1);
-  return Affine{call.args[0], *axis, std::move(ones), *std::move(bias), false};
+  return Affine{call.args[0], *axis, std::move(ones), *std::move(bias), expr->origin(), false};
 }
 
 // Arithmetic with a constant operand, which for add and multiply may stand first.
-std::optional<Affine> ReadArithmetic(const Expr& expr, const Call& call, const std::string& name) {
+std::optional<Affine> ReadArithmetic(const Expr& expr, const std::string& name) {
+  const Call& call = *expr->As<Call>();
   const bool swaps = name == "add" || name == "multiply";
   for (size_t place : {size_t{1}, size_t{0}}) {
     if (place == 0 && !swaps) break;
@@ -74,7 +78,7 @@ std::optional<Affine> ReadArithmetic(const Expr& expr, const Call& call, const s
     const size_t axis = ChannelAxis(shape);
     std::optional<std::vector<double>> values = PerChannelValues(call.args[place], shape, axis);
     if (!values) continue;
-    Affine affine{data, axis, std::vector<double>(values->size(), 1), std::vector<double>(values->size(), 0), false};
+    Affine affine{data, axis, std::vector<double>(values->size(), 1), std::vector<double>(values->size(), 0), expr->origin(), false};
     for (size_t c = 0; c < values->size(); ++c) {
       if (name == "add") affine.shift[c] = (*values)[c];
       if (name == "subtract") affine.shift[c] = -(*values)[c];
@@ -91,10 +95,9 @@ std::optional<Affine> ReadArithmetic(const Expr& expr, const Call& call, const s
 std::optional<Affine> ReadAffine(const Expr& expr) {
   const OpDef* op = CalledOp(expr);
   if (!op) return std::nullopt;
-  const Call& call = *expr->As<Call>();
-  if (op->name == "nn.bias_add") return ReadBiasAdd(call);
+  if (op->name == "nn.bias_add") return ReadBiasAdd(expr);
   const bool arithmetic = op->name == "add" || op->name == "subtract" || op->name == "multiply" || op->name == "divide";
-  return arithmetic ? ReadArithmetic(expr, call, op->name) : std::nullopt;
+  return arithmetic ? ReadArithmetic(expr, op->name) : std::nullopt;
 }
 
 bool IsFinite(const Affine& affine) {
@@ -146,7 +149,7 @@ class BatchNormFolder {
     if (item.index > 0) return call.args[2 + item.index];
     const auto done = normalised_.find(item.tuple.get());
     if (done != normalised_.end()) return done->second;
-    const std::optional<Affine> step = ReadBatchNorm(call);
+    const std::optional<Affine> step = ReadBatchNorm(item.tuple);
     if (!step || !IsFinite(*step)) return expr;
     made_.push_back(item.tuple);
     Expr folded;
@@ -163,11 +166,12 @@ class BatchNormFolder {
         bias && !bias->scales && bias->axis == step.axis && IsUsedOnce(step.data)) {
       for (size_t c = 0; c < total.shift.size(); ++c) total.shift[c] += bias->shift[c] * total.scale[c];
       total.data = bias->data;
+      total.origin = Origin::Union({bias->origin, total.origin});
       has_bias = true;
     }
     const bool alone = !step.scales && !has_bias && !scaled_.contains(total.data.get());
     if (alone || !IsUsedOnce(total.data)) return Expr();
-    const Expr scaled = COLLAGE_TRY(ScaledWeight(total.data, total.axis, total.scale));
+    const Expr scaled = COLLAGE_TRY(ScaledWeight(total.data, total.axis, total.scale, total.origin));
     return scaled ? WithBias(scaled, total) : Expr();
   }
 
@@ -180,16 +184,17 @@ class BatchNormFolder {
     const DType dtype = data->type().AsTensor()->dtype;
     const TensorType type{{static_cast<int64_t>(affine.shift.size())}, dtype};
     const Attributes attributes = {{"axis", static_cast<int64_t>(affine.axis)}};
-    return MakeCall(Operators().Find("nn.bias_add"), {data, MakeFloatConstant(type, affine.shift)}, attributes);
+    return MakeCall(Operators().Find("nn.bias_add"), {data, MakeFloatConstant(type, affine.shift)}, attributes, affine.origin);
   }
 
   Result<Expr> MultiplyAndAdd(const Affine& affine) {
     const TensorType& data = *affine.data->type().AsTensor();
     TensorType type{Shape(data.shape.size() - affine.axis, 1), data.dtype};
     type.shape[0] = data.shape[affine.axis];
-    const Expr product = COLLAGE_TRY(MakeCall(Operators().Find("multiply"), {affine.data, MakeFloatConstant(type, affine.scale)}));
+    const Expr product =
+        COLLAGE_TRY(MakeCall(Operators().Find("multiply"), {affine.data, MakeFloatConstant(type, affine.scale)}, {}, affine.origin));
     made_.push_back(product);
-    return MakeCall(Operators().Find("add"), {product, MakeFloatConstant(type, affine.shift)});
+    return MakeCall(Operators().Find("add"), {product, MakeFloatConstant(type, affine.shift)}, {}, affine.origin);
   }
 
   const Expr& function_;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "collage/ir/call_origins.h"
 #include "collage/ir/visit.h"
 #include "collage/transform/constants.h"
 #include "collage/transform/function_pass.h"
@@ -83,12 +84,13 @@ class Folder {
     if (!PaysOff(inputs, types)) return expr;
     std::vector<Tensor> outputs(types.begin(), types.end());
     op->def->reference(inputs, call.attributes, outputs);
-    if (expr->type().AsTensor()) return MakeConstant(std::move(outputs[0]));
+    const Origin origin = OriginOfFolded(expr);
+    if (expr->type().AsTensor()) return WithOrigin(MakeConstant(std::move(outputs[0])), origin);
     const TupleType* tuple = expr->type().AsTuple();
     const bool flat = tuple && std::all_of(tuple->fields.begin(), tuple->fields.end(), [](const Type& type) { return type.AsTensor(); });
     if (!flat) return expr;
     std::vector<Expr> fields;
-    for (Tensor& output : outputs) fields.push_back(MakeConstant(std::move(output)));
+    for (Tensor& output : outputs) fields.push_back(WithOrigin(MakeConstant(std::move(output)), origin));
     return MakeTuple(std::move(fields));
   }
 

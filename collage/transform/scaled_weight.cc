@@ -18,7 +18,7 @@ size_t TransposedChannel(size_t i, const Shape& weight, const Convolution& convo
 
 }  // namespace
 
-Result<Expr> ScaledWeight(const Expr& expr, size_t axis, const std::vector<double>& scale) {
+Result<Expr> ScaledWeight(const Expr& expr, size_t axis, const std::vector<double>& scale, const Origin& origin) {
   const OpDef* op = CalledOp(expr);
   if (!op) return Expr();
   const Shape& result = expr->type().AsTensor() ? expr->type().AsTensor()->shape : Shape();
@@ -39,7 +39,7 @@ Result<Expr> ScaledWeight(const Expr& expr, size_t axis, const std::vector<doubl
     const size_t per_channel = weight->size() / scale.size();
     for (size_t i = 0; i < weight->size(); ++i) (*weight)[i] *= scale[i / per_channel];
   }
-  return MakeCall(call.callee, {call.args[0], MakeFloatConstant(type, *weight)}, call.attributes);
+  return MakeCall(call.callee, {call.args[0], MakeFloatConstant(type, *weight)}, call.attributes, Origin::Union({expr->origin(), origin}));
 }
 
 }  // namespace collage

@@ -37,9 +37,9 @@ Result<Expr> SimplifyPower(const Expr& expr, const OpTable& ops) {
   const Call& call = *expr->As<Call>();
   const Expr& base = call.args[0];
   if (!(base->type() == expr->type())) return Expr();
-  if (IsConstantOf(call.args[1], 2)) return MakeCall(ops.Find("multiply"), {base, base});
+  if (IsConstantOf(call.args[1], 2)) return MakeCall(ops.Find("multiply"), {base, base}, {}, expr->origin());
   const bool floating = IsFloatingPoint(expr->type().AsTensor()->dtype);
-  if (floating && IsConstantOf(call.args[1], 0.5)) return MakeCall(ops.Find("sqrt"), {base});
+  if (floating && IsConstantOf(call.args[1], 0.5)) return MakeCall(ops.Find("sqrt"), {base}, {}, expr->origin());
   return Expr();
 }
 
@@ -51,7 +51,7 @@ Result<Expr> SimplifyDivision(const Expr& expr, const OpTable& ops, bool approxi
   const auto invertible = [&](double value) { return HasReciprocal(value, !approximate); };
   if (!std::all_of(values->begin(), values->end(), invertible)) return Expr();
   for (double& value : *values) value = 1 / value;
-  return MakeCall(ops.Find("multiply"), {call.args[0], MakeFloatConstant(*call.args[1]->type().AsTensor(), *values)});
+  return MakeCall(ops.Find("multiply"), {call.args[0], MakeFloatConstant(*call.args[1]->type().AsTensor(), *values)}, {}, expr->origin());
 }
 
 }  // namespace collage

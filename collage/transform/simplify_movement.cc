@@ -38,7 +38,7 @@ Result<Expr> SimplifyViews(const Expr& expr, const OpTable& ops) {
   // reshape reads an extent of 0 as "the same as before", so empty tensors keep their views.
   const Shape& shape = expr->type().AsTensor()->shape;
   if (!inner || shape.empty() || std::find(shape.begin(), shape.end(), 0) != shape.end()) return Expr();
-  return MakeCall(ops.Find("reshape"), {inner->args[0]}, {{"newshape", shape}});
+  return MakeCall(ops.Find("reshape"), {inner->args[0]}, {{"newshape", shape}}, Origin::Union({outer->args[0]->origin(), expr->origin()}));
 }
 
 Result<Expr> SimplifyTranspose(const Expr& expr, const OpTable& ops) {
@@ -50,7 +50,7 @@ Result<Expr> SimplifyTranspose(const Expr& expr, const OpTable& ops) {
   const Call& inner = *outer.args[0]->As<Call>();
   const std::vector<int64_t> inner_axes = Permutation(inner);
   for (int64_t& axis : axes) axis = inner_axes[static_cast<size_t>(axis)];
-  return MakeCall(ops.Find("transpose"), {inner.args[0]}, {{"axes", axes}});
+  return MakeCall(ops.Find("transpose"), {inner.args[0]}, {{"axes", axes}}, Origin::Union({outer.args[0]->origin(), expr->origin()}));
 }
 
 }  // namespace collage

@@ -58,7 +58,7 @@ Result<Expr> PaddedPooling(const Expr& expr, const Expr& data, const Padding& pa
   for (size_t i = 0; i < 4; ++i) {
     if (padding[i] + (i < 2 ? window.pad_begin : window.pad_end)[i % 2] >= window.Span(i % 2)) return Expr();
   }
-  return MakeCall(call.callee, {data}, std::move(attributes));
+  return MakeCall(call.callee, {data}, std::move(attributes), Origin::Union({call.args[0]->origin(), expr->origin()}));
 }
 
 }  // namespace
@@ -77,7 +77,9 @@ Result<Expr> SimplifyPad(const Expr& expr, const OpTable&) {
   Attributes attributes = call.attributes;
   attributes.Set("padding", sum);
   const Expr& data = call.args[0]->As<Call>()->args[0];
-  if (convolution) return MakeCall(call.callee, {data, call.args[1]}, std::move(attributes));
+  if (convolution) {
+    return MakeCall(call.callee, {data, call.args[1]}, std::move(attributes), Origin::Union({call.args[0]->origin(), expr->origin()}));
+  }
   return PaddedPooling(expr, data, *padding, std::move(attributes));
 }
 

@@ -190,5 +190,18 @@ TEST(Rewrite, LongChainNeedsNoDeepStack) {
   EXPECT_EQ(DataflowGraph(rewritten).size(), graph.size());
 }
 
+TEST(Extraction, CallsOfPartitionsComeFromWhatIsInside) {
+  std::unordered_map<std::string, Expr> names;
+  const DataflowGraph graph(ParseFunction("fn (%x: Tensor[(4,), float32]) {\n%0 = exp(%x);\n%1 = tanh(%0);\nabs(%1)\n}", &names));
+  const IndexSet inside({graph.IndexOf(names.at("0")), graph.IndexOf(names.at("1"))});
+  const std::vector<NestedSubGraph> partitions = {{SubGraph(graph, inside), {{"Primitive", AttributeValue(1)}, {"Compiler", "library"}}}};
+  const Expr rewritten = RewriteFunction(graph, partitions).value();
+  const Expr& result = rewritten->As<Function>()->body;
+  EXPECT_EQ(result->origin().ToString(), "4:1");
+  const Expr& partition = result->As<Call>()->args[0];
+  EXPECT_EQ(partition->origin().ToString(), "2:6, 3:6");
+  EXPECT_EQ(partition->As<Call>()->callee->As<Function>()->body->origin().ToString(), "3:6");
+}
+
 }  // namespace
 }  // namespace collage

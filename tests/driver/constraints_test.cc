@@ -6,6 +6,7 @@
 #include "collage/backend/backend.h"
 #include "collage/driver/placement.h"
 #include "collage/ir/parse.h"
+#include "collage/ir/visit.h"
 #include "collage/op/table.h"
 #include "tests/driver/timed_kernel.h"
 
@@ -46,12 +47,27 @@ constexpr const char* kProgram = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.rel
 class ConstraintsTest : public testing::Test {
  protected:
   Result<Placement> Place(const UserConstraints& constraints, const std::string& program = kProgram) {
+    return PlaceFunction(ParseExpr(program, Operators()).value().expr, constraints);
+  }
+  Result<Placement> PlaceFunction(const Expr& function, const UserConstraints& constraints) {
     const auto target = [](const Backend& backend) {
       return PlacementTarget{
           {&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=" + std::string(backend.Name())};
     };
-    return Placement::Create(ParseExpr(program, Operators()).value().expr, {target(left_), target(right_)}, pricer_, progress_,
-                             constraints);
+    return Placement::Create(function, {target(left_), target(right_)}, pricer_, progress_, constraints);
+  }
+  /// The program as if it had been read from a model with the nodes "relu_a", "sigmoid_b" and "relu_c", "tanh_d" (with "mul_e").
+  Result<Placement> PlaceModel(const UserConstraints& constraints) {
+    const std::vector<std::vector<std::string>> nodes = {{"relu_a"}, {"sigmoid_b"}, {"relu_c"}, {"tanh_d", "mul_e"}};
+    size_t next = 0;
+    const auto name = [&](const Expr&, const Expr& expr) -> Result<Expr> {
+      if (!CalledOp(expr)) return expr;
+      std::vector<Origin> origins;
+      for (const std::string& node : nodes[next++])
+        origins.push_back(Origin({OriginPart::Kind::kOnnxNode, node, 10 * next + origins.size()}));
+      return WithOrigin(expr, Origin::Union(origins));
+    };
+    return PlaceFunction(Rewrite(ParseExpr(kProgram, Operators()).value().expr, name).value(), constraints);
   }
   std::vector<std::string> BackendsOf(const UserConstraints& constraints) {
     Placement placement = Place(constraints).value();
@@ -81,6 +97,36 @@ TEST_F(ConstraintsTest, PinnedNodesRunWhereTheUserSays) {
 TEST_F(ConstraintsTest, WhatIsForbiddenRunsElsewhere) {
   EXPECT_EQ(BackendsOf({{}, {"left:nn.relu", "right:sigmoid"}}), (std::vector<std::string>{"right", "left", "right", "left"}));
   EXPECT_EQ(BackendsOf({{}, {"right"}}), (std::vector<std::string>{"left", "left", "left", "left"}));
+}
+
+TEST_F(ConstraintsTest, NodesOfAModelAreNamedByTheirNames) {
+  Placement placement = PlaceModel({{"relu_a=right"}, {"right:sigmoid_b", "right:relu_c"}}).value();
+  const Plan plan = placement.Search().value();
+  const CompileReport report = placement.Report(plan).value();
+  std::vector<std::string> backends;
+  std::vector<std::string> nodes;
+  for (const OperatorPlacement& op : report.operators) {
+    backends.push_back(op.backend);
+    nodes.push_back(op.nodes.front());
+  }
+  EXPECT_EQ(backends, (std::vector<std::string>{"right", "left", "left", "left"}));
+  EXPECT_EQ(nodes, (std::vector<std::string>{"relu_a", "sigmoid_b", "relu_c", "tanh_d"}));
+  EXPECT_TRUE(report.operators[0].pinned);
+  EXPECT_EQ(report.plan.back().nodes, (std::vector<std::string>{"tanh_d", "mul_e"}));
+  EXPECT_EQ(placement.Record(plan).onnx_nodes[1], std::vector<std::string>{"sigmoid_b"});
+  EXPECT_THAT(PlaceModel({{"mul_e=right"}, {}}).error().message, HasSubstr("right does not take tanh_d, mul_e (tanh)"));
+  EXPECT_THAT(PlaceModel({{"relu_z=right"}, {}}).error().message, HasSubstr("no node and calls no operator 'relu_z'"));
+  EXPECT_THAT(PlaceModel({{}, {"left:mul_e"}})->Search().error().message, HasSubstr("no backend can run operator tanh_d, mul_e (tanh)"));
+}
+
+TEST_F(ConstraintsTest, ANodeThatWasFoldedIsToldApartFromOneThatIsNotThere) {
+  const Expr x = MakeVar("x", TensorType{{1}, DType::kFloat32});
+  Tensor two(TensorType{{1}, DType::kFloat32});
+  FillRandom(two, 1);
+  const Expr folded = WithOrigin(MakeConstant(two), Origin({OriginPart::Kind::kOnnxNode, "shape_1", 0}));
+  const Expr call = MakeCall(Operators().Find("add"), {x, folded}, {}, Origin({OriginPart::Kind::kOnnxNode, "add_2", 1})).value();
+  EXPECT_THAT(PlaceFunction(MakeFunction({x}, call).value(), {{"shape_1=left"}, {}}).error().message,
+              HasSubstr("node 'shape_1' was computed when the model was read, so nothing runs it"));
 }
 
 TEST_F(ConstraintsTest, SingleBackendPlansKeepToThemToo) {

@@ -83,13 +83,89 @@ TEST(ReportTest, MalformedJsonIsAnError) {
 }
 
 TEST(ReportTest, TheExplanationNamesRunnerPriceRunnerUpAndRefusal) {
-  const std::string text = ExplanationText(Example());
+  const std::string text = ExplanationText(Example(), ExplanationDetail::kOperators);
   EXPECT_THAT(text, testing::HasSubstr("runner-up openvino default (+3.5 us)"));
   EXPECT_THAT(text, testing::HasSubstr("refused: native tiled: no such \"tile\""));
   EXPECT_THAT(text, testing::HasSubstr("12.5 us"));
   EXPECT_THAT(text, testing::HasSubstr("; pinned"));
   EXPECT_THAT(text, testing::HasSubstr("--forbid native:nn.conv2d"));
   EXPECT_THAT(text, testing::HasSubstr("host"));
+}
+
+/// Three partitions of a model: a convolution with its normalisation and activation, a region of many nodes, a softmax.
+CompileReport OfAModel() {
+  CompileReport report;
+  report.estimated_us = 40;
+  report.lower_bound_us = 40;
+  const auto add = [&](const PlanEntry& entry, const std::string& runner_up, const std::vector<std::vector<std::string>>& nodes) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      OperatorPlacement placement;
+      placement.name = "%" + std::to_string(report.operators.size());
+      placement.op = entry.operators[i];
+      placement.backend = entry.backend;
+      placement.variant = entry.variant;
+      placement.symbol = entry.symbol;
+      placement.cost_us = entry.cost_us;
+      placement.sharers = nodes.size();
+      placement.runner_up = runner_up;
+      if (!runner_up.empty()) placement.runner_up_extra_us = 2.5;
+      placement.nodes = nodes[i];
+      report.operators.push_back(placement);
+    }
+    if (!entry.symbol.empty()) report.plan.push_back(entry);
+  };
+  add({"p0", "dnnl", "direct", {"nn.conv2d", "nn.bias_add", "nn.relu"}, 20, {}, {"conv1", "bn1", "relu1"}}, "native default",
+      {{"conv1", "bn1"}, {"bn1"}, {"relu1"}});
+  add({"", "host", "", {"reshape"}, 0, {}, {}}, "", {{"flatten"}});
+  add({"p1", "openvino", "default", {"exp", "tanh", "exp", "tanh", "exp"}, 15, {}, {"e1", "t2", "e3", "t4", "e5"}}, "",
+      {{"e1"}, {"t2"}, {"e3"}, {"t4"}, {"e5"}});
+  add({"p2", "native", "default", {"nn.softmax"}, 5, {}, {"prob"}}, "", {{"prob"}});
+  report.operators.back().pinned = true;
+  report.operators[0].rejections = {{"openblas", "gemm", "crashed"}};
+  report.operators[2].rejections = {{"openblas", "gemm", "crashed"}};
+  return report;
+}
+
+TEST(ReportTest, ByDefaultEachPartitionIsALineWithItsNodes) {
+  const CompileReport report = OfAModel();
+  EXPECT_EQ(ExplanationText(report, ExplanationDetail::kPartitions).substr(PlanTable(report).size()),
+            "partitions, with their share of the time of all kernels:\n"
+            "  dnnl       direct                       20.0 us  50.0%  conv1, bn1, relu1 (3 nodes); runner-up native default (+2.5 us)\n"
+            "  openvino   default                      15.0 us  37.5%  e1, t2, ..., e5 (5 nodes); no other backend could\n"
+            "  native     default                       5.0 us  12.5%  prob; pinned\n"
+            "  without a kernel: flatten\n"
+            "  refused: openblas gemm: crashed; for conv1, bn1, relu1 (3 nodes)\n");
+}
+
+TEST(ReportTest, OperatorsAreNamedByTheirNodes) {
+  const CompileReport report = OfAModel();
+  const std::string text = ExplanationText(report, ExplanationDetail::kOperators).substr(PlanTable(report).size());
+  EXPECT_EQ(text.substr(0, text.find("  e1")),
+            "operators:\n"
+            "  conv1, bn1               nn.conv2d            dnnl direct  20.0 us (with 2 others: p0); runner-up native default (+2.5 us)\n"
+            "             refused: openblas gemm: crashed\n"
+            "  bn1                      nn.bias_add          dnnl direct  20.0 us (with 2 others: p0); runner-up native default (+2.5 us)\n"
+            "  relu1                    nn.relu              dnnl direct  20.0 us (with 2 others: p0); runner-up native default (+2.5 us)\n"
+            "             refused: openblas gemm: crashed\n"
+            "  flatten                  reshape              host\n");
+}
+
+TEST(ReportTest, NodesReadBackAndFilesOfBeforeDoWithout) {
+  const std::string text = ToJson(OfAModel());
+  const CompileReport read = ReportFromJson(text).value();
+  EXPECT_EQ(ToJson(read), text);
+  EXPECT_EQ(read.plan[0].nodes, (std::vector<std::string>{"conv1", "bn1", "relu1"}));
+  EXPECT_EQ(read.operators[0].nodes, (std::vector<std::string>{"conv1", "bn1"}));
+  std::string before;
+  for (size_t at = 0; at < text.size();) {  // without every "nodes": [...]
+    const size_t key = text.find("\"nodes\": [", at);
+    before += text.substr(at, key == std::string::npos ? key : key - at);
+    at = key == std::string::npos ? text.size() : text.find(',', text.find(']', key)) + 1;
+  }
+  const Result<CompileReport> old = ReportFromJson(before);
+  ASSERT_TRUE(old.has_value()) << old.error().message;
+  EXPECT_THAT(ExplanationText(*old, ExplanationDetail::kPartitions),
+              testing::HasSubstr("%0 (nn.conv2d), %1 (nn.bias_add), %2 (nn.relu) (3 nodes); runner-up"));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(Visit, RewriteReportsWhatDoesNotFit) {
     return MakeCall(SmallTable().Find("zeros"), {}, {{"shape", std::vector<int64_t>{3}}});
   });
   ASSERT_FALSE(rewritten.has_value());
-  EXPECT_EQ(rewritten.error().message, "add: shapes (3,) and (2,) do not broadcast");
+  EXPECT_EQ(rewritten.error().message, "1:34: add: shapes (3,) and (2,) do not broadcast");
 }
 
 TEST(Visit, SubstituteReplacesVariables) {

@@ -42,8 +42,8 @@ class SaveTest : public ::testing::Test {
     const TensorType type{{1, 20, 2, 2}, DType::kFloat32};
     const Expr a = MakeVar("a", type);
     const Expr x = MakeVar("x", type);
-    const Expr function =
-        *MakeFunction({a}, CallOf("tanh", {a}), {{"Primitive", 1}, {"Compiler", backend}, {"global_symbol", "p"}, {"Variant", "acdb"}});
+    const Expr body = WithOrigin(CallOf("tanh", {a}), Origin({OriginPart::Kind::kOnnxNode, "act_7", 0}));
+    const Expr function = *MakeFunction({a}, body, {{"Primitive", 1}, {"Compiler", backend}, {"global_symbol", "p"}, {"Variant", "acdb"}});
     options_.program.cost_us = {{"p", 3.25}};
     const Result<LoweredModel> model = Lower(IRModule::FromMain(*MakeFunction({x}, *MakeCall(function, {x}))), options_);
     ASSERT_TRUE(model) << model.error().message;
@@ -111,9 +111,18 @@ TEST_F(SaveTest, SaysWhatIsInside) {
   EXPECT_EQ(info->plan[0].variant, "acdb");
   EXPECT_EQ(info->plan[0].cost_us, 3.25);
   EXPECT_EQ(info->plan[0].operators, std::vector<std::string>{"tanh"});
+  EXPECT_EQ(info->plan[0].nodes, std::vector<std::string>{"act_7"});
   EXPECT_EQ(info->metadata, "{\"note\": 1}");
   EXPECT_EQ(*ReadProgramMetadata(path_), "{\"note\": 1}");
   EXPECT_EQ(*IsProgramFile(path_), true);
+}
+
+TEST_F(SaveTest, FilesOfBeforeHaveNoNodesAndLoad) {
+  SaveExample("library");
+  Edit("\"nodes\"", "\"nods_\"");
+  const Result<LoweredModel> loaded = LoadProgram(path_, options_);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_TRUE(loaded->executable.calls()[0].record.nodes.empty());
 }
 
 TEST_F(SaveTest, ArtifactsAreLoadedAndFunctionsCompiled) {
@@ -143,7 +152,7 @@ TEST_F(SaveTest, MachineCodeIsLeftAloneWhenCompiledAgain) {
   EXPECT_THAT(LoadError(), HasSubstr("is machine code for another processor"));
   EXPECT_TRUE(load());
   Edit("\"function\"", "\"fanction\"");
-  EXPECT_THAT(load().error().message, HasSubstr("kernel 'p' of backend 'machine': the file holds machine code only"));
+  EXPECT_THAT(load().error().message, HasSubstr("kernel 'p' (act_7) of backend 'machine': the file holds machine code only"));
 }
 
 TEST_F(SaveTest, SizesThatNothingHoldsAreErrors) {
@@ -164,7 +173,7 @@ TEST_F(SaveTest, SizesThatNothingHoldsAreErrors) {
 TEST_F(SaveTest, AMissingBackendIsNamed) {
   SaveExample("library");
   backends_ = {&machine_};
-  EXPECT_EQ(LoadError(), path_.string() + ": kernel 'p' of backend 'library': unknown backend 'library'");
+  EXPECT_EQ(LoadError(), path_.string() + ": kernel 'p' (act_7) of backend 'library': unknown backend 'library'");
   EXPECT_TRUE(ReadProgramInfo(path_));
 }
 
@@ -175,7 +184,7 @@ TEST_F(SaveTest, MachineCodeOfAnotherProcessorOrVersionIsRefused) {
   EXPECT_THAT(LoadError(), HasSubstr("made by version 1.0 of the backend, here is version 2.0"));
   backends_ = {&machine_};
   Edit(Fingerprint(Device{}), "cpu-elsewhere");
-  EXPECT_THAT(LoadError(), HasSubstr("kernel 'p' of backend 'machine': is machine code for another processor (cpu-elsewhere"));
+  EXPECT_THAT(LoadError(), HasSubstr("kernel 'p' (act_7) of backend 'machine': is machine code for another processor (cpu-elsewhere"));
   backends_ = {&library_};
   SaveExample("library");
   Edit(Fingerprint(Device{}), "cpu-elsewhere");

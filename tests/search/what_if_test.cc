@@ -49,6 +49,39 @@ RecordedProblem Three() {
 double After(const WhatIf& question) { return Answer(Three(), question).value().after.cost.ToMicroseconds(); }
 std::string ErrorOf(const WhatIf& question) { return Answer(Three(), question).error().message; }
 
+RecordedProblem ThreeOfAModel() {
+  RecordedProblem recorded = Three();
+  recorded.onnx_nodes = {{"conv1", "bn1"}, {"relu1"}, {"conv2"}};
+  return recorded;
+}
+
+TEST(WhatIfTest, NodesOfTheModelAreNamedByTheirNames) {
+  const RecordedProblem recorded = ThreeOfAModel();
+  const auto after = [&](const WhatIf& question) { return Answer(recorded, question).value().after.cost; };
+  EXPECT_EQ(after({.pin = {"bn1=native"}}), after({.pin = {"%0=native"}}));
+  EXPECT_NE(after({.pin = {"bn1=native"}}), after({}));
+  EXPECT_EQ(after({.forbid = {"library:conv2"}}), after({.pin = {"%2=native"}}));
+  EXPECT_EQ(Answer(recorded, {.pin = {"relu1=native", "relu1=library"}}).error().message,
+            "--pin relu1=library: relu1 (nn.relu) is pinned to native already");
+  EXPECT_EQ(Answer(recorded, {.pin = {"conv9=native"}}).error().message, "--pin conv9=native: there is no node and no operator 'conv9'");
+  EXPECT_EQ(Answer(recorded, {.forbid = {"library:conv1", "native:conv1"}}).error().message,
+            "under these conditions: no valid candidate covers node conv1, bn1 (nn.conv2d)");
+}
+
+TEST(WhatIfTest, NamesAreRecordedAndFilesOfBeforeDoWithout) {
+  const std::string text = ToJson(ThreeOfAModel());
+  EXPECT_EQ(ParseRecorded(text).value().onnx_nodes, ThreeOfAModel().onnx_nodes);
+  const std::string key = R"("onnx_nodes":[["conv1","bn1"],["relu1"],["conv2"]],)";
+  const size_t at = text.find(key);
+  ASSERT_NE(at, std::string::npos) << text;
+  std::string before = text;
+  const RecordedProblem old = ParseRecorded(before.erase(at, key.size())).value();
+  EXPECT_EQ(Answer(old, {.pin = {"%0=native"}})->after.cost, Answer(Three(), {.pin = {"%0=native"}})->after.cost);
+  std::string wrong = text;
+  wrong.replace(at, key.size(), R"("onnx_nodes":[["conv1"]],)");
+  EXPECT_EQ(ParseRecorded(wrong).error().message, "recorded problem: onnx_nodes are not as many as nodes");
+}
+
 TEST(WhatIfTest, ForbiddingABackendForbidsKernelsThatCallIt) {
   RecordedProblem recorded = Three();
   recorded.calls = {{3, 0, IndexSet({0})}};
@@ -99,8 +132,10 @@ TEST(WhatIfTest, ErrorsNameTheOperator) {
             "%1 (nn.relu) is pinned to library, which has no valid candidate there that keeps to the other pins");
   EXPECT_EQ(ErrorOf({.forbid = {"native", "library:nn.relu"}}), "under these conditions: no valid candidate covers node %1 (nn.relu)");
   EXPECT_EQ(ErrorOf({.forbid = {"dnnl"}}), "--forbid dnnl: there is no backend 'dnnl', expected one of library, native");
-  EXPECT_EQ(ErrorOf({.forbid = {"native:tanh"}}), "--forbid native:tanh: the function calls no operator 'tanh'");
-  EXPECT_EQ(ErrorOf({.pin = {"%9=native"}}), "--pin %9=native: there is no node and no operator '%9'");
+  EXPECT_EQ(ErrorOf({.forbid = {"native:tanh"}}),
+            "--forbid native:tanh: there is no node and no operator 'tanh' (nodes are known by number only, such as %0)");
+  EXPECT_EQ(ErrorOf({.pin = {"%9=native"}}),
+            "--pin %9=native: there is no node and no operator '%9' (nodes are known by number only, such as %0)");
   EXPECT_EQ(ErrorOf({.pin = {"native"}}), "--pin native: expected node=backend");
   EXPECT_EQ(ErrorOf({.penalty = {"native=3"}}), "--penalty native=3: expected backend:backend=microseconds");
   EXPECT_EQ(ErrorOf({.penalty = {"native:library=fast"}}),

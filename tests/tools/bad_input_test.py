@@ -13,7 +13,8 @@ from command_line import BINARY, CommandLineTestCase, main, small_model
 class BadInputTest(CommandLineTestCase):
     def test_malformed_what_if(self):
         cases = {("--forbid", "nosuch"): ["--forbid nosuch", "dnnl"], ("--forbid", "dnnl:frob"): ["frob"],
-                 ("--pin", "%99=dnnl"): ["%99"], ("--pin", "nn.conv2d"): ["node=backend"], ("--pin", "nn.conv2d=nosuch"): ["nosuch", "native"],
+                 ("--pin", "fourth=dnnl"): ["no node", "fourth"], ("--pin", "%99=dnnl"): ["%99"],
+                 ("--pin", "nn.conv2d"): ["node=backend"], ("--pin", "nn.conv2d=nosuch"): ["nosuch", "native"],
                  ("--penalty", "dnnl:native"): ["backend:backend=microseconds"], ("--penalty", "dnnl:native=fast"): ["fast"],
                  ("--penalty", "dnnl:native=-1"): ["-1"], ("--penalty", "dnnl=3"): ["backend:backend=microseconds"]}
         for words, parts in cases.items():
@@ -96,7 +97,7 @@ class BadInputTest(CommandLineTestCase):
             ("--pin", "nn.softmax=dnnl"): ["--pin nn.softmax=dnnl", "'nn.softmax'"],
             ("--pin", "nn.relu=cudnn"): ["--pin nn.relu=cudnn", "'cudnn'", "dnnl"],
             ("--pin", "nn.relu"): ["--pin nn.relu", "NODE=BACKEND"],
-            ("--pin", "nn.relu=openblas"): ["(nn.relu)", "openblas", "rules"],
+            ("--pin", "second=openblas"): ["openblas does not take second (nn.relu)", "rules"],
             ("--pin", "nn.relu=native", "--pin", "nn.relu=dnnl"): ["(nn.relu)", "native", "--pin nn.relu=dnnl"],
             ("--pin", "nn.relu=dnnl", "--forbid", "dnnl:nn.relu"): ["(nn.relu)", "--forbid dnnl:nn.relu"],
             ("--forbid", "dnnl:nn.softmax"): ["--forbid dnnl:nn.softmax", "'nn.softmax'"],

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import sqlite3
 import subprocess
@@ -180,12 +181,27 @@ class GoodInputTest(CommandLineTestCase):
         self.assertLessEqual({"min", "p10", "median", "mean", "p90"}, report["latency_ms"].keys())
         self.assertLessEqual(report["latency_ms"]["min"], report["latency_ms"]["p90"])
 
-    def test_explain_names_every_operator(self):
+    def test_explain_names_the_nodes_of_the_model(self):
+        report = json.loads(self.collage("explain", self.program, "--json").stdout)
         done = self.collage("explain", self.program)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for operator in ("nn.conv2d", "nn.relu", "nn.global_avg_pool2d"):
-            self.assertIn(operator, done.stdout)
-        self.assertTrue(json.loads(self.collage("explain", self.program, "--json").stdout)["operators"])
+        lines = done.stdout.splitlines()
+        start = next(i for i, line in enumerate(lines) if line.startswith("partitions, "))
+        for line, entry in zip(lines[start + 1 :], report["plan"]):
+            for part in (entry["backend"], entry["variant"], *entry["nodes"], "us", "%"):
+                self.assertIn(part, line)
+        self.assertEqual([node for entry in report["plan"] for node in entry["nodes"]], ["first", "second", "third"])
+        done = self.collage("explain", self.program, "--operators")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for node, operator in (("first", "nn.conv2d"), ("second", "nn.relu"), ("third", "nn.global_avg_pool2d")):
+            self.assertRegex(done.stdout, rf"(?m)^  {node} +{re.escape(operator)} ")
+
+    def test_bench_profiles_nodes_of_the_model(self):
+        done = self.collage("bench", self.program, "--iterations", 2, "--profile", "--json", self.folder / "b.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        profile = json.loads((self.folder / "b.json").read_text())["profile"]
+        self.assertEqual([node for step in profile for node in step["nodes"]], ["first", "second", "third"])
+        self.assertIn("third", done.stdout)
 
     def crash_in_a_plan(self, cache):
         """A compile whose process gets SIGSEGV while whole plans run. Gives its exit code and what it said."""
@@ -250,7 +266,8 @@ class GoodInputTest(CommandLineTestCase):
         self.assertEqual(nothing["changes"], [])
         self.assertAlmostEqual(nothing["difference_us"], 0)
         backend = nothing["before"]["partitions"][0]["backend"]
-        node, name = nothing["before"]["partitions"][0]["operators"][0], chosen[0]["operators"][0]
+        node, name = nothing["before"]["partitions"][0]["nodes"][0], chosen[0]["operators"][0]
+        self.assertEqual(node, "first")
         forbidden = self.what_if("--forbid", backend)
         self.assertNotIn(backend, [entry["backend"] for entry in forbidden["after"]["partitions"]])
         self.assertGreaterEqual(forbidden["difference_us"], 0)
@@ -320,7 +337,7 @@ class GoodInputTest(CommandLineTestCase):
 
     def test_pins_and_what_is_forbidden(self):
         report = self.folder / "pinned.json"
-        words = ["--pin", "nn.relu=native", "--forbid", "openvino", "--forbid", "dnnl:nn.global_avg_pool2d", "--json", report]
+        words = ["--pin", "second=native", "--forbid", "openvino", "--forbid", "dnnl:third", "--json", report]
         done = self.compile(self.model, *words, output=self.folder / "pinned.collage")
         self.assertEqual(done.returncode, 0, done.stderr)
         placed = {entry["operator"]: entry for entry in json.loads(report.read_text())["operators"]}
@@ -328,7 +345,7 @@ class GoodInputTest(CommandLineTestCase):
         self.assertFalse(placed["nn.conv2d"]["pinned"])
         self.assertNotIn("openvino", {entry["backend"] for entry in placed.values()})
         self.assertNotEqual(placed["nn.global_avg_pool2d"]["backend"], "dnnl")
-        self.assertEqual(json.loads(report.read_text())["pins"], ["nn.relu=native"])
+        self.assertEqual(json.loads(report.read_text())["pins"], ["second=native"])
         self.assertIn("; pinned", self.collage("explain", self.folder / "pinned.collage").stdout)
 
     def test_symbolic_batch(self):

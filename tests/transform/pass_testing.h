@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
 #include "collage/ir/verify.h"
+#include "collage/ir/visit.h"
 #include "collage/op/interpreter.h"
 #include "collage/op/table.h"
 
@@ -53,7 +55,30 @@ inline void ExpectSameResults(const IRModule& before, const IRModule& after, dou
   }
 }
 
-/// What a pass makes of a module, verified and run beside it.
+inline std::set<std::string> PlacesOf(const IRModule& module) {
+  std::set<std::string> places;
+  for (const auto& [name, function] : module.functions()) {
+    PostOrder(function, [&](const Expr& expr) {
+      for (const OriginPart* part : expr->origin().Parts()) places.insert(part->text);
+    });
+  }
+  return places;
+}
+
+/// Every call comes from something that was there before.
+inline void ExpectOriginsKept(const IRModule& before, const IRModule& after) {
+  const std::set<std::string> places = PlacesOf(before);
+  for (const auto& [name, function] : after.functions()) {
+    PostOrder(function, [&](const Expr& expr) {
+      if (expr->As<Call>()) {
+        EXPECT_FALSE(expr->origin().Empty()) << Print(expr);
+      }
+      for (const OriginPart* part : expr->origin().Parts()) EXPECT_TRUE(places.contains(part->text)) << part->text;
+    });
+  }
+}
+
+/// What a pass makes of a module, verified and run beside it, with the origin of every call checked.
 template <class PassFunction>
 IRModule AfterPass(const PassFunction& pass, const IRModule& before, double tolerance = 0) {
   Result<IRModule> after = pass(before);
@@ -62,6 +87,7 @@ IRModule AfterPass(const PassFunction& pass, const IRModule& before, double tole
   const Status verified = Verify(*after);
   EXPECT_TRUE(verified.has_value()) << verified.error().message << "\n" << Print(*after);
   ExpectSameResults(before, *after, tolerance);
+  ExpectOriginsKept(before, *after);
   return *std::move(after);
 }
 
