@@ -12,7 +12,7 @@ OPSET = 13
 IR_VERSION = 7
 
 
-class _Graph:
+class Graph:
     """Nodes and initializers in the making; each method gives the name of the tensor that it adds."""
 
     def __init__(self, seed, name):
@@ -56,7 +56,7 @@ class _Graph:
 
 def mnist(seed):
     """The network of the RFC's MNIST program: two padded 5x5 convolutions with pooling, and a dense layer."""
-    g = _Graph(seed, "mnist")
+    g = Graph(seed, "mnist")
     data = "x"
     channels = 1
     for layer, (features, pool) in enumerate(((8, 2), (16, 3))):
@@ -99,7 +99,7 @@ def _convolution_block(g, data, prefix, inputs, outputs, kernel, stride=1, group
 
 def mobilenet_v2(seed):
     """MobileNet v2 of width 1.0 on 224x224 images."""
-    g = _Graph(seed, "mobilenet_v2")
+    g = Graph(seed, "mobilenet_v2")
     g.initializer("relu6.min", np.float32(0))
     g.initializer("relu6.max", np.float32(6))
     data = _convolution_block(g, "input", "stem", 3, 32, 3, stride=2)
@@ -129,7 +129,7 @@ def mobilenet_v2(seed):
 
 def dcgan(seed):
     """A DCGAN generator (Radford et al. 2015) of 256x256 images: 4x4 transposed convolutions that double the plane."""
-    g = _Graph(seed, "dcgan")
+    g = Graph(seed, "dcgan")
     data = "noise"
     channels = (100, 1024, 1024, 512, 256, 128, 64, 3)
     for layer in range(len(channels) - 1):
@@ -214,7 +214,7 @@ class _Encoder:
 
 def bert_encoder(seed, layers=8, sequence=64, hidden=256, heads=8, inner=1024):
     """A BERT encoder over hidden states, LayerNorm and GELU in primitive operators."""
-    g = _Graph(seed, "bert_encoder")
+    g = Graph(seed, "bert_encoder")
     encoder = _Encoder(g, sequence, hidden, heads, inner)
     data = "hidden_states"
     for index in range(layers):

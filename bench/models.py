@@ -14,6 +14,7 @@ import time
 import numpy as np
 import onnx
 
+import branching_models
 import built_models
 import light_models
 from seeded_weights import seeded_inputs
@@ -32,6 +33,9 @@ NAMES = [
     "mobilenet_v2",
     "dcgan",
     "bert_encoder",
+    "densenet121_preactivation",
+    "nasnet_a_like",
+    "inception_resnet_like",
 ]
 INPUT_SEED_OFFSET = 1000
 
@@ -42,8 +46,9 @@ def build(name, seed):
     def make_inputs(shapes):
         return seeded_inputs(seed + INPUT_SEED_OFFSET, name, shapes)
 
-    if name in built_models.BUILDERS:
-        model = built_models.BUILDERS[name](seed)
+    builders = built_models.BUILDERS | branching_models.BUILDERS
+    if name in builders:
+        model = builders[name](seed)
     else:
         model = light_models.build(name, seed, make_inputs)
     return model, make_inputs(light_models.input_shapes(model))
@@ -53,7 +58,7 @@ def recipe(name, seed):
     """Changes whenever what would be made changes: the seed, these programs, the libraries that they use."""
     digest = hashlib.sha256(f"{name} {seed} {onnx.__version__} {np.__version__}".encode())
     folder = os.path.dirname(os.path.abspath(__file__))
-    for program in ("models.py", "built_models.py", "light_models.py", "seeded_weights.py"):
+    for program in ("models.py", "built_models.py", "branching_models.py", "light_models.py", "seeded_weights.py"):
         with open(os.path.join(folder, program), "rb") as file:
             digest.update(file.read())
     return digest.hexdigest()

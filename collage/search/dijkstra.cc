@@ -6,13 +6,12 @@
 
 #include "collage/search/acyclic.h"
 #include "collage/search/covered.h"
+#include "collage/search/tables.h"
 #include "collage/support/check.h"
 
 namespace collage {
 namespace {
 
-using LayoutMask = uint16_t;
-constexpr size_t kMostLayouts = 16;
 constexpr size_t kNone = static_cast<size_t>(-1);
 
 // A tensor that somebody outside of the covered set reads or writes. Before its producer is covered it only has demands.
@@ -36,9 +35,7 @@ struct State {
 
 class Dijkstra {
  public:
-  Dijkstra(const SearchProblem& problem, const std::vector<bool>& forbidden) : problem_(problem), forbidden_(forbidden) {
-    COLLAGE_CHECK(problem.layout_count >= 1 && problem.layout_count <= kMostLayouts);
-    by_first_.resize(problem.node_count);
+  Dijkstra(const SearchProblem& problem, const std::vector<bool>& forbidden) : problem_(problem), tables_(problem, forbidden) {
     useful_.assign(problem.tensors.size(), 0);
     last_use_.assign(problem.tensors.size(), 0);
     for (size_t t = 0; t < problem.tensors.size(); ++t) {
@@ -49,7 +46,7 @@ class Dijkstra {
         last_use_[t] = problem.node_count;
       }
     }
-    for (size_t c = 0; c < problem.candidates.size(); ++c) AddCandidate(c);
+    for (size_t t = 0; t < problem.tensors.size(); ++t) useful_[t] |= tables_.AllWishes(t);
   }
 
   Result<SearchResult> Run() {
@@ -70,23 +67,9 @@ class Dijkstra {
   }
 
  private:
-  void AddCandidate(size_t c) {
-    const SearchCandidate& candidate = problem_.candidates[c];
-    if (forbidden_[c] || candidate.inside.Empty()) return;
-    bool usable = false;
-    for (const SearchVariant& variant : candidate.variants) {
-      if (!variant.cost.IsKnown()) continue;
-      usable = true;
-      for (size_t i = 0; i < candidate.inputs.size(); ++i) useful_[candidate.inputs[i]] |= Bit(variant.input_layouts[i]);
-    }
-    if (usable) by_first_[candidate.inside.First()].push_back(c);
-  }
+  static LayoutMask Bit(size_t layout) { return LayoutBit(layout); }
 
-  static LayoutMask Bit(size_t layout) { return static_cast<LayoutMask>(1u << layout); }
-
-  [[nodiscard]] Cost Conversion(size_t tensor, size_t from, size_t to) const {
-    return from == to || !problem_.conversion ? Cost() : problem_.conversion(tensor, from, to);
-  }
+  [[nodiscard]] Cost Conversion(size_t tensor, size_t from, size_t to) const { return tables_.Conversion(tensor, from, to); }
 
   [[nodiscard]] State Start() const {
     State start;
@@ -104,12 +87,12 @@ class Dijkstra {
   }
 
   void Expand(size_t id) {
-    for (size_t c : by_first_[states_[id]->covered.next]) {
+    for (size_t c : tables_.StartingAt(states_[id]->covered.next)) {
       const SearchCandidate& candidate = problem_.candidates[c];
       if (candidate.inside.Intersects(states_[id]->covered.tail)) continue;
       const Covered covered = After(states_[id]->covered, candidate.inside);
       for (size_t v = 0; v < candidate.variants.size(); ++v) {
-        if (candidate.variants[v].cost.IsKnown()) Push(Apply(id, {c, v}, covered));
+        if (tables_.VariantsOf(c)[v].is_usable) Push(Apply(id, {c, v}, covered));
       }
     }
   }
@@ -123,8 +106,8 @@ class Dijkstra {
   [[nodiscard]] State Apply(size_t id, SearchChoice choice, const Covered& covered) const {
     const State& from = *states_[id];
     const SearchCandidate& candidate = problem_.candidates[choice.candidate];
-    const SearchVariant& variant = candidate.variants[choice.variant];
-    State state{covered, from.open, from.last_backend, from.cost + variant.cost, from.partitions, id, choice};
+    const SearchTables::Variant& variant = tables_.VariantsOf(choice.candidate)[choice.variant];
+    State state{covered, from.open, from.last_backend, from.cost + candidate.variants[choice.variant].cost, from.partitions, id, choice};
     for (size_t i = 0; i < candidate.inputs.size(); ++i) Demand(state, candidate.inputs[i], variant.input_layouts[i]);
     for (size_t i = 0; i < candidate.outputs.size(); ++i) Produce(state, candidate.outputs[i], variant.output_layouts[i]);
     if (candidate.is_partition) {
@@ -151,7 +134,7 @@ class Dijkstra {
 
   void Produce(State& state, size_t tensor, size_t layout) const {
     OpenTensor& entry = Entry(state.open, tensor);
-    for (size_t wanted = 0; wanted < problem_.layout_count; ++wanted) {
+    for (size_t wanted = 0; wanted < tables_.LayoutsOf(tensor).size(); ++wanted) {
       if (entry.layouts & Bit(wanted)) state.cost += Conversion(tensor, layout, wanted);
     }
     entry.is_produced = true;
@@ -196,7 +179,7 @@ class Dijkstra {
     const LayoutMask useful = useful_[tensor];
     const bool produced = (a && a->is_produced) || (b && b->is_produced);
     Cost slack;
-    for (size_t layout = 0; layout < problem_.layout_count; ++layout) {
+    for (size_t layout = 0; layout < tables_.LayoutsOf(tensor).size(); ++layout) {
       if (!(useful & Bit(layout))) continue;
       const bool in_a = a && (a->layouts & Bit(layout));
       const bool in_b = b && (b->layouts & Bit(layout));
@@ -213,11 +196,7 @@ class Dijkstra {
     return slack;
   }
 
-  [[nodiscard]] Cost WorstConversionTo(size_t tensor, size_t layout) const {
-    Cost worst;
-    for (size_t from = 0; from < problem_.layout_count; ++from) worst = std::max(worst, Conversion(tensor, from, layout));
-    return worst;
-  }
+  [[nodiscard]] Cost WorstConversionTo(size_t tensor, size_t layout) const { return tables_.WorstConversion(tensor, layout); }
 
   [[nodiscard]] bool Dominates(const State& settled, const State& state) const {
     const Cost reachable = settled.cost + Slack(settled, state);
@@ -246,7 +225,9 @@ class Dijkstra {
   }
 
   [[nodiscard]] SearchResult Finish(size_t id) const {
-    return {states_[id]->cost, Path(id), states_[id]->partitions, states_[id]->cost, expanded_};
+    const Cost cost = states_[id]->cost;
+    const Cost lower_bound = tables_.IsWhole() ? cost : std::min(cost, tables_.LeastFrom(0));
+    return {cost, Path(id), states_[id]->partitions, lower_bound, expanded_, lower_bound == cost};
   }
 
   struct Later {
@@ -255,8 +236,7 @@ class Dijkstra {
   };
 
   const SearchProblem& problem_;
-  const std::vector<bool>& forbidden_;
-  std::vector<std::vector<size_t>> by_first_;
+  const SearchTables tables_;
   std::vector<LayoutMask> useful_;  // layouts in which some candidate may want the tensor
   std::vector<size_t> last_use_;
   std::vector<std::unique_ptr<State>> states_;
@@ -269,7 +249,7 @@ class Dijkstra {
 }  // namespace
 
 Result<SearchResult> SearchDijkstra(const SearchProblem& problem) {
-  return CheapestAcyclic(problem, [&](const std::vector<bool>& forbidden) { return Dijkstra(problem, forbidden).Run(); });
+  return CheapestAcyclic(problem, kMostSolves, [&](const std::vector<bool>& forbidden) { return Dijkstra(problem, forbidden).Run(); });
 }
 
 }  // namespace collage

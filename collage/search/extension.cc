@@ -27,8 +27,12 @@ std::vector<size_t> OpenAfter(const SearchTables& tables, const std::vector<size
   return open;
 }
 
-Extension::Extension(const SearchTables& tables, const SearchCandidate& candidate, const Frontier& from, const Frontier& to)
-    : tables_(tables), candidate_(candidate), before_count_(from.open().size()), touched_(from.open()) {
+Extension::Extension(const SearchTables& tables, size_t c, const Frontier& from, const Frontier& to)
+    : tables_(tables),
+      candidate_(tables.problem().candidates[c]),
+      variants_(tables.VariantsOf(c)),
+      before_count_(from.open().size()),
+      touched_(from.open()) {
   const auto slot_of = [&](size_t tensor) {
     if (const size_t before = FindSorted(from.open(), tensor); before < from.open().size()) return before;
     const auto at = std::find(touched_.begin() + static_cast<std::ptrdiff_t>(before_count_), touched_.end(), tensor);
@@ -36,6 +40,7 @@ Extension::Extension(const SearchTables& tables, const SearchCandidate& candidat
     if (at == touched_.end()) touched_.push_back(tensor);
     return slot;
   };
+  const SearchCandidate& candidate = candidate_;
   for (const size_t tensor : candidate.inputs) input_slots_.push_back(slot_of(tensor));
   for (const size_t tensor : candidate.outputs) output_slots_.push_back(slot_of(tensor));
   for (const size_t tensor : to.open()) {
@@ -66,7 +71,7 @@ Cost Extension::Produce(Frontier::TensorState& state, size_t tensor, size_t layo
 Cost Extension::Apply(size_t variant, const Frontier::TensorState* before, Scratch& scratch) const {
   scratch.work.assign(before, before + before_count_);
   scratch.work.resize(touched_.size());
-  const SearchVariant& chosen = candidate_.variants[variant];
+  const SearchTables::Variant& chosen = variants_[variant];
   Cost cost;
   for (size_t i = 0; i < input_slots_.size(); ++i)
     cost += Demand(scratch.work[input_slots_[i]], candidate_.inputs[i], chosen.input_layouts[i]);

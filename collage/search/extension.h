@@ -19,7 +19,7 @@ class Extension {
     std::vector<Frontier::TensorState> result;  ///< one for each tensor open after
   };
 
-  Extension(const SearchTables& tables, const SearchCandidate& candidate, const Frontier& from, const Frontier& to);
+  Extension(const SearchTables& tables, size_t candidate, const Frontier& from, const Frontier& to);
 
   /// Price of the conversions that a variant makes necessary; the tensors of the state that follows are left in scratch.result.
   Cost Apply(size_t variant, const Frontier::TensorState* before, Scratch& scratch) const;
@@ -30,6 +30,7 @@ class Extension {
 
   const SearchTables& tables_;
   const SearchCandidate& candidate_;
+  const std::vector<SearchTables::Variant>& variants_;
   size_t before_count_;
   std::vector<size_t> touched_;  // tensors by slot: those open before, then those that appear
   std::vector<size_t> input_slots_;

@@ -1,6 +1,7 @@
 #include "collage/search/frontier.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace collage {
 namespace {
@@ -16,7 +17,7 @@ using TensorState = Frontier::TensorState;
 /// One term of the hash of a state. Terms are added, so that one does not wait for the other.
 uint64_t HashOfTensor(size_t position, TensorState state) {
   constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;  // the golden ratio, as in Knuth's multiplicative hashing
-  const uint64_t word = (state.layouts | static_cast<uint64_t>(state.produced) << 16) + (position << 32);
+  const uint64_t word = (state.layouts | static_cast<uint64_t>(state.produced) << 32) + (position << 40);
   return (word * kMultiplier) ^ ((word * kMultiplier) >> 29);
 }
 
@@ -161,6 +162,16 @@ class Frontier::Comparison {
   std::vector<uint32_t> column_;
   std::vector<Cost> slacks_;  // Unknown until asked for
 };
+
+bool Frontier::KeepMostPromising(std::vector<State>& states, size_t most, Cost& cut) {
+  if (states.size() <= most) return false;
+  const auto end = states.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(states.begin(), end, states.end(),
+                   [](const State& a, const State& b) { return std::tie(a.least, a.cost, a.id) < std::tie(b.least, b.cost, b.id); });
+  cut = std::min(cut, end->least);
+  states.erase(end, states.end());
+  return true;
+}
 
 std::vector<Frontier::State> Frontier::KeepUndominated(size_t most, Cost& cut) {
   Comparison comparison(*this);

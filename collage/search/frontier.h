@@ -28,8 +28,9 @@ class Frontier {
     uint16_t produced = kUnproduced;
     friend bool operator==(const TensorState&, const TensorState&) = default;
   };
-  static constexpr uint16_t kUnproduced = 16;
-  static constexpr uint16_t kAnywhere = 17;  ///< exists in all layouts that are still wanted: where it came from does not matter
+  static constexpr uint16_t kUnproduced = SearchTables::kMostLayouts;
+  static constexpr uint16_t kAnywhere =
+      kUnproduced + 1;  ///< exists in all layouts that are still wanted: where it came from does not matter
 
   struct State {
     Cost cost;
@@ -38,7 +39,8 @@ class Frontier {
     uint32_t variant;
     uint32_t partitions;
     uint32_t last_backend;
-    uint32_t id;  ///< position among the states as they came; its tensors are at id * open().size()
+    uint32_t id;          ///< position among the states as they came; its tensors are at id * open().size()
+    Cost least = Cost();  ///< of covers that begin with it, where KeepWithin found it
   };
 
   /// `open` ascending.
@@ -61,6 +63,16 @@ class Frontier {
     state.id = alike->id;
     if (!is_new && precedes(state, *alike)) *alike = state;
   }
+  /// Drops the states with which a cover costs more than `cutoff`, by what `least_of` says of each. No more than `most` are kept, those
+  /// with the lowest bounds; the lowest of those that fell to this limit is left in `cut` where it is smaller.
+  template <class LeastOf>
+  void KeepWithin(Cost cutoff, size_t most, Cost& cut, const LeastOf& least_of) {
+    std::erase_if(states_, [&](State& state) {
+      state.least = least_of(state);
+      return state.least > cutoff;
+    });
+    KeepMostPromising(states_, most, cut);
+  }
   /// The states that no other dominates, best first by `precedes`. No more than `most` are kept; the cost of the cheapest that
   /// fell to this limit is left in `cut` where it is smaller.
   template <class Precedes>
@@ -68,9 +80,19 @@ class Frontier {
     std::sort(states_.begin(), states_.end(), precedes);
     return KeepUndominated(most, cut);
   }
+  /// The same after KeepWithin, but what the limit leaves are those with the lowest bounds.
+  template <class Precedes>
+  std::vector<State> TakeMostPromising(const Precedes& precedes, size_t most, Cost& cut) {
+    Cost none = Cost::Invalid();
+    std::vector<State> kept = TakeBest(precedes, states_.size(), none);
+    if (KeepMostPromising(kept, most, cut)) std::sort(kept.begin(), kept.end(), precedes);
+    return kept;
+  }
 
  private:
   class Comparison;
+  /// True where some were too many.
+  static bool KeepMostPromising(std::vector<State>& states, size_t most, Cost& cut);
   std::vector<State> KeepUndominated(size_t most, Cost& cut);
   /// The state that has these tensors and ran the same backend last, and whether it is this one.
   std::pair<State*, bool> FindOrAppend(const State& state, const TensorState* tensors);

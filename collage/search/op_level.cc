@@ -139,7 +139,8 @@ class OpLevel {
 
 Result<SearchResult> SearchOpLevel(const SearchProblem& problem, const OpLevelOptions& options) {
   if (problem.node_count == 0) return SearchResult{};
-  return CheapestAcyclic(problem, [&](const std::vector<bool>& forbidden) { return OpLevel(problem, options, forbidden).Run(); });
+  return CheapestAcyclic(problem, kMostSolves,
+                         [&](const std::vector<bool>& forbidden) { return OpLevel(problem, options, forbidden).Run(); });
 }
 
 }  // namespace collage

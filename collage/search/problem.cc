@@ -18,8 +18,6 @@ class Builder {
     layouts_.emplace(Layout(), 0);
     result_.layouts.emplace_back();
     for (const PricedCandidate& candidate : candidates) result_.problem.candidates.push_back(ToSearchCandidate(candidate));
-    if (result_.layouts.size() > 16)
-      return Fail("the variants use " + std::to_string(result_.layouts.size()) + " layouts; at most 16 can be searched");
     result_.problem.layout_count = result_.layouts.size();
     result_.problem.backend_count = backend_count;
     SetConversion(std::move(conversion));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 
 #include "collage/support/short_list.h"
@@ -22,22 +23,23 @@ struct Conversion {
 
 /// Every conversion from a layout in which a tensor may be made to one in which it may be wanted.
 std::vector<Conversion> PossibleConversions(const SearchProblem& problem) {
-  std::vector<uint32_t> made(problem.tensors.size(), 1);
-  std::vector<uint32_t> wanted(problem.tensors.size(), 0);
-  for (size_t t = 0; t < problem.tensors.size(); ++t) wanted[t] = problem.tensors[t].is_result ? 1 : 0;
+  std::vector<std::set<size_t>> made(problem.tensors.size(), {0});
+  std::vector<std::set<size_t>> wanted(problem.tensors.size());
+  for (size_t t = 0; t < problem.tensors.size(); ++t) {
+    if (problem.tensors[t].is_result) wanted[t].insert(0);
+  }
   for (const SearchCandidate& candidate : problem.candidates) {
     for (const SearchVariant& variant : candidate.variants) {
       if (variant.cost.IsInvalid()) continue;
-      for (size_t i = 0; i < candidate.outputs.size(); ++i) made[candidate.outputs[i]] |= 1u << variant.output_layouts[i];
-      for (size_t i = 0; i < candidate.inputs.size(); ++i) wanted[candidate.inputs[i]] |= 1u << variant.input_layouts[i];
+      for (size_t i = 0; i < candidate.outputs.size(); ++i) made[candidate.outputs[i]].insert(variant.output_layouts[i]);
+      for (size_t i = 0; i < candidate.inputs.size(); ++i) wanted[candidate.inputs[i]].insert(variant.input_layouts[i]);
     }
   }
   std::vector<Conversion> possible;
   for (size_t t = 0; t < problem.tensors.size() && problem.conversion; ++t) {
-    for (size_t from = 0; from < problem.layout_count; ++from) {
-      for (size_t to = 0; to < problem.layout_count; ++to) {
-        if (from != to && (made[t] >> from & 1u) && (wanted[t] >> to & 1u))
-          possible.push_back({t, from, to, problem.conversion(t, from, to)});
+    for (const size_t from : made[t]) {
+      for (const size_t to : wanted[t]) {
+        if (from != to) possible.push_back({t, from, to, problem.conversion(t, from, to)});
       }
     }
   }
@@ -111,7 +113,7 @@ Status CheckIndices(const RecordedProblem& recorded) {
   const auto all_below = [](const std::vector<size_t>& list, size_t limit) {
     return std::all_of(list.begin(), list.end(), [&](size_t index) { return index < limit; });
   };
-  if (problem.layout_count < 1 || problem.layout_count > 16) return Fail("recorded problem: layout_count is not between 1 and 16");
+  if (problem.layout_count < 1) return Fail("recorded problem: layout_count is zero");
   if (recorded.operators.size() != problem.node_count) return Fail("recorded problem: operators are not as many as nodes");
   if (!recorded.onnx_nodes.empty() && recorded.onnx_nodes.size() != problem.node_count)
     return Fail("recorded problem: onnx_nodes are not as many as nodes");

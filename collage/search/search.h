@@ -44,7 +44,7 @@ struct SearchTensor {
 
 struct SearchProblem {
   size_t node_count = 0;     ///< nodes are numbered in dataflow order: a producer has a smaller number than its consumers
-  size_t layout_count = 1;   ///< layout 0 is plain; at most 16
+  size_t layout_count = 1;   ///< layout 0 is plain
   size_t backend_count = 0;  ///< backends are numbered in the declared order
   std::vector<SearchTensor> tensors;
   std::vector<SearchCandidate> candidates;
@@ -66,6 +66,7 @@ struct SearchResult {
   size_t partitions = 0;              ///< choices that are partitions
   Cost lower_bound;                   ///< equal to `cost` for an exact searcher
   size_t states_expanded = 0;
+  bool is_proven = true;  ///< false where a limit ended the search: the optimum may be as low as `lower_bound`
 };
 
 /// A tensor brought from the layout in which it is produced into another one.

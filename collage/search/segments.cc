@@ -108,13 +108,14 @@ Segments::Fingerprint Segments::FingerprintOf(size_t begin, const Frontier& from
   const auto add_tensor = [&](size_t tensor) {
     numbering.Add(tensor);
     const LayoutMask wishes = tables_.AllWishes(tensor) | LayoutBit(0);
-    hasher.Add(tables_.MadeIn(tensor) | static_cast<uint64_t>(tables_.AllWishes(tensor)) << 16 |
-               uint64_t{problem.tensors[tensor].is_result} << 32);
+    hasher.Add(tables_.MadeIn(tensor) | static_cast<uint64_t>(tables_.AllWishes(tensor)) << 32);
+    hasher.Add(problem.tensors[tensor].is_result);
     hasher.Add(tables_.HasManyConsumers(tensor));
     hasher.Add(tables_.IsOpen(tensor, at_end) ? 1 + uint64_t{tables_.StillWanted(tensor, at_end)} : 0);
-    tables_.ForEachWish(tensor, begin, end, [&](size_t consumer, LayoutMask wish) { hasher.Add((consumer - begin) << 16 | wish); });
-    for (size_t a = 0; a < problem.layout_count; ++a) {
-      for (size_t b = 0; b < problem.layout_count; ++b) {
+    tables_.ForEachWish(tensor, begin, end, [&](size_t consumer, LayoutMask wish) { hasher.Add((consumer - begin) << 32 | wish); });
+    const size_t layouts = tables_.LayoutsOf(tensor).size();
+    for (size_t a = 0; a < layouts; ++a) {
+      for (size_t b = 0; b < layouts; ++b) {
         if ((tables_.MadeIn(tensor) & LayoutBit(a)) && (wishes & LayoutBit(b))) hasher.Add(tables_.Conversion(tensor, a, b));
       }
     }
@@ -140,8 +141,10 @@ Segments::Fingerprint Segments::FingerprintOf(size_t begin, const Frontier& from
       hasher.Add(list->size());
       for (const size_t tensor : *list) hasher.Add(numbering.Of(tensor));
     }
-    for (const SearchVariant& variant : candidate.variants) {
-      hasher.Add(variant.cost);
+    for (size_t v = 0; v < candidate.variants.size(); ++v) {
+      const SearchTables::Variant& variant = tables_.VariantsOf(c)[v];
+      hasher.Add(variant.is_usable);
+      hasher.Add(candidate.variants[v].cost);
       for (const size_t layout : variant.input_layouts) hasher.Add(layout);
       for (const size_t layout : variant.output_layouts) hasher.Add(layout);
     }
@@ -152,7 +155,7 @@ Segments::Fingerprint Segments::FingerprintOf(size_t begin, const Frontier& from
     hasher.Add(state.last_backend);
     for (size_t i = 0; i < from.open().size(); ++i) {
       const Frontier::TensorState tensor = from.TensorsOf(state)[i];
-      hasher.Add(tensor.layouts | static_cast<uint64_t>(tensor.produced) << 16);
+      hasher.Add(tensor.layouts | static_cast<uint64_t>(tensor.produced) << 32);
     }
   }
   return hasher.value();

@@ -11,8 +11,14 @@ struct ShortestPathOptions {
   size_t most_states = 4096;
   /// Covered sets with the same first uncovered node.
   size_t most_sets = 4096;
+  /// A first search without bounds takes least time where no covered set has more states than this; beyond it bounds are found.
+  size_t easy_states = 64;
+  /// Searches for the sake of covers without cycles (acyclic.h).
+  size_t most_solves = 256;
   /// Whether stretches that are alike are searched once (segments.h); the result is the same.
   bool reuse_segments = true;
+  /// An acyclic cover that is known, if any: covers that cost more are not looked for. Its price is taken from the problem.
+  const SearchResult* incumbent = nullptr;
 };
 
 /// The cheapest acyclic exact cover: the shortest path over covered sets, the next candidate always containing the first

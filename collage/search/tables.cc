@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "collage/support/check.h"
-
 namespace collage {
 namespace {
 
@@ -15,68 +13,122 @@ auto Within(const std::vector<size_t>& nodes, const IndexSet& set) {
 }  // namespace
 
 SearchTables::SearchTables(const SearchProblem& problem, const std::vector<bool>& forbidden) : problem_(problem) {
-  COLLAGE_CHECK(problem.layout_count >= 1 && problem.layout_count <= 16);
-  by_first_.resize(problem.node_count);
   produced_by_.resize(problem.node_count);
   consumed_by_.resize(problem.node_count);
-  conversions_.resize(problem.tensors.size());
   for (size_t t = 0; t < problem.tensors.size(); ++t) {
     consumers_.push_back(problem.tensors[t].consumers);
     std::sort(consumers_[t].begin(), consumers_[t].end());
     if (problem.tensors[t].producer != SearchTensor::kOutside) produced_by_[problem.tensors[t].producer].push_back(t);
   }
-  AddCandidates(forbidden);
+  AddReaders();
   for (size_t t = 0; t < problem.tensors.size(); ++t) {
     for (const size_t consumer : consumers_[t]) consumed_by_[consumer].push_back(t);
   }
-  const size_t backends = problem.backend_count + 1;
-  transition_slack_.resize(backends * backends);
-  for (size_t a = 0; a < problem.backend_count && !problem.transition.empty(); ++a) {
-    for (size_t b = 0; b < backends; ++b) {
-      for (size_t to = 0; to < problem.backend_count; ++to) {
-        const Cost mine = problem.transition[a][to];
-        const Cost other = b == problem.backend_count ? Cost() : problem.transition[b][to];
-        if (mine > other) transition_slack_[a * backends + b] = std::max(transition_slack_[a * backends + b], mine - other);
-      }
-    }
-  }
-  FindShares();
+  NumberLayouts();
+  conversions_.resize(problem.tensors.size());
+  VariantMask left_out;
+  for (size_t c = 0; c < problem.candidates.size(); ++c) left_out.emplace_back(problem.candidates[c].variants.size(), forbidden[c]);
+  Reprice(left_out);
 }
 
-void SearchTables::AddCandidates(const std::vector<bool>& forbidden) {
-  for (size_t c = 0; c < problem_.candidates.size(); ++c) {
-    const SearchCandidate& candidate = problem_.candidates[c];
-    if (forbidden[c] || candidate.inside.Empty()) continue;
-    const bool usable = std::any_of(candidate.variants.begin(), candidate.variants.end(), [](const auto& v) { return v.cost.IsKnown(); });
-    if (!usable) continue;
-    by_first_[candidate.inside.First()].push_back(c);
+/// An input that none of a candidate's nodes is said to read counts as read by the last of them.
+void SearchTables::AddReaders() {
+  for (const SearchCandidate& candidate : problem_.candidates) {
+    if (candidate.inside.Empty()) continue;
     for (const size_t t : candidate.inputs) {
       const auto [begin, end] = Within(consumers_[t], candidate.inside);
-      const bool reads = std::any_of(begin, end, [&](size_t node) { return candidate.inside.Contains(node); });
-      // An input that none of its nodes is said to read counts as read by the last of them.
-      if (!reads)
-        consumers_[t].insert(std::upper_bound(consumers_[t].begin(), consumers_[t].end(), candidate.inside.Last()),
-                             candidate.inside.Last());
+      if (std::any_of(begin, end, [&](size_t node) { return candidate.inside.Contains(node); })) continue;
+      const size_t last = candidate.inside.Last();
+      consumers_[t].insert(std::upper_bound(consumers_[t].begin(), consumers_[t].end(), last), last);
     }
   }
+}
+
+void SearchTables::NumberLayouts() {
+  layouts_.assign(problem_.tensors.size(), {0});
+  variants_.resize(problem_.candidates.size());
+  const auto for_each_list = [&](const auto& visit) {
+    for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+      const SearchCandidate& candidate = problem_.candidates[c];
+      variants_[c].resize(candidate.variants.size());
+      for (size_t v = 0; v < candidate.variants.size(); ++v) {
+        visit(candidate.inputs, candidate.variants[v].input_layouts, variants_[c][v], &Variant::input_layouts);
+        visit(candidate.outputs, candidate.variants[v].output_layouts, variants_[c][v], &Variant::output_layouts);
+      }
+    }
+  };
+  for_each_list([&](const std::vector<size_t>& tensors, const std::vector<size_t>& layouts, Variant&, auto) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      std::vector<size_t>& known = layouts_[tensors[i]];
+      if (std::find(known.begin(), known.end(), layouts[i]) == known.end()) known.push_back(layouts[i]);
+    }
+  });
+  // In the order of the problem's numbers, so that tensors that are alike are numbered alike.
+  for (std::vector<size_t>& layouts : layouts_) {
+    std::sort(layouts.begin(), layouts.end());
+    if (layouts.size() > kMostLayouts) layouts.resize(kMostLayouts);
+  }
+  for_each_list([&](const std::vector<size_t>& tensors, const std::vector<size_t>& layouts, Variant& numbered, auto numbers) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const std::vector<size_t>& known = layouts_[tensors[i]];
+      const auto at = std::lower_bound(known.begin(), known.end(), layouts[i]);
+      const bool is_numbered = at != known.end() && *at == layouts[i];
+      (numbered.*numbers).push_back(is_numbered ? static_cast<uint8_t>(at - known.begin()) : 0);
+      numbered.has_numbers = numbered.has_numbers && is_numbered;
+    }
+  });
+}
+
+bool SearchTables::RefreshConversions() {
+  bool is_any_cheaper = false;
+  for (size_t t = 0; t < conversions_.size(); ++t) {
+    const std::vector<size_t>& layouts = layouts_[t];
+    for (size_t i = 0; i < conversions_[t].size(); ++i) {
+      Cost& cost = conversions_[t][i];
+      if (cost.IsUnknown()) continue;
+      const Cost now = problem_.conversion ? problem_.conversion(t, layouts[i / layouts.size()], layouts[i % layouts.size()]) : Cost();
+      is_any_cheaper = is_any_cheaper || now < cost;
+      cost = now;
+    }
+  }
+  return is_any_cheaper;
+}
+
+void SearchTables::Reprice(const VariantMask& left_out) {
+  by_first_.assign(problem_.node_count, {});
   all_wishes_.assign(problem_.tensors.size(), 0);
   made_.assign(problem_.tensors.size(), LayoutBit(0));
+  wishes_.clear();
   for (const std::vector<size_t>& consumers : consumers_) wishes_.emplace_back(consumers.size(), LayoutMask{0});
-  for (const std::vector<size_t>& starting : by_first_) {
-    for (const size_t c : starting) AddWishes(c);
+  is_whole_ = true;
+  for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+    const SearchCandidate& candidate = problem_.candidates[c];
+    bool usable = false;
+    for (size_t v = 0; v < candidate.variants.size(); ++v) {
+      Variant& variant = variants_[c][v];
+      const bool may_be_chosen = candidate.variants[v].cost.IsKnown() && !left_out[c][v] && !candidate.inside.Empty();
+      variant.is_usable = may_be_chosen && variant.has_numbers;
+      is_whole_ = is_whole_ && variant.is_usable == may_be_chosen;
+      usable = usable || variant.is_usable;
+    }
+    if (!usable) continue;
+    by_first_[candidate.inside.First()].push_back(c);
+    AddWishes(c);
   }
+  FindTransitionSlack();
+  FindShares(left_out);
 }
 
 void SearchTables::AddWishes(size_t c) {
   const SearchCandidate& candidate = problem_.candidates[c];
-  for (const SearchVariant& variant : candidate.variants) {
-    if (!variant.cost.IsKnown()) continue;
+  for (const Variant& variant : variants_[c]) {
+    if (!variant.is_usable) continue;
     for (size_t i = 0; i < candidate.outputs.size(); ++i) made_[candidate.outputs[i]] |= LayoutBit(variant.output_layouts[i]);
   }
   for (size_t i = 0; i < candidate.inputs.size(); ++i) {
     LayoutMask wanted = 0;
-    for (const SearchVariant& variant : candidate.variants) {
-      if (variant.cost.IsKnown()) wanted |= LayoutBit(variant.input_layouts[i]);
+    for (const Variant& variant : variants_[c]) {
+      if (variant.is_usable) wanted |= LayoutBit(variant.input_layouts[i]);
     }
     const size_t t = candidate.inputs[i];
     all_wishes_[t] |= wanted;
@@ -87,18 +139,35 @@ void SearchTables::AddWishes(size_t c) {
   }
 }
 
-void SearchTables::FindShares() {
+void SearchTables::FindTransitionSlack() {
+  const size_t backends = problem_.backend_count + 1;
+  transition_slack_.assign(backends * backends, Cost());
+  for (size_t a = 0; a < problem_.backend_count && !problem_.transition.empty(); ++a) {
+    for (size_t b = 0; b < backends; ++b) {
+      for (size_t to = 0; to < problem_.backend_count; ++to) {
+        const Cost mine = problem_.transition[a][to];
+        const Cost other = b == problem_.backend_count ? Cost() : problem_.transition[b][to];
+        if (mine > other) transition_slack_[a * backends + b] = std::max(transition_slack_[a * backends + b], mine - other);
+      }
+    }
+  }
+}
+
+/// Of all that may be chosen, with numbers for its layouts or without.
+void SearchTables::FindShares(const VariantMask& left_out) {
   const Cost none = Cost::Invalid();
   share_.assign(problem_.node_count, none);
-  for (const std::vector<size_t>& starting : by_first_) {
-    for (const size_t c : starting) {
-      Cost cheapest = none;
-      for (const SearchVariant& variant : problem_.candidates[c].variants) cheapest = std::min(cheapest, variant.cost);
-      const auto count = static_cast<int64_t>(problem_.candidates[c].inside.Count());
-      // Rounded down: a bound must not exceed what it bounds.
-      const Cost share = Cost::Seconds(std::max(0.0, cheapest.ToSeconds() / static_cast<double>(count) - 1e-12));
-      problem_.candidates[c].inside.ForEach([&](size_t node) { share_[node] = std::min(share_[node], share); });
+  for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+    const SearchCandidate& candidate = problem_.candidates[c];
+    Cost cheapest = none;
+    for (size_t v = 0; v < candidate.variants.size(); ++v) {
+      if (!left_out[c][v]) cheapest = std::min(cheapest, candidate.variants[v].cost);
     }
+    if (!cheapest.IsKnown() || candidate.inside.Empty()) continue;
+    const auto count = static_cast<int64_t>(candidate.inside.Count());
+    // Rounded down: a bound must not exceed what it bounds.
+    const Cost share = Cost::Seconds(std::max(0.0, cheapest.ToSeconds() / static_cast<double>(count) - 1e-12));
+    candidate.inside.ForEach([&](size_t node) { share_[node] = std::min(share_[node], share); });
   }
   least_from_.assign(problem_.node_count + 1, Cost());
   for (size_t node = problem_.node_count; node-- > 0;) {
@@ -138,11 +207,11 @@ LayoutMask SearchTables::StillWanted(size_t tensor, const Covered& covered) cons
 
 Cost SearchTables::Conversion(size_t tensor, size_t from, size_t to) const {
   if (from == to || !problem_.conversion) return {};
-  const size_t layouts = problem_.layout_count;
+  const size_t count = layouts_[tensor].size();
   std::vector<Cost>& table = conversions_[tensor];
-  if (table.empty()) table.assign(layouts * layouts, Cost::Unknown());
-  Cost& cost = table[from * layouts + to];
-  if (cost.IsUnknown()) cost = problem_.conversion(tensor, from, to);
+  if (table.empty()) table.assign(count * count, Cost::Unknown());
+  Cost& cost = table[from * count + to];
+  if (cost.IsUnknown()) cost = problem_.conversion(tensor, layouts_[tensor][from], layouts_[tensor][to]);
   return cost;
 }
 

@@ -9,22 +9,48 @@
 
 namespace collage {
 
-/// A set of layouts; bit 0 is plain.
-using LayoutMask = uint16_t;
-inline LayoutMask LayoutBit(size_t layout) { return static_cast<LayoutMask>(1u << layout); }
+/// A set of layouts of one tensor, by their numbers among those that this tensor may be given or wanted in; bit 0 is plain.
+using LayoutMask = uint32_t;
+inline LayoutMask LayoutBit(size_t layout) { return LayoutMask{1} << layout; }
 
 /// A search problem indexed the way in which it is walked: which candidates start at a node, which tensors a node touches, who
 /// may still want a tensor in which layout.
 class SearchTables {
  public:
-  /// Both must outlive the tables; `forbidden` marks candidates to leave out, by position.
+  /// Marks variants, by candidate.
+  using VariantMask = std::vector<std::vector<bool>>;
+
+  /// The problem must outlive the tables; `forbidden` marks candidates to leave out, by position.
   SearchTables(const SearchProblem& problem, const std::vector<bool>& forbidden);
+  /// Reads the problem's prices again, leaving out what is marked. What is not priced cannot be chosen.
+  void Reprice(const VariantMask& left_out);
+  /// Asks again for the prices of conversions that were asked for before; whether any is lower now.
+  bool RefreshConversions();
 
   [[nodiscard]] const SearchProblem& problem() const { return problem_; }
-  /// Candidates with a known price whose first node is this one.
+  /// Layouts are numbered tensor by tensor, so their number in the whole problem does not matter: of one tensor, few are ever made or
+  /// wanted. A variant that needs more than a tensor's first kMostLayouts cannot be chosen; then IsWhole is false.
+  static constexpr size_t kMostLayouts = 32;
+  [[nodiscard]] bool IsWhole() const { return is_whole_; }
+  /// The layouts of one tensor, as the problem numbers them.
+  [[nodiscard]] const std::vector<size_t>& LayoutsOf(size_t tensor) const { return layouts_[tensor]; }
+  /// A variant with its layouts numbered tensor by tensor.
+  struct Variant {
+    bool has_numbers = true;
+    bool is_usable = false;  ///< its price is known, its layouts have numbers, and it is not left out
+    std::vector<uint8_t> input_layouts;
+    std::vector<uint8_t> output_layouts;
+  };
+  [[nodiscard]] const std::vector<Variant>& VariantsOf(size_t candidate) const { return variants_[candidate]; }
+
+  /// Candidates with a usable variant whose first node is this one.
   [[nodiscard]] const std::vector<size_t>& StartingAt(size_t node) const { return by_first_[node]; }
   [[nodiscard]] const std::vector<size_t>& ProducedBy(size_t node) const { return produced_by_[node]; }
   [[nodiscard]] const std::vector<size_t>& ConsumedBy(size_t node) const { return consumed_by_[node]; }
+  /// Nodes that may read the tensor, ascending.
+  [[nodiscard]] const std::vector<size_t>& ConsumersOf(size_t tensor) const { return consumers_[tensor]; }
+  /// Layouts in which the i-th of these may want it.
+  [[nodiscard]] LayoutMask WishOf(size_t tensor, size_t i) const { return wishes_[tensor][i]; }
 
   /// True when somebody outside of the covered set reads what it has, or the other way round.
   [[nodiscard]] bool IsOpen(size_t tensor, const Covered& covered) const;
@@ -62,11 +88,16 @@ class SearchTables {
   [[nodiscard]] Cost LeastOf(const IndexSet& nodes) const;
 
  private:
-  void AddCandidates(const std::vector<bool>& forbidden);
+  void AddReaders();
+  void NumberLayouts();
   void AddWishes(size_t candidate);
-  void FindShares();
+  void FindTransitionSlack();
+  void FindShares(const VariantMask& left_out);
 
   const SearchProblem& problem_;
+  bool is_whole_ = true;
+  std::vector<std::vector<size_t>> layouts_;    // by tensor; plain first
+  std::vector<std::vector<Variant>> variants_;  // by candidate
   std::vector<std::vector<size_t>> by_first_;
   std::vector<std::vector<size_t>> consumers_;   // by tensor, ascending
   std::vector<std::vector<LayoutMask>> wishes_;  // of each consumer

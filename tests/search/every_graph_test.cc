@@ -53,8 +53,11 @@ TEST_P(EveryGraphTest, ShortestPathAndDijkstraFindThePreferredOptimum) {
   ForEach(1, 1, [&](const SearchProblem& problem, size_t graph) {
     const auto expected = BruteForce(problem);
     solved += expected ? 1 : 0;
-    for (const Searcher& searcher : Searchers()) {
-      if (searcher.name != "shortest-path" && searcher.name != "dijkstra") continue;
+    std::vector<Searcher> searchers = Searchers();
+    std::erase_if(searchers, [](const Searcher& searcher) { return searcher.name != "shortest-path" && searcher.name != "dijkstra"; });
+    searchers.push_back(
+        {"with bounds", true, [](const SearchProblem& one) { return SearchShortestPath(one, ShortestPathOptions{.easy_states = 0}); }});
+    for (const Searcher& searcher : searchers) {
       const Result<SearchResult> found = searcher.search(problem);
       ASSERT_EQ(found.has_value(), expected.has_value()) << searcher.name << ", graph " << graph;
       if (!expected) continue;

@@ -37,7 +37,8 @@ TEST_P(SearchersTest, EqualBruteForceOnSmallRandomGraphs) {
   for (int round = 0; round < 6000; ++round) {
     const SearchProblem problem = RandomProblem(random, GetParam());
     const auto expected = BruteForce(problem);
-    for (const auto& search : {SearchDijkstra, +[](const SearchProblem& one) { return SearchShortestPath(one); }}) {
+    for (const auto& search : {SearchDijkstra, +[](const SearchProblem& one) { return SearchShortestPath(one); },
+                               +[](const SearchProblem& one) { return SearchShortestPath(one, ShortestPathOptions{.easy_states = 0}); }}) {
       const Result<SearchResult> found = search(problem);
       ASSERT_EQ(found.has_value(), expected.has_value()) << "round " << round;
       if (!expected) continue;
@@ -48,6 +49,56 @@ TEST_P(SearchersTest, EqualBruteForceOnSmallRandomGraphs) {
     }
   }
   EXPECT_GT(solved, 2000u);
+}
+
+/// Of one tensor few layouts are ever wanted; how many the whole problem has does not matter.
+TEST_P(SearchersTest, LayoutsMayHaveAnyNumbers) {
+  std::mt19937_64 random(GetParam() ? 15 : 16);
+  const auto renumbered = [](size_t layout) { return layout * 1000; };
+  for (int round = 0; round < 500; ++round) {
+    SearchProblem problem = RandomProblem(random, GetParam());
+    const auto expected = BruteForce(problem);
+    problem.layout_count = renumbered(problem.layout_count) + 1;
+    for (SearchCandidate& candidate : problem.candidates) {
+      for (SearchVariant& variant : candidate.variants) {
+        for (auto* layouts : {&variant.input_layouts, &variant.output_layouts}) {
+          for (size_t& layout : *layouts) layout = renumbered(layout);
+        }
+      }
+    }
+    problem.conversion = [before = problem.conversion](size_t t, size_t from, size_t to) { return before(t, from / 1000, to / 1000); };
+    for (const auto& search : {SearchDijkstra, +[](const SearchProblem& one) { return SearchShortestPath(one); }}) {
+      const Result<SearchResult> found = search(problem);
+      ASSERT_EQ(found.has_value(), expected.has_value()) << "round " << round;
+      if (expected) {
+        ASSERT_EQ(found->choices, *expected) << "round " << round;
+      }
+    }
+  }
+}
+
+TEST(ManyLayoutsTest, ATensorInMoreThanHaveNumbersIsSearchedWithThoseAndNotProven) {
+  constexpr size_t kLayouts = 50;
+  SearchProblem problem;
+  problem.node_count = 2;
+  problem.layout_count = kLayouts;
+  problem.backend_count = 1;
+  problem.tensors = {{0, {1}, false}, {1, {}, true}};
+  problem.conversion = [](size_t, size_t, size_t) { return Cost::Microseconds(100); };
+  problem.candidates = {{IndexSet({0}), 0, {}, {0}, {}}, {IndexSet({1}), 0, {0}, {1}, {}}};
+  for (size_t layout = 0; layout < kLayouts; ++layout) {
+    const Cost cost = Cost::Microseconds(static_cast<double>(2 * kLayouts - layout));
+    problem.candidates[0].variants.push_back({cost, {}, {layout}});
+    problem.candidates[1].variants.push_back({cost, {layout}, {0}});
+  }
+  const Cost optimum = Cost::Microseconds(2.0 * (kLayouts + 1));
+  for (const auto& search : {SearchDijkstra, +[](const SearchProblem& one) { return SearchShortestPath(one); }}) {
+    const SearchResult found = search(problem).value();
+    EXPECT_EQ(found.cost, PriceOfCover(problem, found.choices));
+    EXPECT_FALSE(found.is_proven);
+    EXPECT_LE(found.lower_bound, optimum);
+    EXPECT_GE(found.lower_bound, optimum - Cost::Microseconds(1));
+  }
 }
 
 TEST_P(SearchersTest, TheIntegerProgramEqualsBruteForce) {

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "collage/search/covered.h"
+#include "collage/search/search.h"
+
+namespace collage {
+
+/// The covered sets that candidates can reach, the next candidate always containing the first uncovered node. It depends on no price, so
+/// one serves all searches of a problem.
+class CoverGraph {
+ public:
+  struct Edge {
+    uint32_t to;
+    uint32_t candidate;
+  };
+
+  /// Nothing where more than `most_sets` covered sets have the same first uncovered node.
+  static std::optional<CoverGraph> Build(const SearchProblem& problem, size_t most_sets);
+
+  /// Covered sets are numbered so that edges lead to larger numbers; 0 is the empty one.
+  [[nodiscard]] size_t size() const { return covered_.size(); }
+  [[nodiscard]] const Covered& at(size_t set) const { return covered_[set]; }
+  [[nodiscard]] std::span<const Edge> EdgesOf(size_t set) const {
+    return {edges_.data() + first_edge_[set], edges_.data() + first_edge_[set + 1]};
+  }
+  /// The number of a covered set that can be reached.
+  [[nodiscard]] size_t NumberOf(const Covered& covered) const { return number_of_.at(covered); }
+
+ private:
+  std::vector<Covered> covered_;
+  std::vector<size_t> first_edge_;
+  std::vector<Edge> edges_;
+  std::unordered_map<Covered, uint32_t, CoveredHash> number_of_;
+};
+
+}  // namespace collage

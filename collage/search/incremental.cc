@@ -1,0 +1,181 @@
+#include "collage/search/incremental.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "collage/search/acyclic.h"
+#include "collage/search/sweep.h"
+#include "collage/support/check.h"
+
+namespace collage {
+namespace {
+
+// Steps before bounds are used: more of them cost more than they spare the sweep.
+constexpr size_t kSteps = 120;
+// The first width of the band above the lower bound in which covers are looked for, as a share of the bound.
+constexpr double kFirstWidth = 2e-4;
+// By how much the band grows when there is none.
+constexpr Picoseconds kWidening = 4;
+// States for each node that a sweep within the band may expand before bounds are improved instead; twice as many after each such end.
+constexpr size_t kStatesOfANode = 6;
+
+}  // namespace
+
+class IncrementalSearch::State {
+ public:
+  State(const SearchProblem& problem, const ShortestPathOptions& options)
+      : options_(options), problem_(problem), tables_(problem_, std::vector<bool>(problem.candidates.size(), false)) {}
+
+  [[nodiscard]] bool IsOf(const SearchProblem& problem) const {
+    if (problem.node_count != problem_.node_count || problem.tensors.size() != problem_.tensors.size()) return false;
+    return std::equal(problem.candidates.begin(), problem.candidates.end(), problem_.candidates.begin(), problem_.candidates.end(),
+                      [](const SearchCandidate& a, const SearchCandidate& b) {
+                        return a.variants.size() == b.variants.size() && a.inside == b.inside && a.backend == b.backend;
+                      });
+  }
+
+  Result<SearchResult> Search(const SearchProblem& problem, const std::vector<bool>& forbidden) {
+    const bool may_be_cheaper = TakePrices(problem, forbidden);
+    if (!may_be_cheaper && last_ && PriceOfCover(problem_, last_->choices) == last_->cost) return *last_;
+    last_.reset();
+    Result<SearchResult> result = CheapestAcyclic(problem_, options_.most_solves, [&](const std::vector<bool>& cut_off) {
+      SearchTables::VariantMask left_out;
+      for (size_t c = 0; c < problem_.candidates.size(); ++c)
+        left_out.emplace_back(problem_.candidates[c].variants.size(), forbidden[c] || cut_off[c]);
+      return Solve(std::move(left_out));
+    });
+    if (result) incumbent_ = result->choices;
+    if (result && result->is_proven) last_ = *result;
+    return result;
+  }
+
+ private:
+  /// Whether anything may be cheaper than before, or be chosen that could not.
+  bool TakePrices(const SearchProblem& problem, const std::vector<bool>& forbidden) {
+    bool may_be_cheaper = !last_;
+    problem_.conversion = problem.conversion;
+    may_be_cheaper = tables_.RefreshConversions() || may_be_cheaper || problem_.transition != problem.transition;
+    problem_.transition = problem.transition;
+    for (size_t c = 0; c < problem.candidates.size(); ++c) {
+      for (size_t v = 0; v < problem.candidates[c].variants.size(); ++v) {
+        const Cost now = forbidden[c] ? Cost::Invalid() : problem.candidates[c].variants[v].cost;
+        Cost& before = problem_.candidates[c].variants[v].cost;
+        may_be_cheaper = may_be_cheaper || now < before;
+        before = now;
+      }
+    }
+    return may_be_cheaper;
+  }
+
+  Result<SearchResult> Solve(SearchTables::VariantMask left_out) {
+    tables_.Reprice(left_out);
+    const SweepLimits limits{options_.most_states, options_.most_sets};
+    if (!relaxation_) {
+      if (options_.easy_states > 0) {
+        const SweepLimits easy{options_.easy_states, options_.most_sets, SIZE_MAX, true};
+        const SweepAnswer answer = Sweep(tables_, easy, options_.reuse_segments, nullptr);
+        if (!answer.gave_up) return ResultOf(answer);
+      }
+      if (!is_graph_tried_) graph_ = CoverGraph::Build(problem_, options_.most_sets);
+      is_graph_tried_ = true;
+      if (!graph_) return ResultOf(Sweep(tables_, limits, options_.reuse_segments, nullptr));
+      relaxation_.emplace(tables_, *graph_);
+    }
+    relaxation_->Reprice();
+    relaxation_->Start();
+    return SolveWithin(std::move(left_out), limits);
+  }
+
+  static Result<SearchResult> ResultOf(const SweepAnswer& answer) {
+    if (answer.found) return *answer.found;
+    return Fail("no valid candidate covers node " + std::to_string(answer.furthest));
+  }
+
+  /// Looks for the cheapest cover in a band above the lower bound, and widens it until there is one. The band is swept without the
+  /// variants that no cover in it has.
+  Result<SearchResult> SolveWithin(const SearchTables::VariantMask& left_out, SweepLimits limits) {
+    Cost known = Cost::Invalid();
+    const auto take = [&](const std::vector<SearchChoice>& choices) {
+      const bool fits = std::all_of(choices.begin(), choices.end(), [&](const SearchChoice& choice) {
+        return tables_.VariantsOf(choice.candidate)[choice.variant].is_usable;
+      });
+      if (fits && !choices.empty()) known = std::min(known, PriceOfCover(problem_, choices));
+      return known;
+    };
+    take(incumbent_);
+    if (options_.incumbent) take(options_.incumbent->choices);
+    size_t expanded = 0;
+    size_t budget = kStatesOfANode * problem_.node_count;
+    Cost least;
+    Picoseconds width = 0;
+    while (true) {
+      relaxation_->Reprice();
+      least = std::max(least, relaxation_->Improve(kSteps, least, take));
+      if (!least.IsKnown()) return ResultOf(Sweep(tables_, limits, false, nullptr));
+      if (width == 0) width = std::max<Picoseconds>(1, static_cast<Picoseconds>(kFirstWidth * static_cast<double>(ToPicoseconds(least))));
+      const Cost cutoff = std::min(known, least + ToCost(width));
+      limits.most_expanded = budget;
+      const SweepAnswer answer = SweepBand(left_out, cutoff, limits);
+      expanded += answer.expanded;
+      if (answer.found) {
+        SearchResult result = *answer.found;
+        result.states_expanded = expanded;
+        result.lower_bound = std::max(result.lower_bound, std::min(least, result.cost));
+        result.is_proven = result.lower_bound == result.cost;
+        return result;
+      }
+      tables_.Reprice(left_out);
+      if (answer.gave_up) {
+        budget *= 2;
+        width = std::max<Picoseconds>(1, width / 2);
+      } else {
+        COLLAGE_CHECK(cutoff < known, "a cover that is known was not found");
+        least = cutoff;
+        width *= kWidening;
+      }
+    }
+  }
+
+  SweepAnswer SweepBand(const SearchTables::VariantMask& left_out, Cost cutoff, const SweepLimits& limits) {
+    relaxation_->FindLeastWith();
+    SearchTables::VariantMask out_of_band = left_out;
+    for (size_t c = 0; c < out_of_band.size(); ++c) {
+      for (size_t v = 0; v < out_of_band[c].size(); ++v) {
+        if (relaxation_->LeastWith(c, v) > cutoff) out_of_band[c][v] = true;
+      }
+    }
+    tables_.Reprice(out_of_band);
+    relaxation_->Reprice();
+    relaxation_->Evaluate();
+    const SweepBound bound{*relaxation_, *graph_, cutoff};
+    return Sweep(tables_, limits, false, &bound);
+  }
+
+  ShortestPathOptions options_;
+  SearchProblem problem_;
+  SearchTables tables_;
+  bool is_graph_tried_ = false;
+  std::optional<CoverGraph> graph_;
+  std::optional<Relaxation> relaxation_;
+  std::vector<SearchChoice> incumbent_;
+  std::optional<SearchResult> last_;  // proven under the prices of problem_
+};
+
+IncrementalSearch::IncrementalSearch(const ShortestPathOptions& options) : options_(options) {}
+IncrementalSearch::IncrementalSearch(IncrementalSearch&&) noexcept = default;
+IncrementalSearch& IncrementalSearch::operator=(IncrementalSearch&&) noexcept = default;
+IncrementalSearch::~IncrementalSearch() = default;
+
+Result<SearchResult> IncrementalSearch::Search(const SearchProblem& problem, const std::vector<bool>& forbidden) {
+  if (problem.node_count == 0) return SearchResult{};
+  if (!state_ || !state_->IsOf(problem)) state_ = std::make_unique<State>(problem, options_);
+  return state_->Search(problem, forbidden);
+}
+
+Result<SearchResult> IncrementalSearch::Search(const SearchProblem& problem) {
+  return Search(problem, std::vector<bool>(problem.candidates.size(), false));
+}
+
+}  // namespace collage
