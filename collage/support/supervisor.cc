@@ -72,6 +72,8 @@ std::optional<Activity> Activity::OfSupervisor() {
     ::prctl(PR_SET_PDEATHSIG, 0);
     return std::nullopt;
   }
+  // Linux names a process after the file that it was started from, which a supervisor may call /proc/self/exe.
+  ::prctl(PR_SET_NAME, program_invocation_short_name);
   Result<Activity> activity = Map(descriptor);
   if (!activity) return std::nullopt;
   return std::move(*activity);

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "collage/support/supervisor.h"
@@ -26,6 +27,11 @@ int main(int argc, char** argv) {
   const auto begin = [&](const char* line, uint64_t beat) { activity->now().store(beat << 32 | activity->NumberOf(line)); };
   if (what == "end") return 3;
   if (what == "echo") return argc == 3 && std::string(argv[2]) == "two words" ? 0 : 1;
+  if (what == "name") {
+    std::string name;
+    std::getline(std::ifstream("/proc/self/comm"), name);
+    return name == argv[0] ? 0 : 1;
+  }
   if (what == "crash") {
     begin("the first thing", 1);
     begin("the second thing", 2);
