@@ -168,7 +168,7 @@ Result<double> WorkerTimer::Difference(const KernelJob& job) {
 std::filesystem::path DefaultWorkerProgram() {
   Dl_info self{};
   COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&DefaultWorkerProgram), &self) != 0);
-  return std::filesystem::path(self.dli_fname).parent_path().parent_path() / "bin" / "collage_worker";
+  return std::filesystem::path(self.dli_fname).parent_path() / "collage" / "collage_worker";
 }
 
 }  // namespace collage
