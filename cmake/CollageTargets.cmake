@@ -61,12 +61,33 @@ function(collage_backend name)
   endif()
 endfunction()
 
-# collage_test(<name> LIBRARIES <target>...): tests/<folder>/*_test.cc of the calling folder in one executable.
+# The tests of <target> that match the GoogleTest patterns (a list), with a label.
+function(collage_discover_tests target name label patterns)
+  list(JOIN patterns ":" filter)
+  gtest_discover_tests(${target} TEST_PREFIX ${name}. TEST_FILTER "${filter}" TEST_LIST ${name}_${label}_tests DISCOVERY_TIMEOUT 120
+                       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 1800 LABELS ${label})
+endfunction()
+
+# collage_test(<name> LIBRARIES <target>... [SLOW <pattern>...] [MEASURING <pattern>...]): tests/<folder>/*_test.cc of the calling folder in
+# one executable. Its tests have the label unit, but those that match a pattern: MEASURING what depends on real time, SLOW what together
+# would make `make unit` longer than a minute. The target unit_tests builds what `ctest -L unit` runs.
 function(collage_test name)
-  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES;SLOW;MEASURING" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   add_executable(${name}_test ${sources} ${ARG_SOURCES})
   target_link_libraries(${name}_test PRIVATE collage_options ${ARG_LIBRARIES} GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 1800 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  if(ARG_SLOW)
+    collage_discover_tests(${name}_test ${name} slow "${ARG_SLOW}")
+  endif()
+  if(ARG_MEASURING)
+    collage_discover_tests(${name}_test ${name} measuring "${ARG_MEASURING}")
+  endif()
+  set(others ${ARG_SLOW} ${ARG_MEASURING})
+  if(NOT "*" IN_LIST others)
+    list(TRANSFORM others PREPEND "-" AT 0)
+    collage_discover_tests(${name}_test ${name} unit "${others}")
+    add_dependencies(unit_tests ${name}_test)
+  endif()
 endfunction()
+add_custom_target(unit_tests)
 include(GoogleTest)
