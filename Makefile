@@ -5,7 +5,7 @@ THREADS ?= 2
 PYTHON := .venv/bin/python
 COLLAGE := build/$(PRESET)/bin/collage
 
-.PHONY: setup configure build program test check demo peers models format
+.PHONY: setup configure build program test unit asan tsan check demo peers models format
 
 setup:
 	@scripts/setup
@@ -21,6 +21,20 @@ program: configure
 
 test: build models
 	@ctest --test-dir build/$(PRESET) --output-on-failure --parallel $$(nproc)
+
+# What measures nothing and compiles no model.
+unit: configure
+	@cmake --build --preset $(PRESET) --target unit_tests
+	@ctest --test-dir build/$(PRESET) --label-regex '^unit$$' --output-on-failure --parallel $$(nproc)
+
+# The unit tests under a sanitizer. Leaks of what backends keep until the end are theirs; scripts/tsan.supp gives its reasons.
+asan: export ASAN_OPTIONS = detect_leaks=0
+asan:
+	@$(MAKE) --no-print-directory unit PRESET=asan+ubsan
+
+tsan: export TSAN_OPTIONS = suppressions=$(CURDIR)/scripts/tsan.supp
+tsan:
+	@$(MAKE) --no-print-directory unit PRESET=tsan
 
 models: setup
 	@$(PYTHON) bench/models.py --output build/models

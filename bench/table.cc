@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <iomanip>
@@ -15,6 +14,7 @@
 #include <sstream>
 
 #include "collage/support/check.h"
+#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
@@ -65,9 +65,9 @@ CaseUsage CaseApart::Run() {
 }
 
 double SecondsOf(const std::function<void()>& run) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return Clock::SecondsSince(start);
 }
 
 double FastestOf(size_t repetitions, const std::function<void()>& run, const std::function<void()>& clear) {

@@ -1,11 +1,15 @@
 # One target a folder. Sources are globbed with CONFIGURE_DEPENDS, so that adding an operator or a pass touches no list.
 
+# How everything here is compiled; who uses an installed Collage gets the language and the headers of it only.
+set(collage_warnings -Wall -Wextra -Wno-missing-field-initializers -Wno-maybe-uninitialized -Wno-restrict)
 add_library(collage_options INTERFACE)
-target_compile_options(collage_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wno-maybe-uninitialized -Wno-restrict -fno-math-errno)
-target_include_directories(collage_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_features(collage_options INTERFACE cxx_std_20)
+target_compile_options(collage_options INTERFACE "$<BUILD_INTERFACE:${collage_warnings};-fno-math-errno>")
+target_include_directories(collage_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 if(COLLAGE_SANITIZE)
-  target_compile_options(collage_options INTERFACE -fsanitize=${COLLAGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  target_link_options(collage_options INTERFACE -fsanitize=${COLLAGE_SANITIZE})
+  set(sanitizers -fsanitize=${COLLAGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(collage_options INTERFACE "$<BUILD_INTERFACE:${sanitizers}>")
+  target_link_options(collage_options INTERFACE $<BUILD_INTERFACE:-fsanitize=${COLLAGE_SANITIZE}>)
 endif()
 
 # collage_library(<folder> DEPENDS <folder>... LIBRARIES <external>... PRIVATE <external>...)
@@ -13,13 +17,9 @@ function(collage_library folder)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;PRIVATE;SOURCES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   list(TRANSFORM ARG_DEPENDS PREPEND collage_)
-  if(NOT sources)
-    add_library(collage_${folder} INTERFACE)
-    target_link_libraries(collage_${folder} INTERFACE collage_options ${ARG_DEPENDS} ${ARG_LIBRARIES})
-    return()
-  endif()
   add_library(collage_${folder} SHARED ${sources} ${ARG_SOURCES})
   target_link_libraries(collage_${folder} PUBLIC collage_options ${ARG_DEPENDS} ${ARG_LIBRARIES} PRIVATE ${ARG_PRIVATE})
+  collage_install_library(${folder})
 endfunction()
 
 # collage_source_version(<target> <symbol> FILES <file>...): defines the C symbol <symbol>, a `const char* const`, in <target>. It is a
@@ -39,14 +39,15 @@ function(collage_source_version target symbol)
   target_sources(${target} PRIVATE ${source})
 endfunction()
 
-# collage_backend(<name> DEPENDS <folder>... PRIVATE <external>... CODE <folder>...): a shared object of its own, opened by the registry. Its
-# version holds a hash of its sources and of those in the folders of CODE, which decide its speed as well.
+# collage_backend(<name> DEPENDS <folder>... PRIVATE <external>... CODE <folder>... WHEEL <target of a PyPI wheel>): a shared object of its
+# own, opened by the registry. Its version holds a hash of its sources and of those in the folders of CODE, which decide its speed as well.
+# One that is only there to be copied and tested is an EXAMPLE and not installed.
 function(collage_backend name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;CODE" ${ARGN})
+  cmake_parse_arguments(ARG "EXAMPLE" "WHEEL" "DEPENDS;PRIVATE;CODE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   list(TRANSFORM ARG_DEPENDS PREPEND collage_)
   add_library(collage_backend_${name} MODULE ${sources})
-  target_link_libraries(collage_backend_${name} PRIVATE collage_options ${ARG_DEPENDS} ${ARG_PRIVATE})
+  target_link_libraries(collage_backend_${name} PRIVATE collage_options ${ARG_DEPENDS} ${ARG_PRIVATE} ${ARG_WHEEL})
   set_target_properties(collage_backend_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${COLLAGE_BACKEND_DIRECTORY} CXX_VISIBILITY_PRESET hidden)
   set(code)
   foreach(folder ${CMAKE_CURRENT_SOURCE_DIR} ${ARG_CODE})
@@ -55,14 +56,38 @@ function(collage_backend name)
   endforeach()
   collage_source_version(collage_backend_${name} collage_backend_sources FILES ${code})
   set_property(GLOBAL APPEND PROPERTY COLLAGE_BACKENDS collage_backend_${name})
+  if(NOT ARG_EXAMPLE)
+    collage_install_plugin(collage_backend_${name} ${ARG_WHEEL})
+  endif()
 endfunction()
 
-# collage_test(<name> LIBRARIES <target>...): tests/<folder>/*_test.cc of the calling folder in one executable.
+# The tests of <target> that match the GoogleTest patterns (a list), with a label.
+function(collage_discover_tests target name label patterns)
+  list(JOIN patterns ":" filter)
+  gtest_discover_tests(${target} TEST_PREFIX ${name}. TEST_FILTER "${filter}" TEST_LIST ${name}_${label}_tests DISCOVERY_TIMEOUT 120
+                       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 1800 LABELS ${label})
+endfunction()
+
+# collage_test(<name> LIBRARIES <target>... [SLOW <pattern>...] [MEASURING <pattern>...]): tests/<folder>/*_test.cc of the calling folder in
+# one executable. Its tests have the label unit, but those that match a pattern: MEASURING what depends on real time, SLOW what together
+# would make `make unit` longer than a minute. The target unit_tests builds what `ctest -L unit` runs.
 function(collage_test name)
-  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES;SLOW;MEASURING" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   add_executable(${name}_test ${sources} ${ARG_SOURCES})
   target_link_libraries(${name}_test PRIVATE collage_options ${ARG_LIBRARIES} GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 1800 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  if(ARG_SLOW)
+    collage_discover_tests(${name}_test ${name} slow "${ARG_SLOW}")
+  endif()
+  if(ARG_MEASURING)
+    collage_discover_tests(${name}_test ${name} measuring "${ARG_MEASURING}")
+  endif()
+  set(others ${ARG_SLOW} ${ARG_MEASURING})
+  if(NOT "*" IN_LIST others)
+    list(TRANSFORM others PREPEND "-" AT 0)
+    collage_discover_tests(${name}_test ${name} unit "${others}")
+    add_dependencies(unit_tests ${name}_test)
+  endif()
 endfunction()
+add_custom_target(unit_tests)
 include(GoogleTest)

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -7,6 +6,7 @@
 #include <sstream>
 
 #include "collage/cost/measurement.h"
+#include "collage/support/clock.h"
 #include "collage/support/short_list.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
@@ -16,8 +16,6 @@
 
 namespace collage::tools {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Options {
   ProgramOptions program;
@@ -40,7 +38,7 @@ class Bench {
   Result<double> RunOnceMilliseconds() {
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(executable_.Run(inputs_, outputs_));
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    return Clock::SecondsSince(start) * 1e3;
   }
 
   Executable& executable() { return executable_; }
@@ -56,8 +54,8 @@ Result<std::vector<double>> Sample(Bench& bench, const Options& options) {
   std::vector<double> samples;
   const Clock::time_point start = Clock::now();
   while (!InterruptRequested()) {
-    const bool enough = options.iterations > 0 ? static_cast<int>(samples.size()) >= options.iterations
-                                               : std::chrono::duration<double>(Clock::now() - start).count() >= options.duration;
+    const bool enough =
+        options.iterations > 0 ? static_cast<int>(samples.size()) >= options.iterations : Clock::SecondsSince(start) >= options.duration;
     if (enough && !samples.empty()) break;
     samples.push_back(COLLAGE_TRY(bench.RunOnceMilliseconds()));
   }

@@ -11,6 +11,7 @@
 #include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/supervision.h"
+#include "tools/version.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ int Run(int argc, char** argv) {
   collage::tools::InstallInterruptHandler(collage::tools::SupervisedActivity() != nullptr);
 
   CLI::App app("Collage places the parts of an ONNX model on the libraries and compilers that run them fastest, by measuring.", "collage");
-  app.set_version_flag("--version", COLLAGE_VERSION);
+  app.set_version_flag("--version", collage::tools::kVersion);
   app.require_subcommand(1);
   int code = collage::tools::kDone;
   collage::tools::AddBackendsCommand(app, code);

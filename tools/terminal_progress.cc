@@ -29,7 +29,7 @@ std::string TerminalProgress::Describe(const ProgressEvent& event) const {
   } else if (event.done > 0) {
     text += " " + std::to_string(event.done);
   }
-  const double elapsed = std::chrono::duration<double>(Clock::now() - stage_start_).count();
+  const double elapsed = Clock::SecondsSince(stage_start_);
   if (event.total > event.done && event.done > 0 && elapsed > 2) {
     text += ", about " + Duration(elapsed / static_cast<double>(event.done) * static_cast<double>(event.total - event.done)) + " left";
   }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 
+#include "collage/support/clock.h"
 #include "collage/support/progress.h"
 
 namespace collage::tools {
@@ -22,7 +22,6 @@ class TerminalProgress {
   void Clear();
 
  private:
-  using Clock = std::chrono::steady_clock;
   [[nodiscard]] std::string Describe(const ProgressEvent& event) const;
 
   bool is_terminal_;

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "collage/support/clock.h"
+
 namespace collage {
 namespace {
 
@@ -51,10 +53,10 @@ Result<std::unique_ptr<CacheDatabase>> CacheDatabase::Open(const std::filesystem
 // Two processes that change the journal of a new file at the same time would wait for each other for ever; SQLite then answers busy at
 // once, without the time limit that it keeps otherwise.
 Status CacheDatabase::UseWriteAheadLog() {
-  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  const auto give_up = Clock::now() + kPatience;
   while (true) {
     Status status = Execute("PRAGMA journal_mode=WAL");
-    if (status || sqlite3_errcode(handle_) != SQLITE_BUSY || std::chrono::steady_clock::now() > give_up) return status;
+    if (status || sqlite3_errcode(handle_) != SQLITE_BUSY || Clock::now() > give_up) return status;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -17,6 +16,7 @@
 
 #include "collage/cost/worker_messages.h"
 #include "collage/support/check.h"
+#include "collage/support/clock.h"
 #include "collage/support/log.h"
 #include "collage/support/process.h"
 
@@ -24,7 +24,6 @@ namespace collage {
 namespace {
 
 using Json = nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
 size_t ResidentBytes(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/statm");
@@ -136,7 +135,7 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
       }
       stage = (*message)["stage"];
     }
-    if (std::chrono::duration<double>(Clock::now() - start).count() > options_.most_seconds)
+    if (Clock::SecondsSince(start) > options_.most_seconds)
       return end("was still " + stage + " after " + std::to_string(static_cast<int>(options_.most_seconds)) + " s");
   }
 }
@@ -160,7 +159,7 @@ Result<double> WorkerTimer::Difference(const KernelJob& job) {
 std::filesystem::path DefaultWorkerProgram() {
   Dl_info self{};
   COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&DefaultWorkerProgram), &self) != 0);
-  return std::filesystem::path(self.dli_fname).parent_path().parent_path() / "bin" / "collage_worker";
+  return std::filesystem::path(self.dli_fname).parent_path() / "collage" / "collage_worker";
 }
 
 }  // namespace collage

@@ -40,7 +40,7 @@ class WorkerTimer : public KernelTimer {
   size_t starts_ = 0;
 };
 
-/// bin/collage_worker beside the library folder of this build.
+/// collage/collage_worker in the folder of this library, in a build as after an installation.
 std::filesystem::path DefaultWorkerProgram();
 
 }  // namespace collage

@@ -1,5 +1,7 @@
 #include "collage/op/documentation.h"
 
+#include <sstream>
+
 namespace collage {
 namespace {
 
@@ -9,11 +11,26 @@ std::string Signature(const OpDef& op) {
   return text + ")";
 }
 
+/// One paragraph in lines of at most 100 columns; a longer word has a line of its own.
+std::string Wrapped(const std::string& paragraph) {
+  constexpr size_t kColumns = 100;
+  std::istringstream words(paragraph);
+  std::string text;
+  size_t columns = 0;
+  for (std::string word; words >> word; columns += word.size()) {
+    const bool fits = columns + 1 + word.size() <= kColumns;
+    if (columns > 0) text += fits ? ' ' : '\n';
+    columns = columns > 0 && fits ? columns + 1 : 0;
+    text += word;
+  }
+  return text;
+}
+
 std::string Section(const OpDef& op) {
   std::string text = "## " + op.name + "\n\n`" + Signature(op) + "`: " + std::string(Name(op.kind));
   if (op.commutative) text += ", commutative";
   if (op.is_view) text += ", a view";
-  text += "\n\n" + op.summary + "\n";
+  text += "\n\n" + Wrapped(op.summary) + "\n";
   if (op.attributes.empty()) return text;
   text += "\n| Attribute | Form | Meaning |\n|---|---|---|\n";
   for (const AttributeSpec& spec : op.attributes)
@@ -25,11 +42,13 @@ std::string Section(const OpDef& op) {
 
 std::string Documentation(const OpTable& table) {
   std::string text =
-      "# Operators\n\n"
-      "Written by `generate_ops_doc` from the table of `collage/op`; change the records there, not this page. Each operator is\n"
-      "a fusion kind, type and work rules and a reference kernel. Names and attributes are Relay's; data is NCHW. float16 and\n"
-      "bfloat16 tensors can be moved, stored and cast; other operators take float32, float64 and, where that makes sense,\n"
-      "integers and bool. A view passes the elements on in their row-major order, so a host needs no kernel for it.\n";
+      "# Operators\n\n" +
+      Wrapped(
+          "Written by `generate_ops_doc` from the table of `collage/op`; change the records there, not this page. Each operator is "
+          "a fusion kind, type and work rules and a reference kernel. Names and attributes are Relay's; data is NCHW. float16 and "
+          "bfloat16 tensors can be moved, stored and cast; other operators take float32, float64 and, where that makes sense, "
+          "integers and bool. A view passes the elements on in their row-major order, so a host needs no kernel for it.") +
+      "\n";
   for (const auto& op : table.records()) text += "\n" + Section(*op);
   return text;
 }

@@ -1,11 +1,11 @@
 #include "collage/search/exact.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <map>
 
 #include "collage/search/integer_program.h"
+#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
@@ -176,11 +176,10 @@ class Formulation {
 }  // namespace
 
 Result<SearchResult> SearchExactly(const SearchProblem& problem, const ExactOptions& options) {
-  using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   Formulation formulation(problem);
   while (true) {
-    const double left = options.most_seconds - std::chrono::duration<double>(Clock::now() - start).count();
+    const double left = options.most_seconds - Clock::SecondsSince(start);
     if (left <= 0) return Fail("the integer program found no acyclic cover in time");
     const IntegerSolution solution = COLLAGE_TRY(Solve(formulation.program(), left));
     if (solution.is_infeasible) return Fail("no acyclic cover by the valid candidates exists");

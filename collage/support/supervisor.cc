@@ -10,18 +10,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "collage/support/check.h"
+#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
-
-using WallClock = std::chrono::steady_clock;
 
 // "descriptor:process of the supervisor", for the supervised process.
 constexpr const char* kVariable = "COLLAGE_SUPERVISOR";
@@ -52,7 +50,7 @@ Result<Activity> Activity::Create() {
   if (descriptor < 0) return SystemError("memfd_create");
   Result<Activity> activity = ::ftruncate(descriptor, kBytes) == 0 ? Map(descriptor) : Result<Activity>(SystemError("ftruncate"));
   if (activity) {
-    activity->shared_->created = WallClock::now().time_since_epoch().count();
+    activity->shared_->created = Clock::now().time_since_epoch().count();
   } else {
     ::close(descriptor);
   }
@@ -74,6 +72,8 @@ std::optional<Activity> Activity::OfSupervisor() {
     ::prctl(PR_SET_PDEATHSIG, 0);
     return std::nullopt;
   }
+  // Linux names a process after the file that it was started from, which a supervisor may call /proc/self/exe.
+  ::prctl(PR_SET_NAME, program_invocation_short_name);
   Result<Activity> activity = Map(descriptor);
   if (!activity) return std::nullopt;
   return std::move(*activity);
@@ -96,8 +96,8 @@ void Activity::Clear() {
 }
 
 double Activity::SecondsSinceCreated() const {
-  const WallClock::time_point created{WallClock::duration(shared_->created)};
-  return std::chrono::duration<double>(WallClock::now() - created).count();
+  const Clock::time_point created{Clock::duration(shared_->created)};
+  return Clock::SecondsSince(created);
 }
 
 std::atomic<uint64_t>& Activity::now() const { return shared_->now; }
@@ -203,7 +203,7 @@ Result<SupervisedEnd> Supervise(const std::string& program, const std::vector<st
   while (true) {
     constexpr timespec kBetweenLooks{0, 200'000'000};
     constexpr double kMostOfOneLook = 0.5;  // longer ones are those in which both processes were stopped
-    const WallClock::time_point start = WallClock::now();
+    const Clock::time_point start = Clock::now();
     const int signal = ::sigtimedwait(&signals, nullptr, &kBetweenLooks);
     if (signal == SIGINT || signal == SIGTERM) {
       end.requested = signal;
@@ -212,7 +212,7 @@ Result<SupervisedEnd> Supervise(const std::string& program, const std::vector<st
     if (::waitpid(process, &end.wait_status, WNOHANG) == process) break;
     const uint64_t now = activity.now().load(std::memory_order_relaxed);
     if (std::exchange(last, now) != now) seconds_of_last = 0;
-    seconds_of_last += std::min(kMostOfOneLook, std::chrono::duration<double>(WallClock::now() - start).count());
+    seconds_of_last += std::min(kMostOfOneLook, Clock::SecondsSince(start));
     if (now == 0 || seconds_of_last < most_seconds || end.was_hanging) continue;
     end.was_hanging = true;
     ::kill(process, SIGKILL);

@@ -17,7 +17,8 @@ class Activity {
  public:
   /// Errors when the system gives no memory for it.
   static Result<Activity> Create();
-  /// That of the supervisor of this process, with which it dies from now on; nothing where nobody supervises it. To be asked once.
+  /// That of the supervisor of this process, with which it dies from now on, and under whose first argument `ps` lists it; nothing where
+  /// nobody supervises it. To be asked once.
   static std::optional<Activity> OfSupervisor();
   Activity(Activity&& other) noexcept;
   Activity& operator=(Activity&&) = delete;

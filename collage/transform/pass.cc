@@ -1,9 +1,9 @@
 #include "collage/transform/pass.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "collage/ir/verify.h"
+#include "collage/support/clock.h"
 #include "collage/transform/eliminate_common_subexpressions.h"
 #include "collage/transform/eliminate_dead_code.h"
 #include "collage/transform/fold_batch_norm.h"
@@ -32,12 +32,12 @@ Result<IRModule> RunPasses(IRModule module, const std::vector<Pass>& passes, con
   }
   for (const Pass& pass : passes) {
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
-    const auto start = std::chrono::steady_clock::now();
+    const Clock::time_point start = Clock::now();
     Result<IRModule> result = pass.run(module);
     if (!result) return Fail(std::move(result).error().At("pass " + pass.name));
     module = *std::move(result);
     if (Status status = Verify(module); !status) return Fail(std::move(status).error().At("after pass " + pass.name));
-    if (options.on_pass) options.on_pass(pass, module, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (options.on_pass) options.on_pass(pass, module, Clock::SecondsSince(start));
   }
   return module;
 }

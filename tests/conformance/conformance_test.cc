@@ -11,6 +11,13 @@
 #include "tests/conformance/kernel_check.h"
 #include "tests/conformance/partitions.h"
 
+namespace collage {
+
+// The name, where GoogleTest prints a parameter.
+void PrintTo(const BackendRecord& backend, std::ostream* stream) { *stream << backend.name; }
+
+}  // namespace collage
+
 namespace collage::conformance {
 namespace {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct ProgramCase {
   std::string name;
   std::function<Program()> make;
 };
+
+/// The name, where GoogleTest prints a parameter.
+inline void PrintTo(const ProgramCase& program, std::ostream* stream) { *stream << program.name; }
 
 /// Builds a program expression by expression; what does not type-check throws std::runtime_error with the type rule's message.
 class ProgramBuilder {

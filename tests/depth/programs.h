@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct DeepProgram {
 
   [[nodiscard]] Expr Make() const { return make_of(operators); }
 };
+
+/// The name, where GoogleTest prints a parameter.
+inline void PrintTo(const DeepProgram& program, std::ostream* stream) { *stream << program.name; }
 
 /// A chain of 100 000 operators; and of 20 000, which is as deep for the stacks that they get: a chain of lets; residual blocks; lets
 /// within the values of lets; function literals that call each other; ifs whose branches hold the ifs before them.

@@ -106,7 +106,11 @@ TEST_P(EveryGraphTest, EvolutionIsNeverWorseThanItsStart) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(UpToSixOperators, EveryGraphTest, testing::Combine(testing::Range(size_t{1}, size_t{7}), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(UpToSixOperators, EveryGraphTest, testing::Combine(testing::Range(size_t{1}, size_t{7}), testing::Bool()),
+                         [](const auto& info) {
+                           return std::to_string(std::get<0>(info.param)) + "_of_" + (std::get<1>(info.param) ? "tied" : "fine") +
+                                  "_prices";
+                         });
 
 }  // namespace
 }  // namespace collage

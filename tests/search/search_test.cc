@@ -220,7 +220,7 @@ TEST_P(SearchersTest, RepeatedBlocksAreSearchedOnceAndChangeNothing) {
   EXPECT_GT(reused, GetParam() ? 0u : 15u);
 }
 
-INSTANTIATE_TEST_SUITE_P(FineAndTiedPrices, SearchersTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(FineAndTiedPrices, SearchersTest, testing::Bool(), [](const auto& info) { return info.param ? "tied" : "fine"; });
 
 TEST(FindSearcherTest, AnUnknownNameIsAnErrorThatListsTheKnown) {
   const Result<Searcher> found = FindSearcher("best");

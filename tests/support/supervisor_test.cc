@@ -25,6 +25,12 @@ TEST(SupervisorTest, GivesTheExitCodeAndPassesArgumentsOn) {
   EXPECT_EQ(WaitStatusToString(RunProgram({"echo", "two words"}).wait_status), "exit code 0");
 }
 
+TEST(SupervisorTest, ItIsListedUnderItsFirstArgument) {
+  const Activity activity = Activity::Create().value();
+  const SupervisedEnd end = Supervise(COLLAGE_SUPERVISED_PROGRAM, {"some_name", "name"}, activity, 30).value();
+  EXPECT_EQ(WaitStatusToString(end.wait_status), "exit code 0");
+}
+
 TEST(SupervisorTest, AProgramThatIsNotThereIsAnError) {
   const Activity activity = Activity::Create().value();
   const auto end = Supervise("/nowhere/program", {"program"}, activity, 1);

@@ -214,6 +214,7 @@ class GoodInputTest(CommandLineTestCase):
                 break
         time.sleep(0.3)
         (compiling,) = children_of(supervisor.pid)
+        self.assertEqual(pathlib.Path(f"/proc/{compiling}/comm").read_text(), "collage\n")
         os.kill(compiling, signal.SIGSEGV)
         said += supervisor.stderr.readlines()
         supervisor.stderr.close()

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "collage/support/supervisor.h"
@@ -11,6 +12,12 @@
 namespace {
 
 std::atomic<bool> stopped{false};
+
+/// By the signal itself, which a sanitizer would turn into an exit code.
+void Crash() {
+  std::signal(SIGSEGV, SIG_DFL);
+  ::raise(SIGSEGV);
+}
 
 [[noreturn]] void WaitForever() {
   while (true) ::pause();
@@ -26,16 +33,21 @@ int main(int argc, char** argv) {
   const auto begin = [&](const char* line, uint64_t beat) { activity->now().store(beat << 32 | activity->NumberOf(line)); };
   if (what == "end") return 3;
   if (what == "echo") return argc == 3 && std::string(argv[2]) == "two words" ? 0 : 1;
+  if (what == "name") {
+    std::string name;
+    std::getline(std::ifstream("/proc/self/comm"), name);
+    return name == argv[0] ? 0 : 1;
+  }
   if (what == "crash") {
     begin("the first thing", 1);
     begin("the second thing", 2);
     begin("the first thing", 3);
-    ::raise(SIGSEGV);
+    Crash();
   }
   if (what == "crash idle") {
     begin("the first thing", 1);
     activity->now().store(0);
-    ::raise(SIGSEGV);
+    Crash();
   }
   if (what == "hang") {
     begin("what never ends", 1);

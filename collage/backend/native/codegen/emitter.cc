@@ -210,7 +210,8 @@ Stage Emitter::MakeStage(const std::string& name, const Shape& domain, const Bod
   Stage stage;
   const Shape extents = ExtentsOf(DivisorChain(flat->cuts, cuts, count), count);
   for (size_t i = 0; i < extents.size(); ++i) {
-    stage.vars.emplace_back("i" + std::to_string(i));
+    // Not by +: GCC 12 sees an endless copy in what it makes of that.
+    stage.vars.emplace_back(std::string("i").append(std::to_string(i)));
     stage.loops.push_back(NewLoop(stage.vars.back(), extents[i]));
   }
   Expr value = Evaluate([&] { return body(Regroup(IdentityIndex(stage.loops), extents, domain)); });

@@ -1,0 +1,62 @@
+# What `cmake --install` writes: libraries and headers by folder, what the libraries open beside them, the command line, and how
+# CMake and pkg-config find it all. Nothing written knows where it lies: the whole tree may be moved.
+#
+#   bin/collage
+#   lib/libcollage_<folder>.so
+#   lib/collage/                backends, code generator, worker: opened by the libraries, found from where those are
+#   lib/cmake/collage/          find_package(collage CONFIG), targets collage::<folder> and collage::collage
+#   lib/pkgconfig/collage.pc
+#   include/collage/<folder>/
+#
+# Libraries from PyPI wheels (OpenVINO, Halide, HiGHS) are not installed: they are used where they were found when Collage was built.
+include(CMakePackageConfigHelpers)
+
+set(COLLAGE_INSTALL_PLUGINDIR ${CMAKE_INSTALL_LIBDIR}/collage)
+set(COLLAGE_INSTALL_PACKAGEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/collage)
+file(RELATIVE_PATH COLLAGE_BIN_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+# Folders of libraries that stay where they are; CMake leaves out those below this checkout, where wheels are (collage_install_plugin).
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+# collage_install_library(<folder>): its shared library, the headers of that very folder, and the target collage::<folder>.
+function(collage_install_library folder)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  set_target_properties(collage_${folder} PROPERTIES EXPORT_NAME ${folder} INSTALL_RPATH "$ORIGIN")
+  add_library(collage::${folder} ALIAS collage_${folder})
+  install(TARGETS collage_${folder} EXPORT collage LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/collage/${folder})
+  set_property(GLOBAL APPEND PROPERTY COLLAGE_LIBRARIES collage_${folder})
+endfunction()
+
+# collage_install_plugin(<target> [<target of a wheel>]): a shared object that a library opens, and whose library it needs.
+function(collage_install_plugin target)
+  set(folders "$ORIGIN/..")
+  foreach(wheel ${ARGN})
+    list(APPEND folders "$<TARGET_FILE_DIR:${wheel}>")
+  endforeach()
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${folders}")
+  install(TARGETS ${target} LIBRARY DESTINATION ${COLLAGE_INSTALL_PLUGINDIR})
+endfunction()
+
+# To be called once, when all folders are known.
+function(collage_install_package)
+  get_property(libraries GLOBAL PROPERTY COLLAGE_LIBRARIES)
+  add_library(collage_everything INTERFACE)
+  set_target_properties(collage_everything PROPERTIES EXPORT_NAME collage)
+  target_link_libraries(collage_everything INTERFACE ${libraries})
+  set_target_properties(collage_options PROPERTIES EXPORT_NAME options)
+  install(TARGETS collage_options collage_everything EXPORT collage)
+  install(EXPORT collage NAMESPACE collage:: FILE collageTargets.cmake DESTINATION ${COLLAGE_INSTALL_PACKAGEDIR})
+
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/package)
+  configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/collageConfig.cmake.in ${generated}/collageConfig.cmake
+                                INSTALL_DESTINATION ${COLLAGE_INSTALL_PACKAGEDIR})
+  # Before 1.0 a minor version may change what is there.
+  write_basic_package_version_file(${generated}/collageConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${generated}/collageConfig.cmake ${generated}/collageConfigVersion.cmake DESTINATION ${COLLAGE_INSTALL_PACKAGEDIR})
+
+  file(RELATIVE_PATH COLLAGE_PKGCONFIG_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  list(TRANSFORM libraries PREPEND -l OUTPUT_VARIABLE COLLAGE_LINK_LIBRARIES)
+  list(JOIN COLLAGE_LINK_LIBRARIES " " COLLAGE_LINK_LIBRARIES)
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/collage.pc.in ${generated}/collage.pc @ONLY)
+  install(FILES ${generated}/collage.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
