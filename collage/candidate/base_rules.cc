@@ -133,6 +133,10 @@ Rule OpPredicateRule(std::string name, CallPredicate supports, bool pull_constan
 Rule OpCallByKindRule(CallPredicate supports) { return std::make_shared<OpPredicate>("OpCallByKind", std::move(supports), false, false); }
 
 Rule HostRule() {
+  return std::make_shared<Singles>([](const DataflowGraph::Node& node) { return node.op == nullptr || node.kind == OpKind::kOpaque; });
+}
+
+Rule NoCallRule() {
   return std::make_shared<Singles>([](const DataflowGraph::Node& node) { return node.op == nullptr; });
 }
 

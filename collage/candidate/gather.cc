@@ -1,7 +1,6 @@
 #include "collage/candidate/gather.h"
 
 #include <sstream>
-#include <unordered_set>
 
 #include "collage/candidate/library_calls.h"
 #include "collage/pattern/check.h"
@@ -90,7 +89,7 @@ Rule RuleForNative(const BackendRules& rules, const GatherOptions& options, std:
 }
 
 SpecPointer HostSpec() {
-  return std::make_shared<const PartitionSpec>(PartitionSpec{"host", {Target{}}, UnionRule({HostRule(), ViewRule()}), true});
+  return std::make_shared<const PartitionSpec>(PartitionSpec{"host", {Target{}}, UnionRule({NoCallRule(), ViewRule()}), true});
 }
 
 Result<std::vector<SpecPointer>> GatherPartitionSpecs(const std::vector<Target>& targets, const RulesOfCompiler& rules_of,
@@ -112,19 +111,6 @@ Result<std::vector<SpecPointer>> GatherPartitionSpecs(const std::vector<Target>&
 SpecPointer FallbackSpec(const std::string& compiler) {
   return std::make_shared<const PartitionSpec>(PartitionSpec{
       compiler, {Target{DeviceKind::kCpu, {{"compiler", compiler}}}}, PrimitiveRule(compiler, OpPredicateRule(compiler, {}))});
-}
-
-std::vector<CandidatePartition> FallbackCandidates(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                                                   const SpecPointer& fallback) {
-  std::unordered_set<PostDfsIndex> single;
-  for (const CandidatePartition& candidate : candidates) {
-    if (candidate.sub_graph.inside().Count() == 1) single.insert(candidate.sub_graph.inside().First());
-  }
-  std::vector<CandidatePartition> missing;
-  for (CandidatePartition& candidate : AllCandidates(graph, fallback)) {
-    if (!single.contains(candidate.sub_graph.inside().First())) missing.push_back(std::move(candidate));
-  }
-  return missing;
 }
 
 }  // namespace collage

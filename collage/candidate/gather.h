@@ -46,11 +46,7 @@ Rule RuleForRegions(const std::string& compiler, const BackendRules& rules, cons
 /// `callable`: what kernels may call libraries for.
 Rule RuleForNative(const BackendRules& rules, const GatherOptions& options, std::vector<PatternRule> callable = {});
 
-/// Single calls for a compiler of last resort (the reference): those calls that no candidate has for itself, so that a cover
-/// always exists.
-std::vector<CandidatePartition> FallbackCandidates(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                                                   const SpecPointer& fallback);
-/// A spec of single calls for a compiler.
+/// A spec of single calls for a compiler of last resort (the reference), so that a cover always exists.
 SpecPointer FallbackSpec(const std::string& compiler);
 
 }  // namespace collage

@@ -28,8 +28,11 @@ Rule LabelledMatchesRule(PatternRule rule);
 Rule OpPredicateRule(std::string name, CallPredicate supports, bool pull_constants = false);
 /// Every call of an operator of a fusable kind (all but opaque) that the predicate, if any, accepts.
 Rule OpCallByKindRule(CallPredicate supports = {});
-/// Every expression that may stay behind for the executor: all but calls of operators.
+/// Every expression that may stay behind for the executor: all but calls of operators that fuse. (Opaque ones, such as shape_of, are in
+/// no kernel.)
 Rule HostRule();
+/// Of these, all but calls of operators: what takes no time.
+Rule NoCallRule();
 /// Every call of an operator that is a view of its input (reshape): the executor does it without a kernel.
 Rule ViewRule();
 

@@ -198,8 +198,6 @@ std::string_view Name(Violation violation) {
 
 OpKind KindOf(const DataflowGraph& graph, PostDfsIndex node) { return graph[node].kind; }
 
-bool IsInlined(const DataflowGraph& graph, PostDfsIndex node) { return graph[node].inlined; }
-
 SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside) : SubGraph(graph, std::move(inside), {}) {}
 
 SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<NestedSubGraph> nested) {
@@ -216,10 +214,12 @@ SubGraph::SubGraph(const DataflowGraph& graph, IndexSet inside, std::vector<Nest
     const DataflowGraph::Node& node = graph[member];
     const size_t inputs_before = input.size();
     const size_t outputs_before = output.size();
+    // The body of a function literal goes where the literal goes.
+    const bool is_literal = node.Is<Function>() && member + 1 != graph.size();
     for (const PostDfsIndex other : node.inputs) {
       if (inside.Contains(other)) continue;
       highest_entry = std::max(highest_entry, static_cast<uint32_t>(node.level));
-      if (!graph[other].inlined) input.push_back(static_cast<uint32_t>(other));
+      if (!graph[other].inlined && !is_literal) input.push_back(static_cast<uint32_t>(other));
     }
     for (const PostDfsIndex other : node.outputs) {
       if (!inside.Contains(other)) output.push_back(static_cast<uint32_t>(other));

@@ -147,10 +147,6 @@ struct NestedSubGraph {
   friend bool operator==(const NestedSubGraph& a, const NestedSubGraph& b) = default;
 };
 
-/// True for simple scalars (constants without dimensions) and function literals: like operators, they are written where they are
-/// used, not passed as inputs.
-bool IsInlined(const DataflowGraph& graph, PostDfsIndex node);
-
 /// The fusion kind of one node: an operator's own, tuple for tuples and projections, elementwise for constants and
 /// variables, opaque for all else.
 OpKind KindOf(const DataflowGraph& graph, PostDfsIndex node);

@@ -1,34 +1,8 @@
 #include "collage/partition/cover.h"
 
-#include <unordered_map>
-
 #include "collage/dataflow/contraction.h"
 
 namespace collage {
-
-bool IsAcyclicCover(const DataflowGraph& graph, const Cover& cover) {
-  std::vector<const IndexSet*> sets;
-  for (const ChosenPartition& chosen : cover) sets.push_back(&chosen.candidate.sub_graph.inside());
-  return ContractionIsAcyclic(graph, sets);
-}
-
-Status CheckCover(const DataflowGraph& graph, const Cover& cover) {
-  IndexSet covered;
-  const auto describe = [&](PostDfsIndex node) {
-    const OpDef* op = graph[node].op;
-    return (op ? op->name : "value") + " (node " + std::to_string(node) + ")";
-  };
-  for (const ChosenPartition& chosen : cover) {
-    const IndexSet& inside = chosen.candidate.sub_graph.inside();
-    if (covered.Intersects(inside)) return Fail("plan: " + describe((covered & inside).First()) + " is in two partitions");
-    covered |= inside;
-  }
-  for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-    if (graph[node].op && !covered.Contains(node)) return Fail("plan: " + describe(node) + " is in no partition");
-  }
-  if (!IsAcyclicCover(graph, cover)) return Fail("plan: the partitions depend on each other in a cycle");
-  return {};
-}
 
 Cover JoinAdjacent(const DataflowGraph& graph, Cover cover, const MayJoin& may_join) {
   constexpr size_t kNobody = static_cast<size_t>(-1);

@@ -17,14 +17,10 @@ struct ChosenPartition {
 /// A plan: disjoint candidates. What none of them covers stays with the host.
 using Cover = std::vector<ChosenPartition>;
 
-/// True when no cycle remains once every partition is contracted to one node. The candidates must be disjoint.
-bool IsAcyclicCover(const DataflowGraph& graph, const Cover& cover);
-/// Disjoint, acyclic, and every call of an operator covered. Errors name the operator.
-Status CheckCover(const DataflowGraph& graph, const Cover& cover);
-
 /// Phase 4: the function with every partition replaced by a call of a Primitive function, composites inside. Partitions with a
 /// Compiler get a global_symbol, "collage_<compiler>_<label>" or what the plan says, unique within the module: names that are used
-/// already are numbered. `graph` is that of the module's @main.
+/// already are numbered. `graph` is that of the module's @main. Errors name the operator that two
+/// partitions have (constants and function literals are copied to all), or the partition that closes a cycle among them.
 Result<IRModule> ApplyCover(const IRModule& module, const DataflowGraph& graph, const Cover& cover);
 
 /// Whether a joined partition may take the place of two.

@@ -117,7 +117,7 @@ PatternMatcher::Partials PatternMatcher::Compute(const PatternNode& node, const 
       return itself(IsScalarOf(expr, node.scalar));
     case Kind::kVariable: {
       const Var* variable = expr->As<Var>();
-      return itself(variable && (node.name.empty() || variable->name == node.name));
+      return Partials(variable && (node.name.empty() || variable->name == node.name) ? 1 : 0);
     }
     case Kind::kOp: {
       const Op* op = expr->As<Op>();
@@ -246,7 +246,19 @@ PatternMatcher::Partials PatternMatcher::MatchBetween(const Pattern& path, PostD
       stack.push_back(output);
     }
   }
-  return partials;
+  bool is_whole = OperandsComeFrom(child, seen);
+  seen.ForEach([&](PostDfsIndex between) { is_whole = is_whole && (between == parent || OperandsComeFrom(between, seen)); });
+  return is_whole ? partials : Partials{};
+}
+
+bool PatternMatcher::OperandsComeFrom(PostDfsIndex node, const IndexSet& sources) const {
+  const NodeIndices& inputs = graph_[node].inputs;
+  return std::all_of(inputs.begin(), inputs.end(), [&](PostDfsIndex input) {
+    const DataflowGraph::Node& operand = graph_[input];
+    const bool is_computed = operand.Is<Call>() || operand.Is<Tuple>() || operand.Is<TupleGetItem>() || operand.Is<If>() ||
+                             operand.Is<Let>() || (operand.Is<Var>() && !operand.inputs.empty());
+    return !is_computed || sources.Contains(input);
+  });
 }
 
 PatternMatcher::Partials PatternMatcher::MatchBranches(const PatternNode& node, const Subject& subject) {
@@ -276,7 +288,15 @@ PatternMatcher::Partials PatternMatcher::MatchBranches(const PatternNode& node, 
   } else {
     return {};
   }
-  return WithSelf(MatchInOrder(pairs), subject);
+  Partials partials = MatchInOrder(pairs);
+  // What is inside of a function literal belongs to it as the operator belongs to its call: written where it is used, in a block of its
+  // own.
+  for (Partial& partial : partials) {
+    if (function) partial.inside = {};
+    // A let that is inside binds its variable there.
+    if (let && node.children[0].node().kind == Kind::kVariable) partial.inside.Add(graph_.IndexOf(let->variable));
+  }
+  return WithSelf(std::move(partials), subject);
 }
 
 PatternMatcher::Partials PatternMatcher::MatchRoot(const Pattern& pattern, PostDfsIndex root) {
@@ -297,12 +317,6 @@ std::vector<IndexSet> PatternMatcher::MatchedSets(const Pattern& pattern, PostDf
   std::vector<IndexSet> sets;
   for (Partial& partial : MatchRoot(pattern, root)) sets.push_back(std::move(partial.inside));
   return sets;
-}
-
-std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& pattern) {
-  std::vector<PatternMatch> all;
-  ForEachMatch(graph, pattern, [&](PatternMatch match) { all.push_back(std::move(match)); });
-  return all;
 }
 
 namespace {

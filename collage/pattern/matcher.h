@@ -61,9 +61,11 @@ class PatternMatcher {
   bool MatchLeaf(const PatternNode& node, const Subject& subject, Partials& partials) const;
   Partials MatchBranches(const PatternNode& node, const Subject& subject);
   Partials MatchDominator(const PatternNode& node, const Subject& child);
-  /// Adds to each of `partials` what `path` matches between `parent` and `child`, where the child dominates the parent and all that
-  /// lies between matches; otherwise nothing is left.
+  /// Adds to each of `partials` what `path` matches between `parent` and `child`, where the child dominates the parent, all that lies
+  /// between matches, and nothing else that is computed flows in; otherwise nothing is left.
   Partials MatchBetween(const Pattern& path, PostDfsIndex parent, PostDfsIndex child, Partials partials);
+  /// Whether all computed operands of a node are among `sources`; parameters and constants are not computed.
+  [[nodiscard]] bool OperandsComeFrom(PostDfsIndex node, const IndexSet& sources) const;
   /// Adds the node itself to each.
   static Partials WithSelf(Partials partials, const Subject& subject);
 
@@ -81,7 +83,5 @@ class PatternMatcher {
 void ForEachMatch(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(PatternMatch)>& visit);
 /// The same, told the insides alone: for whoever does not look at the expressions.
 void ForEachMatchedSet(const DataflowGraph& graph, const Pattern& pattern, const std::function<void(IndexSet)>& visit);
-/// Every match of the pattern anywhere in the graph that has an inside, roots ascending.
-std::vector<PatternMatch> AllMatches(const DataflowGraph& graph, const Pattern& pattern);
 
 }  // namespace collage

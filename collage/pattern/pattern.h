@@ -33,7 +33,8 @@ Pattern Wildcard();
 Pattern IsConstant();
 /// A constant of one element equal to `value`.
 Pattern IsScalar(double value);
-/// A variable; any name when empty.
+/// A variable, outside of the match as what it stands for is; any name when empty. Where a pattern of a let names the variable, the
+/// let binds it inside.
 Pattern IsVariable(std::string name = {});
 /// A call of the named operator; commutative binary operators match either way round.
 Pattern CallOf(std::string op, std::vector<Pattern> args);
@@ -59,12 +60,13 @@ Pattern HasShape(Pattern of, Shape shape);
 Pattern Same(std::string name);
 Pattern IsIf(Pattern condition, Pattern then_branch, Pattern else_branch);
 Pattern IsLet(Pattern variable, Pattern value, Pattern body);
-/// A function literal with these parameters.
+/// A function literal with these parameters, inside of the match as one node: parameters and body are part of it.
 Pattern IsFunction(std::vector<Pattern> parameters, Pattern body);
 /// A function literal with any parameters.
 Pattern IsFunction(Pattern body);
 /// Matches a `child` that dominates a `parent`: every path from the parent to the result of the program leads through the child,
-/// and every expression between the two matches `path`. All three parts are inside. There may be nothing between them.
+/// and every expression between the two matches `path`. All three parts are inside. There may be nothing between them. Of the
+/// operands of what lies between and of the child, those that are computed come from the parent; parameters and constants may join.
 Pattern Dominator(Pattern parent, Pattern path, Pattern child);
 
 }  // namespace pattern

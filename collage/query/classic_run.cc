@@ -40,6 +40,20 @@ IndexSet Together(const std::vector<NestedSubGraph>& sub_graphs) {
   return all;
 }
 
+/// What either pass has found, each once, native's last.
+std::vector<SupportedRegion> Together(std::vector<SupportedRegion> earlier, std::vector<SupportedRegion> found) {
+  const auto is_known = [&](const SupportedRegion& region) {
+    return std::any_of(earlier.begin(), earlier.end(), [&](const SupportedRegion& other) {
+      return other.backend == region.backend && other.nodes == region.nodes && other.composite == region.composite;
+    });
+  };
+  std::erase_if(found, is_known);
+  earlier.insert(earlier.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
+  std::stable_sort(earlier.begin(), earlier.end(),
+                   [](const SupportedRegion& a, const SupportedRegion& b) { return a.backend < b.backend; });
+  return earlier;
+}
+
 /// Of regions that were merged again.
 void KeepComposites(const std::vector<BackendRegion>& parts, std::vector<BackendRegion>& merged) {
   for (BackendRegion& region : merged) {
@@ -70,15 +84,14 @@ Result<ClassicRun> ClassicRun::Start(const QueryProgram& program, const JsonRead
     if (std::find(ordinary.begin(), ordinary.end(), function->name()) == ordinary.end()) continue;
     run.functions_.push_back({.function = function.get()});
   }
-  std::vector<std::string> labels;
   for (const PassRequest& pass : passes) {
     if (pass.name != "merge-composite") continue;
-    for (const PatternRule& rule : COLLAGE_TRY(PatternTableFrom(pass))) labels.push_back(rule.label);
+    for (const PatternRule& rule : COLLAGE_TRY(PatternTableFrom(pass))) run.labels_.push_back(rule.label);
   }
   for (const FunctionStages& stages : run.functions_) {
-    for (std::string& label : LabelsOf(stages)) labels.push_back(std::move(label));
+    for (std::string& label : LabelsOf(stages)) run.labels_.push_back(std::move(label));
   }
-  run.backends_ = COLLAGE_TRY(QueryBackends::Read(passes, query, labels));
+  run.backends_ = COLLAGE_TRY(QueryBackends::ReadAll(passes, query, run.labels_));
   if (!query.Has("regions")) return run;
   const auto regions = COLLAGE_TRY(RegionsFrom(program, query, run.backends_));
   for (FunctionStages& stages : run.functions_) {
@@ -101,13 +114,13 @@ Result<Json> ClassicRun::Run(const PassRequest& pass) {
   return (this->*at->second)(pass);
 }
 
-Status ClassicRun::NeedSupported() {
+Status ClassicRun::NeedSupported(const PassRequest& pass) {
   if (functions_.empty() || functions_.front().supported) return {};
-  COLLAGE_TRY(AnnotateAll({"annotate", {query_}}));
+  COLLAGE_TRY(AnnotateAll({"annotate", pass.places}));
   return {};
 }
 
-Status ClassicRun::NeedAssigned() {
+Status ClassicRun::NeedAssigned(const PassRequest& pass) {
   if (functions_.empty() || functions_.front().assigned) return {};
   if (functions_.front().regions && !query_.Has("assignment")) {
     for (FunctionStages& stages : functions_) {
@@ -117,7 +130,7 @@ Status ClassicRun::NeedAssigned() {
     return {};
   }
   if (!query_.Has("assignment")) {
-    COLLAGE_TRY(DeconflictAll({"deconflict", {query_}}));
+    COLLAGE_TRY(DeconflictAll({"deconflict", pass.places}));
     return {};
   }
   const NamedFunction* const assigned = COLLAGE_TRY(FunctionOfAssignment(*program_, query_));
@@ -130,13 +143,13 @@ Status ClassicRun::NeedAssigned() {
 }
 
 /// Regions that nobody has merged are those that were assigned.
-Status ClassicRun::NeedRegions() {
+Status ClassicRun::NeedRegions(const PassRequest& pass) {
   if (functions_.empty() || functions_.front().regions) return {};
   if (!functions_.front().assigned && !query_.Has("assignment")) {
-    COLLAGE_TRY(MergeAll({"merge", {query_}}));
+    COLLAGE_TRY(MergeAll({"merge", pass.places}));
     return {};
   }
-  COLLAGE_TRY_STATUS(NeedAssigned());
+  COLLAGE_TRY_STATUS(NeedAssigned(pass));
   for (FunctionStages& stages : functions_) {
     stages.regions.emplace();
     for (const SupportedRegion& region : *stages.assigned) {
@@ -186,18 +199,25 @@ Result<Json> ClassicRun::FindTheComposites(const PassRequest& pass) {
 }
 
 Result<Json> ClassicRun::AnnotateAll(const PassRequest& pass) {
-  if (!backends_.AnyAsked()) return pass.places.front().Wrong("annotate needs the field \"backends\", or \"supports\"");
-  const std::vector<NamedRules> rules = backends_.Rules();
+  const QueryBackends asked = COLLAGE_TRY(QueryBackends::Read(pass, labels_));
+  if (!asked.AnyAsked()) return pass.places.front().Wrong("annotate needs the field \"backends\", or \"supports\"");
   Json supported = Json::array();
   for (FunctionStages& stages : functions_) {
-    stages.supported = Annotate(stages.function->graph(), rules, stages.composites);
+    std::vector<SupportedRegion> found = Annotate(stages.function->graph(), asked.Rules(), stages.composites);
+    for (SupportedRegion& region : found) {
+      region.backend = COLLAGE_TRY(backends_.PositionOf(asked.NameOf(region.backend), pass.places.front()));
+    }
+    stages.supported = Together(stages.supported ? std::move(*stages.supported) : std::vector<SupportedRegion>(), std::move(found));
+    // What was decided before this pass has to be decided again.
+    stages.assigned.reset();
+    if (!query_.Has("regions")) stages.regions.reset();
     for (const SupportedRegion& region : *stages.supported) supported.push_back(ToJson(*stages.function, region));
   }
   return Json{{"count", supported.size()}, {"supported", std::move(supported)}};
 }
 
 Result<Json> ClassicRun::DeconflictAll(const PassRequest& pass) {
-  COLLAGE_TRY_STATUS(NeedSupported());
+  COLLAGE_TRY_STATUS(NeedSupported(pass));
   const PreferRegion prefer = COLLAGE_TRY(PriorityFrom(pass, backends_));
   Json list = Json::array();
   Json structural = Json::array();
@@ -222,8 +242,8 @@ Result<Json> ClassicRun::DeconflictAll(const PassRequest& pass) {
       {"count", list.size()}, {"assigned", std::move(list)}, {"structural", std::move(structural)}, {"assignment", std::move(assignment)}};
 }
 
-Result<Json> ClassicRun::MergeAll(const PassRequest&) {
-  COLLAGE_TRY_STATUS(NeedAssigned());
+Result<Json> ClassicRun::MergeAll(const PassRequest& pass) {
+  COLLAGE_TRY_STATUS(NeedAssigned(pass));
   Json regions = Json::array();
   for (FunctionStages& stages : functions_) {
     const DataflowGraph& graph = stages.function->graph();
@@ -253,7 +273,7 @@ Result<Json> ClassicRun::PartitionEntry(const NamedFunction& function, const Bac
 }
 
 Result<Json> ClassicRun::PartitionAll(const PassRequest& pass) {
-  COLLAGE_TRY_STATUS(NeedRegions());
+  COLLAGE_TRY_STATUS(NeedRegions(pass));
   if (const auto bind = pass.Find("bind_constants")) bind_constants_ = COLLAGE_TRY(bind->Bool());
   Json partitions = Json::array();
   Json left = Json::array();
@@ -292,11 +312,10 @@ Result<Json> ClassicRun::FuseAll(const PassRequest& pass) {
     IndexSet inside = kernels;
     for (const IndexSet& group : FindFusionGroups(function.graph(), may_fuse, options)) {
       const SubGraph sub_graph(function.graph(), group);
-      const Json results = function.NamesOf(sub_graph.exit());
       groups.push_back(function.Tagged({{"members", function.NamesOf(group)},
                                         {"operators", OperatorsToJson(function, group)},
-                                        {"inputs", function.NamesOf(sub_graph.input())},
-                                        {"result", results.empty() ? Json() : results.back()}}));
+                                        {"inputs", InputsToJson(function, sub_graph)},
+                                        {"result", OneOrAll(function.NamesOf(sub_graph.exit()))}}));
       inside |= group;
     }
     Append(function.CallsOutside(inside), left);

@@ -37,9 +37,10 @@ class ClassicRun {
   Result<Json> FuseAll(const PassRequest& pass);
   Result<Json> InlineAll(const PassRequest& pass);
 
-  Status NeedSupported();
-  Status NeedAssigned();
-  Status NeedRegions();
+  /// What the pass needs from those before it, made with its own parameters where nobody has made it.
+  Status NeedSupported(const PassRequest& pass);
+  Status NeedAssigned(const PassRequest& pass);
+  Status NeedRegions(const PassRequest& pass);
   [[nodiscard]] Json RegionToJson(const NamedFunction& function, size_t backend, const SubGraph& sub_graph) const;
   /// What the program itself calls as a composite is one of "composites", too.
   void AddCalledComposites(const NamedFunction& function, const IndexSet& inside, Json& composites) const;
@@ -50,6 +51,7 @@ class ClassicRun {
   JsonReader query_;
   IRModule module_;  ///< as `partition` and `inline` have left it
   QueryBackends backends_;
+  std::vector<std::string> labels_;  // of all composites
   std::vector<FunctionStages> functions_;
   std::vector<PatternRule> table_;
   bool bind_constants_ = true;

@@ -82,13 +82,13 @@ Result<bool> JsonReader::BoolOr(const std::string& field, bool fallback) const {
   return Has(field) ? COLLAGE_TRY(At(field)).Bool() : fallback;
 }
 
-Status JsonReader::OnlyFields(std::initializer_list<std::string_view> names) const {
+Status JsonReader::OnlyFields(std::span<const std::string_view> names) const {
   if (!IsObject()) return Expected("an object");
   for (const auto& [field, value] : value_->items()) {
     if (std::find(names.begin(), names.end(), field) != names.end()) continue;
     std::string all;
     for (const std::string_view name : names) all += (all.empty() ? "" : ", ") + std::string(name);
-    return Wrong("unknown field \"" + field + "\", expected one of " + all);
+    return Wrong("unknown field \"" + field + "\", expected " + (all.empty() ? "none" : "one of " + all));
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +53,10 @@ class JsonReader {
   [[nodiscard]] Result<bool> BoolOr(const std::string& field, bool fallback) const;
 
   /// Errors when this is no object or has a field of another name: a misspelt field must not pass for an absent one.
-  [[nodiscard]] Status OnlyFields(std::initializer_list<std::string_view> names) const;
+  [[nodiscard]] Status OnlyFields(std::span<const std::string_view> names) const;
+  [[nodiscard]] Status OnlyFields(std::initializer_list<std::string_view> names) const {
+    return OnlyFields(std::span<const std::string_view>(names.begin(), names.size()));
+  }
   /// "place: found .., expected what".
   [[nodiscard]] tl::unexpected<Error> Expected(const std::string& what) const;
   /// "place: message".

@@ -90,10 +90,7 @@ Status QueryBackends::ReadSupports(const JsonReader& supports, bool names_are_st
   return {};
 }
 
-Result<QueryBackends> QueryBackends::Read(const std::vector<PassRequest>& passes, const JsonReader& query,
-                                          const std::vector<std::string>& labels) {
-  const auto at = std::find_if(passes.begin(), passes.end(), [](const PassRequest& pass) { return pass.name == "annotate"; });
-  const PassRequest annotate = at == passes.end() ? PassRequest{"annotate", {query}} : *at;
+Result<QueryBackends> QueryBackends::Read(const PassRequest& annotate, const std::vector<std::string>& labels) {
   QueryBackends backends;
   const std::optional<JsonReader> names = annotate.Find("backends");
   if (names) COLLAGE_TRY_STATUS(backends.ReadNames(*names));
@@ -107,6 +104,16 @@ Result<QueryBackends> QueryBackends::Read(const std::vector<PassRequest>& passes
     }
   }
   backends.is_asked_ = backends.is_asked_ || names || !backends.names_.empty();
+  return backends;
+}
+
+Result<QueryBackends> QueryBackends::ReadAll(const std::vector<PassRequest>& passes, const JsonReader& query,
+                                             const std::vector<std::string>& labels) {
+  QueryBackends backends;
+  for (const PassRequest& annotate : AnnotatePasses(passes, query)) {
+    const QueryBackends asked = COLLAGE_TRY(Read(annotate, labels));
+    for (const std::string& name : asked.names()) backends.Add(name);
+  }
   if (query.Has("assignment")) {
     for (const auto& [name, list] : COLLAGE_TRY(COLLAGE_TRY(query.At("assignment")).Fields())) backends.Add(name);
   }

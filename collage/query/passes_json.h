@@ -19,6 +19,9 @@ struct PassRequest {
   [[nodiscard]] std::optional<JsonReader> Find(const std::string& field) const;
 };
 
+/// The annotate passes among these, and the one that runs with the parameters of the first pass that needs it and finds none.
+std::vector<PassRequest> AnnotatePasses(const std::vector<PassRequest>& passes, const JsonReader& query);
+
 /// The field "passes", a list, or "pass", one: "fuse", {"pass": "fuse", "level": 0} or {"fuse": {"level": 0}}. Without both, what
 /// remains to be done from "assignment" (merge, partition) or "regions" (partition). Errors name the pass that is unknown.
 Result<std::vector<PassRequest>> PassesFrom(const JsonReader& query);
@@ -29,10 +32,12 @@ Result<std::vector<PatternRule>> PatternTableFrom(const PassRequest& pass);
 /// The backends of a query. Their position is their number; their count stands for native.
 class QueryBackends {
  public:
-  /// "backends", a list of names, and "supports", by name; `labels` are those of composites, whose backends are meant where nothing is
-  /// said of backends. Backends that only "assignment" or "regions" name come last and support nothing.
-  static Result<QueryBackends> Read(const std::vector<PassRequest>& passes, const JsonReader& query,
-                                    const std::vector<std::string>& labels);
+  /// Of one annotate pass: "backends", a list of names, and "supports", by name; `labels` are those of composites, whose backends are
+  /// meant where nothing is said of backends.
+  static Result<QueryBackends> Read(const PassRequest& annotate, const std::vector<std::string>& labels);
+  /// Of all passes of a query. Backends that only "assignment" or "regions" name come last and support nothing.
+  static Result<QueryBackends> ReadAll(const std::vector<PassRequest>& passes, const JsonReader& query,
+                                       const std::vector<std::string>& labels);
 
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] size_t native() const { return names_.size(); }

@@ -32,12 +32,14 @@ Result<IndexSet> MembersFrom(const NamedFunction& function, const JsonReader& li
 }
 
 Result<BackendRegion> RegionFrom(const NamedFunction& function, const JsonReader& reader, const QueryBackends& backends) {
+  COLLAGE_TRY_STATUS(reader.OnlyFields({"backend", "members", "composites", "function", "operators", "inputs", "outputs"}));
   const JsonReader backend = COLLAGE_TRY(reader.At("backend"));
   BackendRegion region;
   region.backend = COLLAGE_TRY(backends.PositionOf(COLLAGE_TRY(backend.String()), backend));
   region.nodes = COLLAGE_TRY(MembersFrom(function, COLLAGE_TRY(reader.At("members"))));
   if (!reader.Has("composites")) return region;
   for (const JsonReader& item : COLLAGE_TRY(COLLAGE_TRY(reader.At("composites")).Items())) {
+    COLLAGE_TRY_STATUS(item.OnlyFields({"label", "members", "operators", "inputs", "output"}));
     const std::string label = COLLAGE_TRY(COLLAGE_TRY(item.At("label")).String());
     SubGraph members(function.graph(), COLLAGE_TRY(MembersFrom(function, COLLAGE_TRY(item.At("members")))));
     region.composites.push_back({std::move(members), {{"Composite", label}}});

@@ -53,6 +53,7 @@ class PatternQuery {
 }  // namespace
 
 Result<Json> AnswerPattern(const QueryProgram& program, const JsonReader& query) {
+  COLLAGE_TRY_STATUS(query.OnlyFields({"pattern", "root", "roots", "check", "config", "function"}));
   const Pattern pattern = COLLAGE_TRY(PatternFrom(COLLAGE_TRY(query.At("pattern"))));
   const MatchCheck check = COLLAGE_TRY(OptionalCheck(query));
   const SubGraphConfig config = COLLAGE_TRY(OptionalConfig(query));
@@ -74,7 +75,7 @@ Result<Json> AnswerPattern(const QueryProgram& program, const JsonReader& query)
     return Json{{"count", verdicts.size()}, {"verdicts", std::move(verdicts)}};
   }
   Json matches = Json::array();
-  for (const auto& function : program.functions()) {
+  for (const NamedFunction* function : COLLAGE_TRY(program.FunctionsOf(query))) {
     PatternQuery asked(*function, pattern, check, config);
     for (PostDfsIndex root = 0; root < function->graph().size(); ++root) {
       if (function->NameOf(root).empty()) continue;

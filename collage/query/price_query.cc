@@ -40,6 +40,9 @@ struct Priced {
 
 Result<Priced> PriceOne(const QueryProgram& program, const JsonReader& query, const JsonReader& fields, Estimator& estimator,
                         const std::optional<Json>& known_price) {
+  if (fields.IsObject() && fields.place() != query.place()) {
+    COLLAGE_TRY_STATUS(fields.OnlyFields({"inside", "nested", "attributes", "function"}));
+  }
   const JsonReader names = fields.IsList() ? fields : COLLAGE_TRY(fields.At("inside"));
   const NamedFunction& function = *COLLAGE_TRY(program.FunctionOf(fields.Has("function") ? fields : query, names));
   const SubGraph sub_graph = COLLAGE_TRY(SubGraphFrom(function, fields));
@@ -59,6 +62,12 @@ Result<Priced> PriceOne(const QueryProgram& program, const JsonReader& query, co
 }  // namespace
 
 Result<Json> AnswerPrice(const QueryProgram& program, const JsonReader& query) {
+  std::vector<std::string_view> allowed = {"price", "price_in_turn", "prices", "known_price", "backend_rejects_everything", "function"};
+  // Where "price" is no object, the sub-graph may stand beside it.
+  if (query.Has("price") && !query.value()["price"].is_object()) {
+    for (const char* field : {"inside", "nested", "attributes"}) allowed.emplace_back(field);
+  }
+  COLLAGE_TRY_STATUS(query.OnlyFields(allowed));
   const bool rejects = COLLAGE_TRY(query.BoolOr("backend_rejects_everything", false));
   std::optional<Json> known_price;
   if (query.Has("known_price") && !query.value()["known_price"].is_null()) {

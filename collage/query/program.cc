@@ -148,15 +148,26 @@ Result<QueryProgram> QueryProgram::Read(const JsonReader& entry) {
   return program;
 }
 
-Result<const NamedFunction*> QueryProgram::FunctionOf(const JsonReader& query, const JsonReader& names) const {
-  if (query.Has("function")) {
-    const JsonReader field = COLLAGE_TRY(query.At("function"));
-    const std::string wanted = COLLAGE_TRY(field.String());
-    for (const auto& function : functions_) {
-      if ("@" + function->name() == wanted || function->name() == wanted) return function.get();
-    }
-    return field.Wrong("the program has no function \"" + wanted + "\"");
+Result<const NamedFunction*> QueryProgram::Named(const JsonReader& field) const {
+  const std::string wanted = COLLAGE_TRY(field.String());
+  for (const auto& function : functions_) {
+    if ("@" + function->name() == wanted || function->name() == wanted) return function.get();
   }
+  return field.Wrong("the program has no function \"" + wanted + "\"");
+}
+
+Result<std::vector<const NamedFunction*>> QueryProgram::FunctionsOf(const JsonReader& query) const {
+  std::vector<const NamedFunction*> all;
+  if (query.Has("function")) {
+    all.push_back(COLLAGE_TRY(Named(COLLAGE_TRY(query.At("function")))));
+  } else {
+    for (const auto& function : functions_) all.push_back(function.get());
+  }
+  return all;
+}
+
+Result<const NamedFunction*> QueryProgram::FunctionOf(const JsonReader& query, const JsonReader& names) const {
+  if (query.Has("function")) return Named(COLLAGE_TRY(query.At("function")));
   const auto has_all = [&](const NamedFunction& function) {
     const std::vector<JsonReader> items = names.ItemsOrSelf();
     return std::all_of(items.begin(), items.end(),

@@ -73,8 +73,12 @@ class QueryProgram {
   /// The function whose nodes `names` (a list, or one name) are: what the field "function" of `query` says, else @main when it has
   /// them all, else the first that has.
   [[nodiscard]] Result<const NamedFunction*> FunctionOf(const JsonReader& query, const JsonReader& names) const;
+  /// The one that the field "function" of `query` names, else all.
+  [[nodiscard]] Result<std::vector<const NamedFunction*>> FunctionsOf(const JsonReader& query) const;
 
  private:
+  [[nodiscard]] Result<const NamedFunction*> Named(const JsonReader& field) const;
+
   IRModule module_;
   std::vector<std::unique_ptr<NamedFunction>> functions_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "collage/partition/fuse.h"
 #include "collage/query/conditions_json.h"
 #include "collage/query/pattern_json.h"
 
@@ -48,6 +49,14 @@ Result<Combiner> CombinerFrom(const JsonReader& reader) {
   }
   return reader.Expected("a combiner: by_kind, tuple_argument, tuple_projection, constant, any or siblings");
 }
+
+/// The groups that operator fusion makes, and no others.
+class FusionPass final : public PartitionRule {
+ public:
+  void ForEach(const DataflowGraph& graph, std::vector<Refusal>*, const Visitor& visit) const override {
+    for (IndexSet& group : FindFusionGroups(graph)) visit(SubGraph(graph, std::move(group)));
+  }
+};
 
 class RuleReader {
  public:
@@ -185,7 +194,7 @@ Result<Rule> MaximalRuleFor(const JsonReader& reader, const std::string& compile
   }
   Rule rule;
   if (compiler.empty()) {
-    rule = FusionGroupsRule({}, kMostNativeOperators);
+    rule = std::make_shared<FusionPass>();
   } else {
     std::vector<Rule> rules;
     for (const JsonReader& part : parts) rules.push_back(COLLAGE_TRY(RuleFrom(part, compiler)));
@@ -200,7 +209,7 @@ Rule DefaultNativeRule() {
       "", OnlyValidRule({.max_exits = 1}, CombineRule(NativeCombiners(), {.max_operators = kMostNativeOperators}, OpCallByKindRule())));
 }
 
-Rule NativeFusionRule() { return PrimitiveRule("", FusionGroupsRule({}, kMostNativeOperators)); }
+Rule NativeFusionRule() { return PrimitiveRule("", std::make_shared<FusionPass>()); }
 
 Result<SubGraphConfig> ConfigFrom(const JsonReader& reader) {
   if (reader.IsNull()) return SubGraphConfig{};

@@ -55,6 +55,7 @@ Status Rewrite(const NamedFunction& function, const std::vector<NamedCandidate>&
 Result<Json> AnswerRule(const QueryProgram& program, const JsonReader& query) {
   const std::string compiler = COLLAGE_TRY(CompilerOfSpec(query));
   const JsonReader field = COLLAGE_TRY(query.At("rule"));
+  if (!field.IsString()) COLLAGE_TRY_STATUS(query.OnlyFields({"rule", "spec", "then", "function"}));
   // The tree stands below "rule"; a query may also be the tree itself.
   Json tree = field.IsString() ? query.value() : field.value();
   if (field.IsString()) {
@@ -62,18 +63,19 @@ Result<Json> AnswerRule(const QueryProgram& program, const JsonReader& query) {
   }
   const Rule rule = COLLAGE_TRY(RuleFrom(JsonReader(tree, field.place()), compiler));
   std::vector<NamedCandidate> candidates;
-  for (const auto& function : program.functions()) {
-    for (SubGraph& sub_graph : rule->AllSubGraphs(function->graph(), nullptr)) candidates.push_back({function.get(), std::move(sub_graph)});
+  const std::vector<const NamedFunction*> functions = COLLAGE_TRY(program.FunctionsOf(query));
+  for (const NamedFunction* function : functions) {
+    for (SubGraph& sub_graph : rule->AllSubGraphs(function->graph(), nullptr)) candidates.push_back({function, std::move(sub_graph)});
   }
   Json list = CandidatesToJson(candidates);
   Json answer = {{"count", list.size()}, {"candidates", std::move(list)}};
   if (!query.Has("then")) return answer;
   const JsonReader then = COLLAGE_TRY(query.At("then"));
   if (!then.IsText("rewrite")) return then.Expected("\"rewrite\"");
-  Json functions = Json::array();
+  Json rewritten = Json::array();
   Json left_outside = Json::array();
-  for (const auto& function : program.functions()) COLLAGE_TRY_STATUS(Rewrite(*function, candidates, compiler, functions, left_outside));
-  answer["rewritten"] = {{"count", functions.size()}, {"functions", std::move(functions)}, {"left_outside", std::move(left_outside)}};
+  for (const NamedFunction* function : functions) COLLAGE_TRY_STATUS(Rewrite(*function, candidates, compiler, rewritten, left_outside));
+  answer["rewritten"] = {{"count", rewritten.size()}, {"functions", std::move(rewritten)}, {"left_outside", std::move(left_outside)}};
   return answer;
 }
 

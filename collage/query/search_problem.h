@@ -6,7 +6,6 @@
 #include "collage/candidate/rule.h"
 #include "collage/query/prices.h"
 #include "collage/query/program.h"
-#include "collage/search/search.h"
 
 namespace collage {
 
@@ -17,8 +16,10 @@ struct ChosenCandidate {
   double price;
 };
 
-/// The cheapest cover of one function by the letter of the search: every node of the dataflow graph is covered once, by a candidate or
-/// by the host for nothing; a candidate costs its price and the penalty. `specs` in the order of preference, `compilers` their names.
+/// The cheapest cover of one function, searched as a compile searches it: the same problem and searcher, with prices from the query, one
+/// variant on plain tensors for each candidate, and the penalty in every price. Where candidates hold more than calls of operators, or
+/// operators lie inside of an if or a function literal, it is the same problem over every node of the graph: each is covered once, by a
+/// candidate or by the host for nothing. `specs` in the order of preference.
 /// Errors name the operator that no valid and priced candidate covers, and the rules that were asked.
 Result<std::vector<ChosenCandidate>> CheapestCover(const NamedFunction& function, const std::vector<CandidatePartition>& candidates,
                                                    const std::vector<SpecPointer>& specs, const FixedPrices& prices, double penalty);

@@ -31,6 +31,7 @@ Result<SpecPointer> SpecFor(const QueryTarget& target, const JsonReader& query, 
 }
 
 Result<Question> Read(const JsonReader& query) {
+  COLLAGE_TRY_STATUS(query.OnlyFields({"targets", "rules", "prices", "transition_penalty", "maximal_regions", "function"}));
   Question question;
   std::optional<JsonReader> rules;
   if (query.Has("rules")) {
@@ -118,7 +119,7 @@ Result<Json> AnswerSearch(const QueryProgram& program, const JsonReader& query) 
   Json partitions = Json::array();
   Json joined = Json::array();
   Json left_native = Json::array();
-  for (const auto& function : program.functions()) {
+  for (const NamedFunction* function : COLLAGE_TRY(program.FunctionsOf(query))) {
     const std::vector<CandidatePartition> candidates = AllCandidates(function->graph(), question.specs);
     for (const CandidatePartition& candidate : candidates) {
       const auto spec = std::find(question.specs.begin(), question.specs.end(), candidate.spec);

@@ -14,12 +14,11 @@ void CollectComposites(const NamedFunction& function, std::span<const NestedSubG
       CollectComposites(function, one.sub_graph.nested(), composites);
       continue;
     }
-    const Json outputs = function.NamesOf(one.sub_graph.exit());
     composites.push_back({{"label", *label->AsString()},
                           {"members", function.NamesOf(one.sub_graph.inside())},
                           {"operators", OperatorsToJson(function, one.sub_graph.inside())},
-                          {"inputs", function.NamesOf(one.sub_graph.input())},
-                          {"output", outputs.empty() ? Json() : outputs.back()}});
+                          {"inputs", InputsToJson(function, one.sub_graph)},
+                          {"output", OneOrAll(function.NamesOf(one.sub_graph.exit()))}});
   }
 }
 
@@ -34,10 +33,36 @@ Json BoundConstants(const NamedFunction& function, const Expr& extracted) {
 
 }  // namespace
 
+Json InputsToJson(const NamedFunction& function, const SubGraph& sub_graph) {
+  const DataflowGraph& graph = function.graph();
+  const IndexSet& inside = sub_graph.inside();
+  IndexSet inputs(std::vector<size_t>(sub_graph.input().begin(), sub_graph.input().end()));
+  const auto add_captured = [&](PostDfsIndex literal) {
+    if (!graph[literal].Is<Function>() || literal + 1 == graph.size() || IsAtomicFunction(graph[literal].expr)) return;
+    const size_t body = graph.BodyBlock(literal);
+    for (PostDfsIndex node = 0; node < literal; ++node) {
+      if (!graph.BlockEncloses(body, graph[node].block)) continue;
+      for (const PostDfsIndex input : graph[node].inputs) {
+        const bool is_outside = !graph.BlockEncloses(body, graph[input].block) && !inside.Contains(input);
+        if (is_outside && !graph[input].inlined) inputs.Add(input);
+      }
+    }
+  };
+  inside.ForEach([&](PostDfsIndex node) {
+    add_captured(node);
+    for (const PostDfsIndex input : graph[node].inputs) add_captured(input);
+  });
+  return function.NamesOf(inputs);
+}
+
+Json OneOrAll(Json names) { return names.size() == 1 ? std::move(names.front()) : std::move(names); }
+
 Json WithWhatStandsBeside(const JsonReader& below, const JsonReader& query) {
   if (!below.IsList() || (!query.Has("nested") && !query.Has("attributes"))) return below.value();
-  Json fields = query.value();
-  fields["inside"] = below.value();
+  Json fields = {{"inside", below.value()}};
+  for (const char* field : {"nested", "attributes"}) {
+    if (query.Has(field)) fields[field] = query.value()[field];
+  }
   return fields;
 }
 
@@ -106,7 +131,7 @@ Json PartitionToJson(const NamedFunction& function, const SubGraph& sub_graph) {
   return {{"backend", BackendOf(sub_graph)},
           {"members", function.NamesOf(sub_graph.inside())},
           {"operators", OperatorsToJson(function, sub_graph.inside())},
-          {"inputs", function.NamesOf(sub_graph.input())},
+          {"inputs", InputsToJson(function, sub_graph)},
           {"outputs", function.NamesOf(sub_graph.exit())},
           {"composites", CompositesToJson(function, sub_graph.nested())}};
 }

@@ -13,6 +13,11 @@ Json WithWhatStandsBeside(const JsonReader& below, const JsonReader& query);
 /// {"inside": [names], "nested": [{"inside", "attributes", ..}], "attributes": {..}}; with attributes the whole becomes one function.
 Result<SubGraph> SubGraphFrom(const NamedFunction& function, const JsonReader& reader);
 
+/// What enters from outside, what function literals that are called inside see of it included.
+Json InputsToJson(const NamedFunction& function, const SubGraph& sub_graph);
+/// A name where the list has one, else the list: what an operator or a function gives.
+Json OneOrAll(Json names);
+
 /// What "nested" says of a sub-graph: a list of {"inside", "attributes"} and, where there is more inside, "nested".
 Json NestedToJson(const NamedFunction& function, std::span<const NestedSubGraph> nested);
 

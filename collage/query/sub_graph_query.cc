@@ -7,6 +7,12 @@ namespace collage {
 Result<Json> AnswerSubGraph(const QueryProgram& program, const JsonReader& query) {
   // The fields stand below "subgraph", or beside it.
   const JsonReader below = COLLAGE_TRY(query.At("subgraph"));
+  if (below.IsObject()) {
+    COLLAGE_TRY_STATUS(query.OnlyFields({"subgraph", "config", "function"}));
+    COLLAGE_TRY_STATUS(below.OnlyFields({"inside", "nested", "attributes", "config"}));
+  } else {
+    COLLAGE_TRY_STATUS(query.OnlyFields({"subgraph", "inside", "nested", "attributes", "config", "function"}));
+  }
   const Json own_fields = WithWhatStandsBeside(below, query);
   const JsonReader fields = below.IsObject() || below.IsList() ? JsonReader(own_fields, below.place()) : query;
   const JsonReader names = fields.IsList() ? fields : COLLAGE_TRY(fields.At("inside"));
@@ -21,7 +27,7 @@ Result<Json> AnswerSubGraph(const QueryProgram& program, const JsonReader& query
                  {"violates", std::move(violates)},
                  {"entry", function.NamesOf(sub_graph.entry())},
                  {"exit", function.NamesOf(sub_graph.exit())},
-                 {"input", function.NamesOf(sub_graph.input())},
+                 {"input", InputsToJson(function, sub_graph)},
                  {"output", function.NamesOf(sub_graph.output())},
                  {"depth", sub_graph.depth()},
                  {"kind", Name(sub_graph.kind())}};

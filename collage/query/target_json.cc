@@ -10,7 +10,10 @@
 namespace collage {
 
 Result<QueryTarget> TargetFrom(const JsonReader& reader) {
-  if (reader.IsObject()) return TargetFrom(COLLAGE_TRY(reader.At(reader.Has("target") ? "target" : "name")));
+  if (reader.IsObject()) {
+    COLLAGE_TRY_STATUS(reader.OnlyFields({"name", "target"}));
+    return TargetFrom(COLLAGE_TRY(reader.At(reader.Has("target") ? "target" : "name")));
+  }
   QueryTarget target{COLLAGE_TRY(reader.String()), ""};
   std::istringstream words(target.text);
   std::string word;

@@ -62,9 +62,13 @@ TEST_F(Rules, OpPredicatePullsConstantsWhenAskedTo) {
   EXPECT_EQ(refusals[0].reason, "no");
 }
 
-TEST_F(Rules, HostTakesAllButCallsOfOperators) {
+TEST_F(Rules, HostTakesAllButCallsOfOperatorsThatFuse) {
   EXPECT_EQ(Find(HostRule()), (Sets{{"x"}, {"const"}, {"3"}, {"4"}, {"5"}, {"result"}}));
+  EXPECT_EQ(Find(NoCallRule()), Find(HostRule()));
   EXPECT_EQ(Find(ViewRule()), (Sets{}));
+  const DataflowGraph shapes(ParseFunction("fn (%x: Tensor[(2), float32]) { shape_of(%x) }"));
+  EXPECT_EQ(HostRule()->AllSubGraphs(shapes, nullptr).size(), 3u);
+  EXPECT_EQ(NoCallRule()->AllSubGraphs(shapes, nullptr).size(), 2u);
 }
 
 TEST_F(Rules, MaximalTakesTuplesWhoseNeighboursItHas) {

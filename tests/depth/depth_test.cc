@@ -145,11 +145,16 @@ TEST_P(Depth, DataflowGraphAndSubGraphs) {
 TEST_P(Depth, PatternMatcher) {
   With([](const Expr& function) {
     const DataflowGraph graph(function);
-    EXPECT_GE(AllMatches(graph, CallOf(Wildcard(), {Wildcard()})).size(), GetParam().operators / 2);
+    const auto count = [&](const Pattern& pattern) {
+      size_t matches = 0;
+      ForEachMatch(graph, pattern, [&](const PatternMatch&) { ++matches; });
+      return matches;
+    };
+    EXPECT_GE(count(CallOf(Wildcard(), {Wildcard()})), GetParam().operators / 2);
     const Pattern optional = CallOf("tanh", {Wildcard()});
-    AllMatches(graph, Or({CallOf("abs", {optional}), optional}));
-    AllMatches(graph, Dominator(CallOf("abs", {Wildcard()}), Or({CallOf("nn.relu", {Wildcard()}), CallOf("tanh", {Wildcard()})}),
-                                CallOf("add", {Wildcard(), Wildcard()})));
+    count(Or({CallOf("abs", {optional}), optional}));
+    count(Dominator(CallOf("abs", {Wildcard()}), Or({CallOf("nn.relu", {Wildcard()}), CallOf("tanh", {Wildcard()})}),
+                    CallOf("add", {Wildcard(), Wildcard()})));
   });
 }
 
@@ -207,7 +212,6 @@ TEST_P(Depth, CoversAndPlans) {
       const SubGraph call = SubGraph(graph, IndexSet({node})).WithAttributes(graph, {{"Primitive", AttributeValue(1)}, {"Compiler", "c"}});
       cover.push_back({{call, spec}, {}});
     }
-    EXPECT_TRUE(CheckCover(graph, cover));
     const auto loaded = LoadPlan(graph, SavePlan(graph, cover));
     ASSERT_TRUE(loaded) << loaded.error().message;
     EXPECT_EQ(loaded->size(), cover.size());
