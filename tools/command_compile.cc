@@ -51,7 +51,7 @@ Status Compile(const Options& options) {
   terminal.Clear();
   const CandidateCounts& counts = compiled.report.candidates;
   std::fprintf(json.Text(),
-               "%scandidates: %zu found, %zu distinct, %zu of them measured now; variants: %zu measured now, %zu known, %zu rejected, "
+               "%scandidates: %zu found, %zu distinct, %zu of them measured; kernels: %zu measured now, %zu known, %zu rejected, "
                "%zu not needed (%zu of them by assumption)\n",
                PlanTable(compiled.report).c_str(), counts.found, counts.distinct, counts.measured, counts.variants.measured,
                counts.variants.cached, counts.rejected, counts.variants.unpriced, counts.variants.assumed);
@@ -70,7 +70,9 @@ void AddCompileCommand(CLI::App& app, int& code) {
   command->add_option("--single-backends", options->single_backends,
                       "Also save the best plan of each single backend, as NAME.collage in this folder");
   CLI::Option* budget = command->add_option("--budget", options->budget,
-                                            "Time for measuring, such as 90s or 5m; then the best plan of what was measured is taken");
+                                            "Time for the whole compile, such as 90s or 10m; then the best plan of what was measured is "
+                                            "taken. What is settled earlier ends earlier");
+  budget->default_str("5m");
   CLI::Option* tune =
       command->add_option("--tune", options->tune,
                           "Time for tuning the schedules of generated kernels, such as 60s. What earlier compiles with the same "

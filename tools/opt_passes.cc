@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "collage/cost/cache.h"
-#include "collage/driver/timer.h"
 #include "collage/ir/verify.h"
 #include "collage/partition/cover.h"
 #include "collage/partition/fuse.h"
@@ -14,7 +12,7 @@
 namespace collage::tools {
 namespace {
 
-std::string NameOf(const PlacementTarget& target) { return std::string(target.priced.backend->Name()); }
+std::string NameOf(const PlacementTarget& target) { return std::string(target.backend->Name()); }
 bool IsNative(const PlacementTarget& target) { return target.rules.style == BackendRules::Style::kNative; }
 
 }  // namespace
@@ -188,18 +186,12 @@ Status OptRun::OptimizeFor(const std::string& backend, const BackendRules& rules
 
 Status OptRun::Place() {
   if (!module_.Find("main")) return Fail("the program has no @main");
-  const Device device{DeviceKind::kCpu, 0, compile_.threads};
-  MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(compile_.cache));
-  const std::unique_ptr<KernelTimer> timer = MakeTimer(compile_.isolated);
-  Pricer pricer(device, cache, compile_.measure, timer.get());
-  const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(target_texts_, device));
-  Placement placement = COLLAGE_TRY(Placement::Create(module_.MainExpr(), targets, pricer, compile_.progress));
-  Plan plan = COLLAGE_TRY(placement.Search());
-  if (std::optional<Plan> joined = COLLAGE_TRY(placement.JoinAdjacentPartitions(plan))) plan = *std::move(joined);
-  if (!plan_written_.empty()) COLLAGE_TRY_STATUS(WriteFileAtomically(plan_written_, placement.Save(plan) + "\n"));
-  const IRModule placed = COLLAGE_TRY(placement.Apply(plan));
+  CompileOptions compile = compile_;
+  compile.targets = target_texts_;
+  const PlacedFunction placed = COLLAGE_TRY(PlaceFunction(module_.MainExpr(), compile));
+  if (!plan_written_.empty()) COLLAGE_TRY_STATUS(WriteFileAtomically(plan_written_, placed.plan + "\n"));
   IRModule result = module_;
-  result.Set("main", placed.MainExpr());
+  result.Set("main", placed.module.MainExpr());
   return Accept(std::move(result));
 }
 

@@ -13,12 +13,12 @@ std::vector<double> Ratios(const std::vector<double>& a, const std::vector<doubl
 
 }  // namespace
 
-Verdict Compare(const std::vector<double>& a, const std::vector<double>& b, const Declared& declared) {
+Comparison Compare(const std::vector<double>& a, const std::vector<double>& b, const Declared& declared) {
   const std::optional<Interval> interval = MedianInterval(Ratios(a, b), declared.confidence);
-  if (!interval) return Verdict::kNeedMore;
-  if (interval->low >= 1 - declared.smallest_difference && interval->high <= 1 + declared.smallest_difference) return Verdict::kTie;
-  if (interval->high < 1) return Verdict::kBetter;
-  return interval->low > 1 ? Verdict::kWorse : Verdict::kNeedMore;
+  if (!interval) return Comparison::kNeedMore;
+  if (interval->low >= 1 - declared.smallest_difference && interval->high <= 1 + declared.smallest_difference) return Comparison::kTie;
+  if (interval->high < 1) return Comparison::kBetter;
+  return interval->low > 1 ? Comparison::kWorse : Comparison::kNeedMore;
 }
 
 double PairedRatio(const std::vector<double>& a, const std::vector<double>& b) { return Median(Ratios(a, b)); }

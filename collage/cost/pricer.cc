@@ -89,7 +89,7 @@ Result<double> Pricer::Difference(const Expr& function, const Backend& backend, 
 }
 
 MeasurementKey Pricer::KeyOfConversion(const TensorType& type, const Layout& from, const Layout& to) const {
-  return KeyOf(HashBytes(ToString(type)), "layout conversion", LayoutConversionVersion(), from.ToString() + " -> " + to.ToString());
+  return KeyOf(HashBytes(ToString(type)), "layout conversion", std::string(LayoutConversionVersion()), from.ToString() + " -> " + to.ToString());
 }
 
 Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const Layout& from, const Layout& to) {

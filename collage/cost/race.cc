@@ -67,9 +67,9 @@ class Runner {
     bool is_decided = true;
     std::erase_if(order, [&](size_t i) {
       if (i == fastest) return false;
-      const Verdict verdict = Compare(results_[i].rounds, results_[fastest].rounds, options_.declared);
-      is_decided = is_decided && verdict != Verdict::kNeedMore;
-      return verdict == Verdict::kWorse;
+      const Comparison verdict = Compare(results_[i].rounds, results_[fastest].rounds, options_.declared);
+      is_decided = is_decided && verdict != Comparison::kNeedMore;
+      return verdict == Comparison::kWorse;
     });
     return is_decided;
   }

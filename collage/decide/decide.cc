@@ -6,7 +6,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "collage/search/shortest_path.h"
+#include "collage/search/incremental.h"
 #include "collage/support/check.h"
 #include "collage/support/clock.h"
 
@@ -30,7 +30,7 @@ class PricedProblem {
   Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {}) {
     costs_ = &costs;
     SetCosts(costs, for_partition);
-    return SearchShortestPath(problem_, forbidden_);
+    return search_.Search(problem_, forbidden_);
   }
 
   [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs) {
@@ -55,6 +55,7 @@ class PricedProblem {
   const Arms& arms_;
   SearchProblem problem_;
   std::vector<bool> forbidden_;
+  IncrementalSearch search_;
   const std::vector<Cost>* costs_ = nullptr;  // of the search that goes on
 };
 

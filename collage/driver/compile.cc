@@ -1,6 +1,7 @@
 #include "collage/driver/compile.h"
 
 #include <algorithm>
+#include <set>
 
 #include "collage/backend/registry.h"
 #include "collage/cost/cache.h"
@@ -71,7 +72,15 @@ class Compile {
         UsualAnchorSeconds(), options_, racing));
     CompileReport report = COLLAGE_TRY(Report(name, plans, race));
     COLLAGE_TRY_STATUS(SavePrograms(plans, race, report));
-    return CompiledModel{std::move(race.lowered.executable), std::move(report)};
+    return CompiledModel{std::move(race.lowered->executable), std::move(report)};
+  }
+
+  Result<PlacedFunction> PlaceOnly() {
+    COLLAGE_TRY_STATUS(Place());
+    COLLAGE_TRY_STATUS(Decide());
+    const FinalPlans plans = COLLAGE_TRY(
+        PlansToRace(*placement_, Believe(placement_->arms.kernels, evidence_, options_.declared), greedy_, options_.declared));
+    return PlacedFunction{COLLAGE_TRY(Apply(*placement_, plans.plans.front())), Save(*placement_, plans.plans.front())};
   }
 
  private:
@@ -345,7 +354,7 @@ class Compile {
     }
     if (options_.output.empty()) return {};
     options_.progress.Report({"saving", 0, 0, options_.output.string()});
-    return SaveProgram(race.lowered, ToMetadata(OfEveryCompile(report), RecordOf(*placement_, known, plans.plans[race.winner])),
+    return SaveProgram(*race.lowered, ToMetadata(OfEveryCompile(report), RecordOf(*placement_, known, plans.plans[race.winner])),
                        options_.output);
   }
 
@@ -375,6 +384,13 @@ class Compile {
 };
 
 }  // namespace
+
+Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions& options) {
+  const Device device{DeviceKind::kCpu, 0, options.threads};
+  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
+  MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache));
+  return Compile(options, cache, std::move(targets), {}, IRModule::FromMain(function)).PlaceOnly();
+}
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& options) {
   const RaisedPriority priority;

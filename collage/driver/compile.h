@@ -11,6 +11,7 @@
 #include "collage/cost/measurement.h"
 #include "collage/driver/constraints.h"
 #include "collage/explain/report.h"
+#include "collage/ir/module.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/progress.h"
@@ -66,5 +67,12 @@ struct CompiledModel {
 /// Compiles a model file. Errors are of the model, the targets, the cache or the output file, and say which. A stop request while
 /// measuring ends the search with what has been priced so far.
 Result<CompiledModel> CompileModel(const std::filesystem::path& model, const CompileOptions& options);
+
+/// A function partitioned as measuring found best, without a race of whole plans.
+struct PlacedFunction {
+  IRModule module;
+  std::string plan;  ///< as text from which phase 4 runs alone (LoadPlan, ApplyCover)
+};
+Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions& options);
 
 }  // namespace collage

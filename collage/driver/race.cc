@@ -169,9 +169,9 @@ class PlanRace {
     const size_t base = order.front();
     const size_t fastest = *std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) { return ratio(a, base) < ratio(b, base); });
     const auto ties = [&](size_t i) {
-      const Verdict verdict = Compare(results_[i].rounds, results_[fastest].rounds, options_.declared);
-      return i == fastest || verdict == Verdict::kTie ||
-             (verdict == Verdict::kNeedMore && ratio(i, fastest) <= 1 + options_.declared.smallest_difference);
+      const Comparison verdict = Compare(results_[i].rounds, results_[fastest].rounds, options_.declared);
+      return i == fastest || verdict == Comparison::kTie ||
+             (verdict == Comparison::kNeedMore && ratio(i, fastest) <= 1 + options_.declared.smallest_difference);
     };
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       if (ties(a) && ties(b)) return IsPreferred(placement_, *entries_[a].plan, *entries_[b].plan);

@@ -16,7 +16,7 @@ namespace collage {
 
 struct RaceOutcome {
   size_t winner = 0;
-  LoweredModel lowered;             ///< the program that raced
+  std::optional<LoweredModel> lowered;  ///< the program that raced
   std::vector<PlanTiming> timings;  ///< "chosen" first, then the single backends in the order of the contestants
   double noise = 0;                 ///< how far an A/A pair of the same race is apart: half the interval of their ratio
   /// The searched plan's time over that of the fastest single-backend plan, less one; nothing when either did not finish.

@@ -53,15 +53,6 @@ OperatorPlacement OperatorFrom(const Json& json) {
   return placement;
 }
 
-/// The partitions whose margin is less than what two equal kernels would have differed by.
-size_t CloseDecisions(const CompileReport& report) {
-  size_t close = 0;
-  for (const PlanEntry& entry : report.plan) {
-    if (entry.margin_us && *entry.margin_us < report.noise_floor.value_or(0) * entry.cost_us) ++close;
-  }
-  return close;
-}
-
 std::string HonestTotals(const CompileReport& report) {
   std::string text;
   if (report.additive_error_us)
@@ -69,9 +60,6 @@ std::string HonestTotals(const CompileReport& report) {
                         report.estimated_us > 0 ? 100 * *report.additive_error_us / report.estimated_us : 0);
   if (report.apparent_loss)
     text += fmt::format("  apparent loss (searched plan over the best single backend): {:+.2f}%\n", 100 * *report.apparent_loss);
-  if (report.noise_floor)
-    text += fmt::format("  noise floor at start (A/A): {:.2f}%; decisions closer than that: {} of {}\n", 100 * *report.noise_floor,
-                        CloseDecisions(report), report.plan.size());
   if (report.decisions_left_out > 0)
     text +=
         fmt::format("  decisions without a margin, the plan around them being too large to search again: {}\n", report.decisions_left_out);
@@ -80,6 +68,15 @@ std::string HonestTotals(const CompileReport& report) {
 }
 
 }  // namespace
+
+CompileReport OfEveryCompile(CompileReport report) {
+  report.raced = false;
+  report.elapsed_seconds = 0;
+  report.budget_seconds.reset();
+  report.candidates.variants.measured = 0;
+  report.candidates.variants.cached = 0;
+  return report;
+}
 
 std::string ToJson(const CompileReport& report) {
   Json plan = Json::array();
@@ -100,6 +97,8 @@ std::string ToJson(const CompileReport& report) {
     ratios[timing.name] = timing.ratio;
     differences[timing.name] = OrNull(timing.difference);
   }
+  Json missing = Json::object();
+  for (const MissingPlan& plan : report.missing) missing[plan.name] = plan.reason;
   Json operators = Json::array();
   for (const OperatorPlacement& placement : report.operators) operators.push_back(OperatorJson(placement));
   const CandidateCounts& counts = report.candidates;
@@ -118,7 +117,6 @@ std::string ToJson(const CompileReport& report) {
                      {"winner", report.winner},
                      {"raced", report.raced},
                      {"noise", report.noise},
-                     {"noise_floor", OrNull(report.noise_floor)},
                      {"additive_error_us", OrNull(report.additive_error_us)},
                      {"apparent_loss", OrNull(report.apparent_loss)},
                      {"elapsed_seconds", report.elapsed_seconds},
@@ -127,9 +125,11 @@ std::string ToJson(const CompileReport& report) {
                      {"estimated_us", report.estimated_us},
                      {"lower_bound_us", report.lower_bound_us},
                      {"proved_lower_bound_us", report.proved_lower_bound_us},
-                     {"assumptions_hold_down_to", OrNull(report.assumptions_hold_down_to)},
                      {"tie", TieJson(report.tie)},
                      {"search_complete", report.search_complete},
+                     {"open", report.open},
+                     {"missing", std::move(missing)},
+                     {"not_compared", report.not_compared},
                      {"decisions_left_out", report.decisions_left_out},
                      {"candidates",
                       {{"found", counts.found},
@@ -160,7 +160,6 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.winner = json.at("winner");
     report.raced = json.at("raced");
     report.noise = json.at("noise");
-    report.noise_floor = NumberOrNothing(json.at("noise_floor"));
     report.additive_error_us = NumberOrNothing(json.at("additive_error_us"));
     report.apparent_loss = NumberOrNothing(json.at("apparent_loss"));
     report.elapsed_seconds = json.at("elapsed_seconds");
@@ -169,12 +168,14 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.estimated_us = json.at("estimated_us");
     report.lower_bound_us = json.at("lower_bound_us");
     report.proved_lower_bound_us = json.value("proved_lower_bound_us", 0.0);
-    if (json.contains("assumptions_hold_down_to")) report.assumptions_hold_down_to = NumberOrNothing(json.at("assumptions_hold_down_to"));
     if (json.contains("tie") && !json.at("tie").is_null()) {
       const Json& tie = json.at("tie");
       report.tie = ReportedTie{tie.at("within"), tie.at("partitions"), tie.at("cost_us")};
     }
     report.search_complete = json.at("search_complete");
+    report.open = json.value("open", 0.0);  // files of before have none of these
+    for (const auto& [name, reason] : json.value("missing", Json::object()).items()) report.missing.push_back({name, reason});
+    report.not_compared = json.value("not_compared", "");
     report.decisions_left_out = json.value("decisions_left_out", size_t{0});
     const Json& counts = json.at("candidates");
     const Json& variants = counts.at("variants");
@@ -198,20 +199,16 @@ std::string PlanTable(const CompileReport& report) {
     ++count;
     cost += entry.cost_us;
   }
-  text += fmt::format("plan: {} partitions, estimated {:.1f} us; {} {:.1f} us\n", report.plan.size(), report.estimated_us,
-                      report.search_complete ? "the cheapest cover at the measured prices is"
-                                             : "not all that might be cheaper was measured; no cover is below",
-                      report.lower_bound_us);
+  text += fmt::format("plan: {} partitions, estimated {:.1f} us\n", report.plan.size(), report.estimated_us);
+  text += report.search_complete
+              ? fmt::format("  with 95% confidence no cover of these candidates is more than {:.1f}% cheaper", 100 * std::max(report.open, 0.01))
+              : fmt::format("  time ended: a cover of these candidates might be {:.1f}% cheaper", 100 * report.open);
+  if (report.candidates.variants.assumed > 0)
+    text += fmt::format(", if the {} kernels that never ran are like those that did", report.candidates.variants.assumed);
+  text += fmt::format("\n  likely bound {:.1f} us, proved bound {:.1f} us\n", report.lower_bound_us, report.proved_lower_bound_us);
   if (report.tie)
-    text += fmt::format("  the cheapest has {} partitions and is {:.1f} us cheaper, which is within the noise floor ({:.2f}%)\n",
+    text += fmt::format("  the cheapest has {} partitions and is {:.1f} us cheaper, which is less than makes a difference ({:.2f}%)\n",
                         report.tie->partitions, report.estimated_us - report.tie->cost_us, 100 * report.tie->within);
-  if (report.candidates.variants.assumed > 0) {
-    text += fmt::format("  {} variants were left out by assumptions; without these, no cover is below {:.1f} us\n",
-                        report.candidates.variants.assumed, report.proved_lower_bound_us);
-    if (report.assumptions_hold_down_to)
-      text += fmt::format("  were these kernels as cheap as {:.0f}% of what is assumed, no cover would be more than 1% cheaper\n",
-                          100 * *report.assumptions_hold_down_to);
-  }
   for (const std::string& pin : report.pins) text += "  --pin " + pin + "\n";
   for (const std::string& forbid : report.forbids) text += "  --forbid " + forbid + "\n";
   for (const auto& [variant, total] : by_variant) {
@@ -224,6 +221,8 @@ std::string PlanTable(const CompileReport& report) {
     text += fmt::format("  {:<30}{:>14.3f}{:>16.3f}\n", timing.name == "chosen" ? "chosen (" + report.winner + ")" : timing.name + " alone",
                         timing.median_ms, timing.ratio);
   }
+  for (const MissingPlan& plan : report.missing) text += fmt::format("  {:<30} did not race: {}\n", plan.name, plan.reason);
+  if (!report.not_compared.empty()) text += "  not compared with the reference: " + report.not_compared + "\n";
   text += fmt::format("  noise of this race (A/A): {:.2f}%; the machine ran {:.2f} times as slowly as when the prices were taken\n",
                       100 * report.noise, report.drift);
   return text + HonestTotals(report);

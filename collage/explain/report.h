@@ -32,10 +32,16 @@ struct PlanTiming {
   std::optional<double> difference;
 };
 
+/// A plan of a single backend that did not race.
+struct MissingPlan {
+  std::string name;
+  std::string reason;
+};
+
 struct CandidateCounts {
   size_t found = 0;     ///< candidates of all rules
   size_t distinct = 0;  ///< different (function, backend) pairs among them
-  size_t measured = 0;  ///< those of which a variant was timed in this compile
+  size_t measured = 0;  ///< those of which a variant has a price
   size_t rejected = 0;  ///< variants that could not be compiled or run, or were found wrong
   struct Variants {
     size_t measured = 0;  ///< timed in this compile
@@ -91,15 +97,17 @@ struct CompileReport {
   double lower_bound_us = 0;
   /// The same with nothing assumed: what was not measured takes no less than its roofline.
   double proved_lower_bound_us = 0;
+  /// Whether, at the declared confidence, no cover is cheaper by more than the smallest difference worth having.
   bool search_complete = true;
+  /// The greatest share by which some cover might still be cheaper, at that confidence.
+  double open = 0;
+  std::vector<MissingPlan> missing = {};  ///< single backends' plans that did not race
+  std::string not_compared = {};          ///< what of the program was not compared with the reference, and why; empty: all was
   std::optional<ReportedTie> tie;
   bool raced = false;  ///< false: the outcome of an earlier, equal race was in the cache
   std::string winner;  ///< "searched", or the single backend whose plan won the race
   std::vector<PlanTiming> end_to_end;
   double noise = 0;  ///< what an A/A pair of the same race differed by
-  /// How far two equal things were apart, as a share, before anything was measured (MeasureNoiseFloor); nothing where nothing was to be
-  /// measured.
-  std::optional<double> noise_floor;
   /// "Measured whole minus summed parts" of the plan that won: its median in the race less `estimated_us`.
   std::optional<double> additive_error_us;
   /// "Measured plan minus the best single-backend plan": the searched plan's paired time in the race over that of the fastest
@@ -107,14 +115,14 @@ struct CompileReport {
   std::optional<double> apparent_loss;
   /// Partitions of the plan whose margin was not looked for, because the plan cannot be cut near by.
   size_t decisions_left_out = 0;
-  /// The least share of what is assumed of unmeasured kernels at which no cover would be cheaper by more than 1%; 0 where nothing needs to
-  /// be assumed.
-  std::optional<double> assumptions_hold_down_to;
   double elapsed_seconds = 0;            ///< of the whole compile
   std::optional<double> budget_seconds;  ///< as given
   CandidateCounts candidates;
   std::vector<OperatorPlacement> operators;
 };
+
+/// The report without what is true of one compile only (what was measured now, in which time): equal for equal programs.
+CompileReport OfEveryCompile(CompileReport report);
 
 /// For programs: `plan`, `end_to_end_ms`, `candidates` and the rest. Key order is fixed.
 std::string ToJson(const CompileReport& report);
