@@ -9,7 +9,7 @@
 namespace collage::onnx_io {
 namespace {
 
-constexpr int64_t kOldestOpset = 7;
+constexpr int64_t kOldestOpset = 6;
 constexpr int64_t kNewestOpset = 28;
 
 bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "collage/onnx/formula.h"
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
@@ -24,38 +25,76 @@ void PadToCeiling(const Shape& data, Window& window) {
   }
 }
 
-Result<std::vector<Expr>> ReadPool(NodeReader& node, const std::string& op) {
-  Expr data = COLLAGE_TRY(node.Input(0));
+/// Padding that is counted as elements of their own, because what ceil_mode adds beyond it does not count.
+Result<Expr> PadBeforeCeiling(NodeReader& node, const Expr& data, Window& window) {
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const size_t count = window.kernel.size();
+  const std::vector<int64_t> counted = window.padding;
+  PadToCeiling(type.shape, window);
+  AttributeValue::List widths{AttributeValue(std::vector<int64_t>{0, 0}), AttributeValue(std::vector<int64_t>{0, 0})};
+  for (size_t i = 0; i < count; ++i) {
+    widths.emplace_back(std::vector<int64_t>{counted[i], counted[i + count]});
+    window.padding[i] = 0;
+    window.padding[i + count] -= counted[i + count];
+  }
+  const Expr zero = COLLAGE_TRY(NodeReader::Scalar(0, type.dtype));
+  return node.Call("nn.pad", {data, zero}, {{"pad_width", widths}, {"pad_mode", "constant"}});
+}
+
+/// A pooling of one, two or three spatial dimensions; `op` without "2d" or "3d" at its end.
+Result<Expr> Slide(NodeReader& node, Expr data, const std::string& op, bool counts_padding) {
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   if (!node.HasAttribute("kernel_shape")) return Fail("attribute 'kernel_shape' is required and absent");
   if (type.shape.size() < 3) return Fail("data must have at least 3 dimensions, not " + ToString(type.shape));
   const std::vector<int64_t> kernel = COLLAGE_TRY(node.Extents("kernel_shape", type.shape.size() - 2, 1, 1));
   Window window = COLLAGE_TRY(ReadWindow(node, type.shape, kernel));
-  const bool counts_padding = COLLAGE_TRY(node.Int("count_include_pad", 0)) != 0;
-  bool ceil_mode = COLLAGE_TRY(node.Int("ceil_mode", 0)) != 0;
-  if (ceil_mode && !counts_padding) {
-    PadToCeiling(type.shape, window);
-    ceil_mode = false;
+  if (COLLAGE_TRY(node.Int("ceil_mode", 0)) != 0) {
+    if (counts_padding) {
+      data = COLLAGE_TRY(PadBeforeCeiling(node, data, window));
+    } else {
+      PadToCeiling(type.shape, window);
+    }
+    counts_padding = false;
   }
   const bool one_dimensional = kernel.size() == 1;
   if (one_dimensional) {
     COLLAGE_TRY_STATUS(window.InsertHeight());
     data = COLLAGE_TRY(node.Call("expand_dims", {data}, {{"axis", 2}}));
   }
-  COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
-  Attributes attributes{{"pool_size", window.kernel},
-                        {"strides", window.strides},
-                        {"dilation", window.dilations},
-                        {"padding", window.padding},
-                        {"ceil_mode", ceil_mode}};
-  if (op == "nn.avg_pool2d") attributes.Set("count_include_pad", counts_padding);
-  Expr result = COLLAGE_TRY(node.Call(op, {data}, attributes));
+  const bool is_volume = kernel.size() == 3;
+  if (!is_volume) COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
+  Attributes attributes{
+      {"pool_size", window.kernel}, {"strides", window.strides}, {"dilation", window.dilations}, {"padding", window.padding}};
+  if (!is_volume) attributes.Set("ceil_mode", false);
+  if (op == "nn.avg_pool") attributes.Set("count_include_pad", counts_padding);
+  Expr result = COLLAGE_TRY(node.Call(op + (is_volume ? "3d" : "2d"), {data}, attributes));
   if (one_dimensional) result = COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", std::vector<int64_t>{2}}}));
-  return std::vector<Expr>{result};
+  return result;
 }
 
-Result<std::vector<Expr>> ReadMaxPool(NodeReader& node) { return ReadPool(node, "nn.max_pool2d"); }
-Result<std::vector<Expr>> ReadAveragePool(NodeReader& node) { return ReadPool(node, "nn.avg_pool2d"); }
+Result<std::vector<Expr>> ReadMaxPool(NodeReader& node) {
+  return std::vector<Expr>{COLLAGE_TRY(Slide(node, COLLAGE_TRY(node.Input(0)), "nn.max_pool", false))};
+}
+
+Result<std::vector<Expr>> ReadAveragePool(NodeReader& node) {
+  const bool counts_padding = COLLAGE_TRY(node.Int("count_include_pad", 0)) != 0;
+  return std::vector<Expr>{COLLAGE_TRY(Slide(node, COLLAGE_TRY(node.Input(0)), "nn.avg_pool", counts_padding))};
+}
+
+/// The p-norm under a window: the root of the mean of powers times the number of taps. Zeros in the padding add nothing.
+Result<std::vector<Expr>> ReadLpPool(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const auto p = static_cast<double>(COLLAGE_TRY(node.Int("p", 2)));
+  Formula formula(node, type.dtype);
+  const Expr powers = formula.Call("power", formula.Call("abs", data), p);
+  COLLAGE_TRY(formula.Done(powers));
+  const bool ceils = COLLAGE_TRY(node.Int("ceil_mode", 0)) != 0;
+  if (ceils) return Fail("attribute 'ceil_mode' must be 0");
+  const Expr mean = COLLAGE_TRY(Slide(node, powers, "nn.avg_pool", true));
+  const auto taps = static_cast<double>(ElementCount(COLLAGE_TRY(node.Ints("kernel_shape", {}))));
+  return formula.Done(formula.Call("power", formula.Call("multiply", mean, taps), 1 / p));
+}
 
 /// Over all spatial dimensions; ranks other than 4 have a reduction instead of our two-dimensional operator.
 Result<std::vector<Expr>> ReadGlobalPool(NodeReader& node, const std::string& op, const std::string& reduction) {
@@ -105,12 +144,30 @@ Status WriteGlobalMaxPool(NodeWriter& writer) {
   return {};
 }
 
+template <bool average>
+Status WriteVolumePool(NodeWriter& writer) {
+  const Attributes& attributes = writer.attributes();
+  OnnxAttributes written{{"kernel_shape", COLLAGE_TRY(Triple(attributes, "pool_size", 1))},
+                         {"strides", COLLAGE_TRY(Triple(attributes, "strides", 1))},
+                         {"pads", COLLAGE_TRY(Many(attributes, "padding", 6, 0))}};
+  const std::vector<int64_t> dilations = COLLAGE_TRY(Triple(attributes, "dilation", 1));
+  const bool dilates = dilations != std::vector<int64_t>{1, 1, 1};
+  if (average && dilates) return Fail("a dilated average pool has no form in opset " + std::to_string(kWrittenOpset));
+  if (dilates) written.emplace_back("dilations", dilations);
+  if (average) written.emplace_back("count_include_pad", int64_t{COLLAGE_TRY(attributes.Bool("count_include_pad", false))});
+  writer.Emit(average ? "AveragePool" : "MaxPool", writer.Inputs(), written);
+  return {};
+}
+
 constexpr ReadRow kRead[] = {{"MaxPool", ReadMaxPool},
+                             {"LpPool", ReadLpPool},
                              {"AveragePool", ReadAveragePool},
                              {"GlobalAveragePool", ReadGlobalAveragePool},
                              {"GlobalMaxPool", ReadGlobalMaxPool}};
 constexpr WriteRow kWrite[] = {{"nn.max_pool2d", WriteMaxPool},
                                {"nn.avg_pool2d", WriteAveragePool},
+                               {"nn.max_pool3d", WriteVolumePool<false>},
+                               {"nn.avg_pool3d", WriteVolumePool<true>},
                                {"nn.global_avg_pool2d", WriteGlobalAveragePool},
                                {"nn.global_max_pool2d", WriteGlobalMaxPool}};
 

@@ -43,6 +43,15 @@ OperatorFamily IndexingFamily();
 OperatorFamily JoiningFamily();
 OperatorFamily ConstantFamily();
 OperatorFamily ResizingFamily();
+OperatorFamily SelectionFamily();
+OperatorFamily ScatteringFamily();
+OperatorFamily AttentionFamily();
+OperatorFamily LossFamily();
+OperatorFamily QuantizationFamily();
+OperatorFamily RecurrentFamily();
+OperatorFamily SignalFamily();
+OperatorFamily SamplingFamily();
+OperatorFamily PatchFamily();
 
 /// Null where ONNX has the operator and Collage does not.
 const ReadRow* FindReadRow(std::string_view op_type);
