@@ -160,7 +160,7 @@ class GraphReader {
       place = "node " + std::to_string(index);
       if (!node.outputs.empty()) place += " giving '" + node.outputs[0] + "'";
     }
-    return place + " (" + node.op_type + ", opset " + std::to_string(graph_.opset) + ")";
+    return place + " (" + node.op_type + ", opset " + std::to_string(node.opset) + ")";
   }
 
   Result<Expr> Lookup(const std::string& name) const {
@@ -183,15 +183,15 @@ class GraphReader {
 
   Status ReadNode(size_t index) {
     OnnxNode& node = graph_.nodes[index];
-    const ReadRow* row = node.domain.empty() ? onnx_io::FindReadRow(node.op_type) : nullptr;
+    const ReadRow* row = onnx_io::FindReadRow(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
     if (row == nullptr) {
       return Fail("this operator" + (node.domain.empty() ? "" : " of the domain '" + node.domain + "'") + " is not supported");
     }
     std::vector<Expr> inputs;
     for (const std::string& name : node.inputs) inputs.push_back(COLLAGE_TRY(Lookup(name)));
     if (node.outputs.empty()) return Fail("has no output");
-    const Origin origin({OriginPart::Kind::kOnnxNode, NameOf(node), index});
-    NodeReader reader(node.op_type, graph_.opset, inputs, std::move(node.attributes), node.outputs.size(), &folder_, origin);
+    const Origin origin({OriginPart::Kind::kOnnxNode, NameOf(node), node.place});
+    NodeReader reader(node.op_type, node.opset, inputs, std::move(node.attributes), node.outputs.size(), &folder_, origin);
     const std::vector<Expr> outputs = COLLAGE_TRY(row->read(reader));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
@@ -202,6 +202,7 @@ class GraphReader {
 
   /// A constant that a node holds or knows (Constant, Shape) comes from it, one that it passes on does not.
   static Expr WithNode(const Expr& output, const std::vector<Expr>& inputs, const Origin& origin) {
+    if (output == nullptr) return output;  // an output that is not supported
     const bool made_here =
         output->As<Constant>() && output->origin().Empty() && std::find(inputs.begin(), inputs.end(), output) == inputs.end();
     return made_here ? WithOrigin(output, origin) : output;

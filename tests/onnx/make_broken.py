@@ -65,6 +65,13 @@ def graphs():
     yield "indices_as_output", model([make_node("MaxPool", ["x"], ["z", "y"], name="p", kernel_shape=[2, 2])]), "output 'y' is an optional output of node 'p' (MaxPool, opset 13) that is not supported"
     yield "old_opset", model([relu()], opset=5), "the model uses opset 5; opsets 6 to 28 are supported"
     yield "future_opset", model([relu()], opset=99), "the model uses opset 99"
+    call = make_node("F", ["x"], ["y"], domain="local", name="call")
+    circle = model([call])
+    circle.functions.append(helper.make_function("local", "F", ["a"], ["b"], [make_node("F", ["a"], ["b"], domain="local")], circle.opset_import))
+    yield "function_circle", circle, "node 'call' (F): functions of the model call each other more than 100 levels deep"
+    inside = model([call])
+    inside.functions.append(helper.make_function("local", "F", ["a"], ["b"], [make_node("Frobnicate", ["a"], ["b"])], inside.opset_import))
+    yield "function_operator", inside, "node 'call/0' (Frobnicate, opset 13): this operator is not supported"
     unversioned = model([relu()])
     del unversioned.opset_import[:]
     yield "no_opset", unversioned, "does not say which version"
