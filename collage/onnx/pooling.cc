@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "collage/onnx/formula.h"
 #include "collage/onnx/node_reader.h"
@@ -72,8 +73,83 @@ Result<Expr> Slide(NodeReader& node, Expr data, const std::string& op, bool coun
   return result;
 }
 
+/// For each output of a pooling the elements under its taps: their places in the plane, and what Indices says of them there.
+struct WindowPlaces {
+  int64_t outputs = 1;
+  int64_t taps = 1;
+  std::vector<int64_t> places;   ///< the extent of the plane for a tap in the padding
+  std::vector<int64_t> indices;  ///< the same counted in the order that storage_order asks for
+};
+
+Result<WindowPlaces> PlacesOf(NodeReader& node, const Shape& spatial, const Window& window, bool column_major) {
+  WindowPlaces result;
+  Shape steps;
+  for (size_t d = 0; d < spatial.size(); ++d) {
+    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
+    steps.push_back((spatial[d] + window.padding[d] + window.padding[d + spatial.size()] - reach) / window.strides[d] + 1);
+    result.taps *= window.kernel[d];
+  }
+  result.outputs = ElementCount(steps);
+  COLLAGE_TRY_STATUS(node.folder().Reserve(16.0 * static_cast<double>(result.outputs) * static_cast<double>(result.taps)));
+  const std::vector<int64_t> step_strides = RowMajorStrides(steps);
+  const std::vector<int64_t> tap_strides = RowMajorStrides(window.kernel);
+  for (int64_t i = 0; i < result.outputs * result.taps; ++i) {
+    int64_t place = 0;
+    int64_t index = 0;
+    int64_t column_stride = 1;
+    bool inside = true;
+    for (size_t d = 0; d < spatial.size(); ++d) {
+      const int64_t step = i / result.taps / step_strides[d] % steps[d];
+      const int64_t tap = i % result.taps / tap_strides[d] % window.kernel[d];
+      const int64_t x = step * window.strides[d] + tap * window.dilations[d] - window.padding[d];
+      inside = inside && x >= 0 && x < spatial[d];
+      place = place * spatial[d] + x;
+      index += x * column_stride;
+      column_stride *= spatial[d];
+    }
+    result.places.push_back(inside ? place : ElementCount(spatial));
+    result.indices.push_back(!inside ? 0 : column_major ? index : place);
+  }
+  return result;
+}
+
+Expr Int64s(const Shape& shape, const std::vector<int64_t>& values) {
+  return MakeConstant(Tensor::FromVector(TensorType{shape, DType::kInt64}, values));
+}
+
+/// The second output of MaxPool: where in the whole tensor each largest element lies. Few models read it, so it is a composition:
+/// the elements under each window side by side, and which of them is the largest.
+Result<Expr> MaxPoolIndices(NodeReader& node, const Expr& data, const Shape& result) {
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const Shape spatial(type.shape.begin() + 2, type.shape.end());
+  Window window = COLLAGE_TRY(ReadWindow(node, type.shape, COLLAGE_TRY(node.Extents("kernel_shape", spatial.size(), 1, 1))));
+  if (COLLAGE_TRY(node.Int("ceil_mode", 0)) != 0) PadToCeiling(type.shape, window);
+  const WindowPlaces places = COLLAGE_TRY(PlacesOf(node, spatial, window, COLLAGE_TRY(node.Int("storage_order", 0)) != 0));
+  const int64_t planes = type.shape[0] * type.shape[1];
+  const int64_t extent = ElementCount(spatial);
+  // Of integers padding must be less than any, so they are compared as floating point numbers.
+  const DType wide = IsFloatingPoint(type.dtype) ? type.dtype : DType::kFloat64;
+  Formula formula(node, wide);
+  const AttributeValue::List widths{AttributeValue(std::vector<int64_t>{0, 0}), AttributeValue(std::vector<int64_t>{0, 1})};
+  const Expr padded = formula.Apply("nn.pad", {formula.Reshape(formula.Cast(data, wide), {planes, extent}), formula.Number(-INFINITY)},
+                                    {{"pad_width", widths}, {"pad_mode", "constant"}});
+  const Expr side_by_side =
+      formula.Apply("take", {padded, Int64s({places.outputs, places.taps}, places.places)}, {{"axis", 1}, {"mode", "clip"}});
+  const Expr largest = formula.Apply("argmax", {side_by_side}, {{"axis", 2}, {"keepdims", true}});
+  const Expr indices = formula.Broadcast(Int64s({1, places.outputs, places.taps}, places.indices), {planes, places.outputs, places.taps});
+  std::vector<int64_t> firsts;
+  for (int64_t plane = 0; plane < planes; ++plane) firsts.push_back(plane * extent);
+  const Expr in_plane = formula.Apply("gather", {indices, largest}, {{"axis", 2}});
+  const Expr in_all = formula.Call("add", in_plane, Int64s({planes, 1, 1}, firsts));
+  return COLLAGE_TRY(formula.Done(formula.Reshape(in_all, result)))[0];
+}
+
 Result<std::vector<Expr>> ReadMaxPool(NodeReader& node) {
-  return std::vector<Expr>{COLLAGE_TRY(Slide(node, COLLAGE_TRY(node.Input(0)), "nn.max_pool", false))};
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  std::vector<Expr> outputs{COLLAGE_TRY(Slide(node, data, "nn.max_pool", false))};
+  if (node.output_count() < 2) return outputs;
+  outputs.push_back(COLLAGE_TRY(MaxPoolIndices(node, data, COLLAGE_TRY(TensorTypeOf(outputs[0])).shape)));
+  return outputs;
 }
 
 Result<std::vector<Expr>> ReadAveragePool(NodeReader& node) {

@@ -170,13 +170,32 @@ Result<std::vector<Expr>> ReadMatMulInteger(NodeReader& node) {
   return integers.Done(product);
 }
 
-/// int32 sums times the scales of both operands, quantized again. Inputs: a, its scale and zero point, b's three, the result's two.
-Result<std::vector<Expr>> Requantized(NodeReader& node, const Expr& sums, const Expr& scale, int64_t axis) {
+/// int32 sums times the scales of both operands, quantized again by the scale and zero point at inputs `first` and first + 1.
+Result<std::vector<Expr>> Requantized(NodeReader& node, const Expr& sums, const Expr& scale, int64_t axis, size_t first = 6) {
   Formula formula(node, DType::kFloat32);
   const Expr real = formula.Call("multiply", formula.Cast(sums, DType::kFloat32), scale);
-  const Expr y_scale = formula.Reshape(formula.Cast(COLLAGE_TRY(node.Input(6)), DType::kFloat32), {});
-  const Expr zero_point = formula.Reshape(COLLAGE_TRY(node.Input(7)), {});
+  const Expr y_scale = formula.Reshape(formula.Cast(COLLAGE_TRY(node.Input(first)), DType::kFloat32), {});
+  const Expr zero_point = formula.Reshape(COLLAGE_TRY(node.Input(first + 1)), {});
   return formula.Done(formula.Apply("qnn.quantize", {real, y_scale, zero_point}, {{"axis", axis}}));
+}
+
+/// com.microsoft: alpha A' B' + C, C in int32 at the scale of the products; without a scale of the result it stays floating point.
+Result<std::vector<Expr>> ReadQGemm(NodeReader& node) {
+  const bool transpose_a = COLLAGE_TRY(node.Int("transA", 0)) != 0;
+  const bool transpose_b = COLLAGE_TRY(node.Int("transB", 0)) != 0;
+  Formula integers(node, DType::kInt32);
+  const Expr a = COLLAGE_TRY(Centred(node, integers, 0, 2, transpose_a ? 1 : 0));
+  const Expr b = COLLAGE_TRY(Centred(node, integers, 3, 5, transpose_b ? 0 : 1));
+  Expr sums = integers.Apply("nn.matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+  if (node.HasInput(6)) sums = integers.Call("add", sums, COLLAGE_TRY(node.Input(6)));
+  COLLAGE_TRY(integers.Done(sums));
+  Formula formula(node, DType::kFloat32);
+  const double alpha = COLLAGE_TRY(node.Float("alpha", 1));
+  Expr scale = formula.Call("multiply", COLLAGE_TRY(node.Input(1)), COLLAGE_TRY(node.Input(4)));
+  if (alpha != 1) scale = formula.Call("multiply", scale, alpha);
+  COLLAGE_TRY(formula.Done(scale));
+  if (node.HasInput(7)) return Requantized(node, sums, scale, -1, 7);
+  return formula.Done(formula.Call("multiply", formula.Cast(sums, DType::kFloat32), scale));
 }
 
 Result<std::vector<Expr>> ReadQLinearMatMul(NodeReader& node) {
@@ -253,7 +272,8 @@ constexpr ReadRow kRead[] = {{"QuantizeLinear", ReadQuantizeLinear},
                              {"MatMulInteger", ReadMatMulInteger},
                              {"QLinearMatMul", ReadQLinearMatMul},
                              {"ConvInteger", ReadConvInteger},
-                             {"QLinearConv", ReadQLinearConv}};
+                             {"QLinearConv", ReadQLinearConv},
+                             {"com.microsoft.QGemm", ReadQGemm}};
 constexpr WriteRow kWrite[] = {{"qnn.quantize", WriteQuantization<true>}, {"qnn.dequantize", WriteQuantization<false>}};
 
 }  // namespace

@@ -61,8 +61,9 @@ def graphs():
     yield "duplicate_initializer", model([relu()], initializers=[array("w", [1.0]), array("w", [1.0])]), "the name 'w' is defined twice"
     yield "output_of_nothing", model([relu("x", "z")]), "output 'y' is given by no node, input or initializer"
     yield "no_outputs", model([relu()], outputs=[]), "the model has no outputs"
-    yield "unsupported_output", model([make_node("MaxPool", ["x"], ["d", "m"], kernel_shape=[2, 2]), relu("m")]), "reads 'm', an optional output of node 0 giving 'd' (MaxPool, opset 13) that is not supported"
-    yield "indices_as_output", model([make_node("MaxPool", ["x"], ["z", "y"], name="p", kernel_shape=[2, 2])]), "output 'y' is an optional output of node 'p' (MaxPool, opset 13) that is not supported"
+    skip = make_node("SkipLayerNormalization", ["x", "x", "w"], ["d", "m"], domain="com.microsoft")
+    yield "unsupported_output", model([skip, relu("m")], initializers=[array("w", np.ones(8, np.float32))]), "reads 'm', an optional output of node 0 giving 'd' (SkipLayerNormalization, opset 13) that is not supported"
+    yield "statistics_as_output", model([make_node("BatchNormalization", ["x", "w", "w", "w", "w"], ["z", "y"], name="b")], initializers=[array("w", np.ones(3, np.float32))]), "output 'y' is an optional output of node 'b' (BatchNormalization, opset 13) that is not supported"
     yield "old_opset", model([relu()], opset=5), "the model uses opset 5; opsets 6 to 28 are supported"
     yield "future_opset", model([relu()], opset=99), "the model uses opset 99"
     call = make_node("F", ["x"], ["y"], domain="local", name="call")

@@ -373,6 +373,13 @@ def microsoft(cases):
     fused("MultiHeadAttention", heads, name="MultiHeadAttention_plain", num_heads=4, scale=0.3)
     fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, num_heads=2)
     fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, "Attention_causal", num_heads=2, unidirectional=1)
+    def bytes_of(*shape):
+        return GENERATOR.integers(-128, 128, shape, np.int8)
+
+    scale, zero = np.array(0.02, F), np.array(3, np.int8)
+    product = {"as": scale, "az": zero, "b": bytes_of(5, 6), "bs": scale, "bz": np.array(0, np.int8), "c": np.arange(5, dtype=np.int32) * 100}
+    fused("QGemm", {"a": bytes_of(4, 6)}, product, transB=1)
+    fused("QGemm", {"a": bytes_of(4, 6)}, {**product, "ys": np.array(0.1, F), "yz": zero}, "QGemm_quantized", transB=1, alpha=0.5)
     packed = GENERATOR.integers(0, 256, (5, 3, 8), np.uint8)
     steps = np.abs(data(5 * 3)) + F(0.1)
     fused("MatMulNBits", {"x": data(2, 40)}, {"w": packed, "s": steps}, K=40, N=5, bits=4, block_size=16)
