@@ -5,6 +5,7 @@
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -20,6 +21,10 @@ Result<std::vector<Expr>> ReadPRelu(NodeReader& node) {
   const Expr slope = COLLAGE_TRY(node.Input(1));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   Shape channels = COLLAGE_TRY(TensorTypeOf(slope)).shape;
+  // Until opset 6 a vector has one slope a channel; since then slopes broadcast from the last dimension.
+  if (node.opset() < 7 && type.shape.size() >= 2 && channels == Shape{type.shape[1]} && channels[0] > 1) {
+    return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.prelu", {data, slope}, {{"axis", 1}}))};
+  }
   if (channels.size() == type.shape.size() && channels.size() > 1 && channels[0] == 1) channels.erase(channels.begin());
   const bool per_channel = type.shape.size() >= 2 && channels.size() == type.shape.size() - 1 && channels[0] == type.shape[1] &&
                            ElementCount(channels) == channels[0];
@@ -65,13 +70,16 @@ Result<std::vector<Expr>> ReadClip(NodeReader& node) {
 
 /// `gamma * x` where x > 0, else `scale * (exp(x / divisor) - 1)`. The exponent is kept from overflowing where it is not used.
 Result<std::vector<Expr>> ExponentialUnit(NodeReader& node, double gamma, double scale, double divisor) {
-  const Expr data = COLLAGE_TRY(node.Input(0));
-  Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
+  const DType dtype = COLLAGE_TRY(node.InputType(0)).dtype;
+  // The differences from 1 that matter are lost in 16 bits.
+  Formula formula(node, IsSixteenBitFloat(dtype) ? DType::kFloat32 : dtype);
+  const Expr data = formula.Cast(COLLAGE_TRY(node.Input(0)), formula.dtype());
   const Expr negative = formula.Call("minimum", data, 0.0);
   const Expr exponent = divisor == 1 ? negative : formula.Call("divide", negative, divisor);
   const Expr curve = formula.Call("multiply", formula.Call("subtract", formula.Call("exp", exponent), 1.0), scale);
   const Expr positive = formula.Call("maximum", data, 0.0);
-  return formula.Done(formula.Call("add", gamma == 1 ? positive : formula.Call("multiply", positive, gamma), curve));
+  const Expr result = formula.Call("add", gamma == 1 ? positive : formula.Call("multiply", positive, gamma), curve);
+  return formula.Done(formula.Cast(result, dtype));
 }
 
 Result<std::vector<Expr>> ReadElu(NodeReader& node) { return ExponentialUnit(node, 1, COLLAGE_TRY(node.Float("alpha", 1)), 1); }

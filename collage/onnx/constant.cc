@@ -3,6 +3,7 @@
 
 #include "collage/onnx/direct.h"
 #include "collage/onnx/rows.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -59,25 +60,25 @@ Result<std::vector<Expr>> ReadRange(NodeReader& node) {
   if (!(count <= 1e9)) return Fail("the range has " + std::to_string(count) + " elements");
   const TensorType type{{static_cast<int64_t>(count)}, dtype};
   COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
+  if (IsSixteenBitFloat(dtype)) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < type.ElementCount(); ++i) values.push_back(static_cast<float>(start + static_cast<double>(i) * delta));
+    Tensor narrow(type);
+    Narrow(Tensor::FromVector(TensorType{type.shape, DType::kFloat32}, values), narrow);
+    return std::vector<Expr>{MakeConstant(std::move(narrow))};
+  }
   Tensor result(type);
-  const bool has_element_type = VisitElementType(dtype, [&](auto element) {
+  VisitElementType(dtype, [&](auto element) {
     using T = decltype(element);
     for (int64_t i = 0; i < type.ElementCount(); ++i) result.MutableData<T>()[i] = static_cast<T>(start + static_cast<double>(i) * delta);
   });
-  if (!has_element_type) return Fail("of " + std::string(Name(dtype)) + " is not supported");
   return std::vector<Expr>{MakeConstant(std::move(result))};
-}
-
-/// One element that is `value`.
-Result<Tensor> One(DType dtype, int value) {
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return Fail("of " + std::string(Name(dtype)) + " has no ONNX form");
-  return Tensor::Scalar(value, dtype).Reshaped({1});
 }
 
 template <int value>
 Status WriteFilled(NodeWriter& writer) {
   const TensorType& type = writer.OutputType();
-  writer.Emit("ConstantOfShape", {writer.Ints(type.shape)}, {{"value", COLLAGE_TRY(One(type.dtype, value))}});
+  writer.Emit("ConstantOfShape", {writer.Ints(type.shape)}, {{"value", ScalarOf(value, type.dtype).Reshaped({1})}});
   return {};
 }
 

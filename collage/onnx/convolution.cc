@@ -32,6 +32,10 @@ Result<Expr> AddBias(NodeReader& node, Expr result) {
   return node.Call("nn.bias_add", {result, bias}, {{"axis", 1}});
 }
 
+Attributes VolumeAttributes(const Window& window, int64_t groups) {
+  return {{"strides", window.strides}, {"padding", window.padding}, {"dilation", window.dilations}, {"groups", groups}};
+}
+
 Result<std::vector<Expr>> ReadConv(NodeReader& node) {
   Expr data = COLLAGE_TRY(node.Input(0));
   Expr weight = COLLAGE_TRY(node.Input(1));
@@ -45,6 +49,10 @@ Result<std::vector<Expr>> ReadConv(NodeReader& node) {
     COLLAGE_TRY_STATUS(window.InsertHeight());
     data = COLLAGE_TRY(node.Call("expand_dims", {data}, {{"axis", 2}}));
     weight = COLLAGE_TRY(node.Call("expand_dims", {weight}, {{"axis", 2}}));
+  }
+  if (kernel.size() == 3) {
+    const Expr volume = COLLAGE_TRY(node.Call("nn.conv3d", {data, weight}, VolumeAttributes(window, groups)));
+    return std::vector<Expr>{COLLAGE_TRY(AddBias(node, volume))};
   }
   COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
   Expr result = COLLAGE_TRY(node.Call("nn.conv2d", {data, weight},
@@ -114,6 +122,12 @@ Result<std::vector<Expr>> ReadConvTranspose(NodeReader& node) {
     data = COLLAGE_TRY(node.Call("expand_dims", {data}, {{"axis", 2}}));
     weight = COLLAGE_TRY(node.Call("expand_dims", {weight}, {{"axis", 2}}));
   }
+  if (kernel.size() == 3) {
+    Attributes attributes = VolumeAttributes(window, groups);
+    attributes.Set("output_padding", output_padding);
+    const Expr volume = COLLAGE_TRY(node.Call("nn.conv3d_transpose", {data, weight}, attributes));
+    return std::vector<Expr>{COLLAGE_TRY(AddBias(node, volume))};
+  }
   COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
   Expr result = COLLAGE_TRY(node.Call("nn.conv2d_transpose", {data, weight},
                                       {{"strides", window.strides},
@@ -154,8 +168,25 @@ Status WriteConvTranspose(NodeWriter& writer) {
   return {};
 }
 
+template <bool transposed>
+Status WriteVolume(NodeWriter& writer) {
+  const Attributes& attributes = writer.attributes();
+  const Shape& weight = writer.InputType(1).shape;
+  OnnxAttributes written{{"kernel_shape", std::vector<int64_t>(weight.begin() + 2, weight.end())},
+                         {"strides", COLLAGE_TRY(Triple(attributes, "strides", 1))},
+                         {"dilations", COLLAGE_TRY(Triple(attributes, "dilation", 1))},
+                         {"pads", COLLAGE_TRY(Many(attributes, "padding", 6, 0))},
+                         {"group", COLLAGE_TRY(attributes.Int("groups", 1))}};
+  if (transposed) written.emplace_back("output_padding", COLLAGE_TRY(Triple(attributes, "output_padding", 0)));
+  writer.Emit(transposed ? "ConvTranspose" : "Conv", InputsWithBias(writer), written);
+  return {};
+}
+
 constexpr ReadRow kRead[] = {{"Conv", ReadConv}, {"ConvTranspose", ReadConvTranspose}};
-constexpr WriteRow kWrite[] = {{"nn.conv2d", WriteConv}, {"nn.conv2d_transpose", WriteConvTranspose}};
+constexpr WriteRow kWrite[] = {{"nn.conv2d", WriteConv},
+                               {"nn.conv2d_transpose", WriteConvTranspose},
+                               {"nn.conv3d", WriteVolume<false>},
+                               {"nn.conv3d_transpose", WriteVolume<true>}};
 
 }  // namespace
 

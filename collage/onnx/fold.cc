@@ -24,12 +24,6 @@ bool CollectConstants(const Expr& expr, std::vector<Tensor>& tensors) {
          std::all_of(tuple->fields.begin(), tuple->fields.end(), [&](const Expr& field) { return CollectConstants(field, tensors); });
 }
 
-bool Has16BitFloats(const Type& type) {
-  const std::vector<TensorType> tensors = FlattenTensors(type);
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [](const TensorType& tensor) { return tensor.dtype == DType::kFloat16 || tensor.dtype == DType::kBFloat16; });
-}
-
 }  // namespace
 
 const Tensor* ConstantValue(const Expr& expr) {
@@ -56,12 +50,9 @@ Status ConstantFolder::Reserve(double bytes) {
 }
 
 bool ConstantFolder::MayFold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) const {
-  if (!op.reference || Has16BitFloats(call->type())) return false;
+  if (!op.reference) return false;
   std::vector<Type> types;
-  for (const Expr& arg : args) {
-    if (Has16BitFloats(arg->type())) return false;
-    types.push_back(arg->type());
-  }
+  for (const Expr& arg : args) types.push_back(arg->type());
   return !op.work || op.work(types, call->type(), call->As<collage::Call>()->attributes).flops <= kMaximalFoldedFlops;
 }
 

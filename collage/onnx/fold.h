@@ -14,6 +14,10 @@ class ConstantFolder {
 
   /// Raises the limit by a multiple of what the model itself holds: a small file may make 1 GB of constants, a large one more.
   void Allow(double bytes) { limit_ += 4 * bytes; }
+  /// Notes an expression whose value had to be known and was not: the reader then looks which inputs it depends on.
+  void RequireValue(const Expr& expr) { required_ = expr; }
+  /// The last of them; null where there was none.
+  [[nodiscard]] const Expr& required() const { return required_; }
   /// Books `bytes` for a constant that is about to be made; an error when the sum exceeds the limit.
   Status Reserve(double bytes);
 
@@ -21,6 +25,7 @@ class ConstantFolder {
   [[nodiscard]] bool MayFold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) const;
   Result<Expr> Fold(const OpDef& op, const std::vector<Expr>& args, const Expr& call);
 
+  Expr required_;
   double limit_ = 1e9;
   double reserved_bytes_ = 0;
 };

@@ -26,20 +26,65 @@ class Formula {
   Expr Call(const std::string& op, const Term& a, const Term& b, const Term& c) { return Apply(op, {Value(a), Value(b), Value(c)}); }
   Expr Clip(const Term& a, double low, double high) { return Apply("clip", {Value(a)}, {{"a_min", low}, {"a_max", high}}); }
 
+  /// Any operator. After an error, and for an argument that is null because of one, nothing happens and the result is null.
+  Expr Apply(const std::string& op, const std::vector<Expr>& args, const Attributes& attributes = {}) {
+    if (!status_) return nullptr;
+    return Keep(node_->Call(op, args, attributes));
+  }
+  Expr Number(double value) { return Keep(NodeReader::Scalar(value, dtype_)); }
+  /// A constant; an error where the model would make more of those than it may.
+  Expr Zeros(const Shape& shape, DType dtype) {
+    if (status_) status_ = CheckExtents(shape);
+    if (!status_) return nullptr;
+    const TensorType type{shape, dtype};
+    status_ = node_->folder().Reserve(static_cast<double>(type.ByteCount()));
+    return status_ ? MakeConstant(Tensor(type)) : nullptr;
+  }
+  Expr Cast(const Expr& a, DType dtype) {
+    return a == nullptr || a->type().AsTensor()->dtype == dtype ? a : Apply("cast", {a}, {{"dtype", std::string(Name(dtype))}});
+  }
+  Expr Reshape(const Expr& a, const Shape& shape) { return a == nullptr ? a : Keep(node_->Reshape(a, shape)); }
+  Expr Transpose(const Expr& a, const std::vector<int64_t>& axes) { return Apply("transpose", {a}, {{"axes", axes}}); }
+  Expr Broadcast(const Expr& a, const Shape& shape) {
+    return a == nullptr || ShapeOf(a) == shape ? a : Apply("broadcast_to", {a}, {{"shape", shape}});
+  }
+  /// Elements begin to end (not included) of one axis.
+  Expr Slice(const Expr& a, int64_t axis, int64_t begin, int64_t end) {
+    return Apply("strided_slice", {a}, {{"begin", begin}, {"end", end}, {"strides", 1}, {"axes", axis}});
+  }
+  Expr Reverse(const Expr& a, int64_t axis) {
+    if (a == nullptr) return a;
+    const int64_t extent = ShapeOf(a)[static_cast<size_t>(axis)];
+    return Apply("strided_slice", {a}, {{"begin", extent - 1}, {"end", -extent - 1}, {"strides", -1}, {"axes", axis}});
+  }
+  Expr Concatenate(const std::vector<Expr>& parts, int64_t axis) {
+    if (!status_) return nullptr;
+    return parts.size() == 1 ? parts[0] : Apply("concatenate", {MakeTuple(parts)}, {{"axis", axis}});
+  }
+  Expr Reduce(const std::string& op, const Expr& a, const std::vector<int64_t>& axes, bool keepdims) {
+    return Apply(op, {a}, {{"axis", axes}, {"keepdims", keepdims}});
+  }
+  Expr Project(const Expr& tuple, size_t index) { return tuple == nullptr ? tuple : Keep(NodeReader::Project(tuple, index)); }
+  /// Empty after an error.
+  static Shape ShapeOf(const Expr& a) { return a == nullptr ? Shape{} : a->type().AsTensor()->shape; }
+  [[nodiscard]] bool ok() const { return status_.has_value(); }
+  [[nodiscard]] DType dtype() const { return dtype_; }
+
   /// The outputs of a node whose only output is `result`, or the first error.
   [[nodiscard]] Result<std::vector<Expr>> Done(const Expr& result) const {
     if (!status_) return Fail(status_.error());
     return std::vector<Expr>{result};
+  }
+  /// Of a node with several outputs, some of which may be null: not supported.
+  [[nodiscard]] Result<std::vector<Expr>> DoneAll(std::vector<Expr> results) const {
+    if (!status_) return Fail(status_.error());
+    return results;
   }
 
  private:
   Expr Value(const Term& term) {
     if (term.expr_ != nullptr) return term.expr_;
     return Keep(NodeReader::Scalar(term.number_, dtype_));
-  }
-  Expr Apply(const std::string& op, std::vector<Expr> args, Attributes attributes = {}) {
-    if (!status_) return nullptr;
-    return Keep(node_->Call(op, std::move(args), std::move(attributes)));
   }
   Expr Keep(Result<Expr> result) {
     if (result) return *result;

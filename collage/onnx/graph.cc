@@ -3,13 +3,14 @@
 #include <limits>
 
 #include "collage/onnx/data_type.h"
+#include "collage/onnx/function_calls.h"
 #include "collage/onnx/tensor_message.h"
 #include "onnx_message.pb.h"
 
 namespace collage::onnx_io {
 namespace {
 
-constexpr int64_t kOldestOpset = 7;
+constexpr int64_t kOldestOpset = 6;
 constexpr int64_t kNewestOpset = 28;
 
 bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
@@ -66,8 +67,8 @@ std::string PlaceOf(const onnx_message::NodeProto& node, int index) {
   return "node " + (node.name().empty() ? std::to_string(index) : "'" + node.name() + "'") + " (" + node.op_type() + ")";
 }
 
-Result<OnnxNode> ReadNode(const onnx_message::NodeProto& node, const std::filesystem::path& directory) {
-  OnnxNode result{node.name(), node.op_type(), IsDefaultDomain(node.domain()) ? "" : node.domain(), {}, {}, {}};
+Result<OnnxNode> ReadNode(const onnx_message::NodeProto& node, int64_t opset, const std::filesystem::path& directory) {
+  OnnxNode result{node.name(), node.op_type(), IsDefaultDomain(node.domain()) ? "" : node.domain(), opset, 0, {}, {}, {}};
   result.inputs.assign(node.input().begin(), node.input().end());
   result.outputs.assign(node.output().begin(), node.output().end());
   for (const auto& attribute : node.attribute()) {
@@ -77,6 +78,20 @@ Result<OnnxNode> ReadNode(const onnx_message::NodeProto& node, const std::filesy
     }
   }
   return result;
+}
+
+Status AppendNode(const onnx_message::NodeProto& node, size_t place, FunctionCalls& calls, const std::filesystem::path& directory,
+                  OnnxGraph& graph) {
+  if (!calls.IsCall(node)) {
+    graph.nodes.push_back(COLLAGE_TRY(ReadNode(node, graph.opset, directory)));
+    graph.nodes.back().place = place;
+    return {};
+  }
+  for (const FunctionCalls::Expanded& expanded : COLLAGE_TRY(calls.Expand(node, graph.opset))) {
+    graph.nodes.push_back(COLLAGE_TRY(ReadNode(expanded.node, expanded.opset, directory)));
+    graph.nodes.back().place = place;
+  }
+  return {};
 }
 
 OnnxInput ReadInput(const onnx_message::ValueInfoProto& input) {
@@ -125,10 +140,10 @@ Result<OnnxGraph> ParseOnnxGraph(std::string_view bytes, const std::filesystem::
   COLLAGE_TRY_STATUS(ReadInitializers(graph, external_data_directory, result));
   for (const auto& input : graph.input()) result.inputs.push_back(ReadInput(input));
   for (const auto& output : graph.output()) result.outputs.push_back(output.name());
+  FunctionCalls calls(model);
   for (int i = 0; i < graph.node_size(); ++i) {
-    Result<OnnxNode> node = ReadNode(graph.node(i), external_data_directory);
-    if (!node) return Fail(node.error().At(PlaceOf(graph.node(i), i)));
-    result.nodes.push_back(std::move(*node));
+    Status status = AppendNode(graph.node(i), static_cast<size_t>(i), calls, external_data_directory, result);
+    if (!status) return Fail(status.error().At(PlaceOf(graph.node(i), i)));
   }
   return result;
 }

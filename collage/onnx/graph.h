@@ -32,6 +32,8 @@ struct OnnxNode {
   std::string name;  ///< may be empty
   std::string op_type;
   std::string domain;  ///< empty for the default operator set
+  int64_t opset = 0;   ///< version of the default operator set: the model's, or that of the function it stood in
+  size_t place = 0;    ///< among the nodes of the model's graph; for nodes of a function, that of its call
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, OnnxAttribute> attributes;

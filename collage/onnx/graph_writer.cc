@@ -7,6 +7,7 @@
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
 #include "collage/onnx/tensor_message.h"
+#include "collage/tensor/narrow.h"
 #include "onnx_message.pb.h"
 
 namespace collage::onnx_io {
@@ -266,7 +267,7 @@ std::string NodeWriter::Ints(const std::vector<int64_t>& values) {
   return Initializer(Tensor::FromVector(TensorType{{static_cast<int64_t>(values.size())}, DType::kInt64}, values));
 }
 
-std::string NodeWriter::Scalar(double value, DType dtype) { return Initializer(Tensor::Scalar(value, dtype)); }
+std::string NodeWriter::Scalar(double value, DType dtype) { return Initializer(ScalarOf(value, dtype)); }
 
 void NodeWriter::Emit(const std::string& op_type, const std::vector<std::string>& inputs, const OnnxAttributes& attributes, size_t output) {
   graph_->AddNode(op_type, inputs, {graph_->NameOf(step().outputs[output])}, attributes);

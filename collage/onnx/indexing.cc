@@ -147,6 +147,24 @@ Result<Expr> Crop(NodeReader& node, const Expr& data, const PadArguments& pads) 
   return node.Call("strided_slice", {data}, {{"begin", begin}, {"end", end}, {"strides", std::vector<int64_t>(shape.size(), 1)}});
 }
 
+/// Periodic continuation (opset 19): elements at known places along each axis.
+Result<Expr> PadByWrapping(NodeReader& node, Expr data, const PadArguments& pads) {
+  const Shape shape = COLLAGE_TRY(TensorTypeOf(data)).shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const int64_t before = std::max<int64_t>(pads.before[axis], 0);
+    const int64_t after = std::max<int64_t>(pads.after[axis], 0);
+    if (before == 0 && after == 0) continue;
+    if (shape[axis] == 0) return Fail("wraps a tensor without elements");
+    const TensorType type{{before + shape[axis] + after}, DType::kInt64};
+    COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
+    std::vector<int64_t> places;
+    for (int64_t i = -before; i < shape[axis] + after; ++i) places.push_back((i % shape[axis] + shape[axis]) % shape[axis]);
+    const Expr indices = MakeConstant(Tensor::FromVector(type, places));
+    data = COLLAGE_TRY(node.Call("take", {data, indices}, {{"axis", static_cast<int64_t>(axis)}, {"mode", "clip"}}));
+  }
+  return data;
+}
+
 Result<std::vector<Expr>> ReadPad(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
@@ -162,6 +180,7 @@ Result<std::vector<Expr>> ReadPad(NodeReader& node) {
     pads_anything = pads_anything || before > 0 || after > 0;
   }
   if (!pads_anything) return std::vector<Expr>{cropped};
+  if (mode == "wrap") return std::vector<Expr>{COLLAGE_TRY(PadByWrapping(node, cropped, pads))};
   const Expr value = COLLAGE_TRY(PadValue(node, type.dtype));
   return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.pad", {cropped, value}, {{"pad_width", widths}, {"pad_mode", mode}}))};
 }

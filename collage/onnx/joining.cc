@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "collage/onnx/direct.h"
@@ -58,6 +59,102 @@ Result<std::vector<Expr>> ReadSplit(NodeReader& node) {
   return outputs;
 }
 
+// A sequence is a tuple whose length is known: operators on sequences are resolved while the model is read.
+
+Result<std::vector<Expr>> SequenceInput(const NodeReader& node, size_t index) {
+  const Expr sequence = COLLAGE_TRY(node.Input(index));
+  if (const Tuple* tuple = sequence->As<Tuple>()) return tuple->fields;
+  const TupleType* type = sequence->type().AsTuple();
+  if (type == nullptr) return Fail("input " + std::to_string(index) + " must be a sequence, not " + ToString(sequence->type()));
+  std::vector<Expr> fields;
+  for (size_t i = 0; i < type->fields.size(); ++i) fields.push_back(COLLAGE_TRY(NodeReader::Project(sequence, i)));
+  return fields;
+}
+
+/// A place in a sequence of which `count` are right; negative ones count from the end.
+Result<size_t> PositionInput(const NodeReader& node, size_t index, size_t length, size_t count) {
+  const std::vector<int64_t> values = COLLAGE_TRY(node.IntsInput(index, "position"));
+  const auto limit = static_cast<int64_t>(length);
+  if (values.size() == 1 && values[0] >= -limit && values[0] < static_cast<int64_t>(count)) {
+    return static_cast<size_t>(values[0] < 0 ? values[0] + limit : values[0]);
+  }
+  return Fail("input " + std::to_string(index) + " (position) is outside a sequence of " + std::to_string(length));
+}
+
+Result<std::vector<Expr>> ReadSequenceConstruct(NodeReader& node) { return std::vector<Expr>{MakeTuple(COLLAGE_TRY(node.Inputs()))}; }
+
+Result<std::vector<Expr>> ReadSequenceEmpty(NodeReader&) { return std::vector<Expr>{MakeTuple({})}; }
+
+Result<std::vector<Expr>> ReadSequenceInsert(NodeReader& node) {
+  std::vector<Expr> fields = COLLAGE_TRY(SequenceInput(node, 0));
+  const size_t place = node.HasInput(2) ? COLLAGE_TRY(PositionInput(node, 2, fields.size(), fields.size() + 1)) : fields.size();
+  fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(place), COLLAGE_TRY(node.Input(1)));
+  return std::vector<Expr>{MakeTuple(fields)};
+}
+
+Result<std::vector<Expr>> ReadSequenceErase(NodeReader& node) {
+  std::vector<Expr> fields = COLLAGE_TRY(SequenceInput(node, 0));
+  if (fields.empty()) return Fail("erases from an empty sequence");
+  const size_t place = node.HasInput(1) ? COLLAGE_TRY(PositionInput(node, 1, fields.size(), fields.size())) : fields.size() - 1;
+  fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(place));
+  return std::vector<Expr>{MakeTuple(fields)};
+}
+
+Result<std::vector<Expr>> ReadSequenceAt(NodeReader& node) {
+  const std::vector<Expr> fields = COLLAGE_TRY(SequenceInput(node, 0));
+  return std::vector<Expr>{fields[COLLAGE_TRY(PositionInput(node, 1, fields.size(), fields.size()))]};
+}
+
+Result<std::vector<Expr>> ReadSequenceLength(NodeReader& node) {
+  const auto length = static_cast<int64_t>(COLLAGE_TRY(SequenceInput(node, 0)).size());
+  return std::vector<Expr>{MakeConstant(Tensor::Scalar(length, DType::kInt64))};
+}
+
+Result<std::vector<Expr>> ReadConcatFromSequence(NodeReader& node) {
+  const std::vector<Expr> fields = COLLAGE_TRY(SequenceInput(node, 0));
+  if (fields.empty()) return Fail("joins an empty sequence");
+  const bool new_axis = COLLAGE_TRY(node.Int("new_axis", 0)) != 0;
+  const size_t rank = COLLAGE_TRY(TensorTypeOf(fields[0])).shape.size() + (new_axis ? 1 : 0);
+  const int64_t axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(node.Int("axis", 0)), rank));
+  if (fields.size() == 1 && !new_axis) return fields;
+  return std::vector<Expr>{COLLAGE_TRY(node.Call(new_axis ? "stack" : "concatenate", {MakeTuple(fields)}, {{"axis", axis}}))};
+}
+
+/// Extents of the parts: all equal to a scalar, of which the last may be smaller; a list; without the input 1.
+Result<std::vector<int64_t>> SequenceParts(const NodeReader& node, int64_t extent) {
+  int64_t part = 1;
+  if (node.HasInput(1)) {
+    const std::vector<int64_t> given = COLLAGE_TRY(node.IntsInput(1, "split"));
+    if (!COLLAGE_TRY(node.InputType(1)).shape.empty()) return given;
+    part = given[0];
+  }
+  if (part < 1) return Fail("input 1 (split) is " + std::to_string(part) + "; at least 1 is right");
+  std::vector<int64_t> extents;
+  for (int64_t rest = extent; rest > 0; rest -= part) extents.push_back(std::min(part, rest));
+  return extents;
+}
+
+/// Without the input split and with keepdims=0 the axis goes.
+Result<std::vector<Expr>> ReadSplitToSequence(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const Shape shape = COLLAGE_TRY(TensorTypeOf(data)).shape;
+  const int64_t axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(node.Int("axis", 0)), shape.size()));
+  const std::vector<int64_t> extents = COLLAGE_TRY(SequenceParts(node, shape[static_cast<size_t>(axis)]));
+  COLLAGE_TRY_STATUS(CheckParts(extents, extents.size(), shape[static_cast<size_t>(axis)]));
+  std::vector<int64_t> cuts(extents.size());
+  std::partial_sum(extents.begin(), extents.end(), cuts.begin());
+  if (!cuts.empty()) cuts.pop_back();
+  const Expr parts = COLLAGE_TRY(node.Call("split", {data}, {{"indices_or_sections", cuts}, {"axis", axis}}));
+  const bool drops_axis = !node.HasInput(1) && COLLAGE_TRY(node.Int("keepdims", 1)) == 0;
+  std::vector<Expr> fields;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    Expr part = COLLAGE_TRY(NodeReader::Project(parts, i));
+    if (drops_axis) part = COLLAGE_TRY(node.Call("squeeze", {part}, {{"axis", std::vector<int64_t>{axis}}}));
+    fields.push_back(part);
+  }
+  return std::vector<Expr>{MakeTuple(fields)};
+}
+
 Result<int64_t> AxisOf(const NodeWriter& writer, size_t rank) {
   return NormalizeAxis(COLLAGE_TRY(writer.attributes().Int("axis", 0)), rank);
 }
@@ -84,7 +181,16 @@ Status WriteSplit(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Concat", ReadConcat}, {"Split", ReadSplit}};
+constexpr ReadRow kRead[] = {{"Concat", ReadConcat},
+                             {"Split", ReadSplit},
+                             {"SequenceConstruct", ReadSequenceConstruct},
+                             {"SequenceEmpty", ReadSequenceEmpty},
+                             {"SequenceInsert", ReadSequenceInsert},
+                             {"SequenceErase", ReadSequenceErase},
+                             {"SequenceAt", ReadSequenceAt},
+                             {"SequenceLength", ReadSequenceLength},
+                             {"ConcatFromSequence", ReadConcatFromSequence},
+                             {"SplitToSequence", ReadSplitToSequence}};
 constexpr WriteRow kWrite[] = {{"concatenate", WriteConcatenate}, {"stack", WriteStack}, {"split", WriteSplit}};
 
 }  // namespace

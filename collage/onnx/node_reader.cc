@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collage/op/table.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -39,7 +40,10 @@ Result<std::vector<Expr>> NodeReader::Inputs() const {
 Result<Tensor> NodeReader::ConstantInput(size_t index, const std::string& meaning) const {
   const Expr input = COLLAGE_TRY(Input(index));
   const Tensor* value = ConstantValue(input);
-  if (value == nullptr) return Fail("input " + std::to_string(index) + " (" + meaning + ") must not depend on the model's inputs");
+  if (value == nullptr) {
+    folder_->RequireValue(input);
+    return Fail("input " + std::to_string(index) + " (" + meaning + ") must not depend on the model's inputs");
+  }
   return *value;
 }
 
@@ -70,6 +74,9 @@ Result<std::vector<int64_t>> NodeReader::Ints(const std::string& name, std::vect
 }
 Result<std::vector<float>> NodeReader::Floats(const std::string& name, std::vector<float> fallback) const {
   return Attribute(name, std::move(fallback), "a list of floats");
+}
+Result<std::vector<std::string>> NodeReader::Strings(const std::string& name, std::vector<std::string> fallback) const {
+  return Attribute(name, std::move(fallback), "a list of strings");
 }
 
 Result<Tensor> NodeReader::TensorAttribute(const std::string& name) const {
@@ -103,12 +110,7 @@ Result<Expr> NodeReader::Call(const std::string& op, const std::vector<Expr>& ar
   return folder_->Call(def, args, attributes, origin_);
 }
 
-Result<Expr> NodeReader::Scalar(double value, DType dtype) {
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) {
-    return Fail("computes in " + std::string(Name(dtype)) + ", which is not supported for this operator");
-  }
-  return MakeConstant(Tensor::Scalar(value, dtype));
-}
+Result<Expr> NodeReader::Scalar(double value, DType dtype) { return MakeConstant(ScalarOf(value, dtype)); }
 
 Result<Expr> NodeReader::Reshape(const Expr& data, const Shape& shape) {
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));

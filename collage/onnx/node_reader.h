@@ -39,6 +39,7 @@ class NodeReader {
   [[nodiscard]] Result<std::string> String(const std::string& name, std::string fallback) const;
   [[nodiscard]] Result<std::vector<int64_t>> Ints(const std::string& name, std::vector<int64_t> fallback) const;
   [[nodiscard]] Result<std::vector<float>> Floats(const std::string& name, std::vector<float> fallback) const;
+  [[nodiscard]] Result<std::vector<std::string>> Strings(const std::string& name, std::vector<std::string> fallback) const;
   [[nodiscard]] Result<Tensor> TensorAttribute(const std::string& name) const;
   /// `count` integers from `low` to 2^30, such as strides; absent: `count` times `fallback`.
   [[nodiscard]] Result<std::vector<int64_t>> Extents(const std::string& name, size_t count, int64_t low, int64_t fallback) const;
@@ -47,7 +48,7 @@ class NodeReader {
 
   /// A call of one of our operators, computed at once where all arguments are constant.
   Result<Expr> Call(const std::string& op, const std::vector<Expr>& args, const Attributes& attributes = {});
-  /// A constant scalar of a dtype; 16-bit floating point types are errors.
+  /// A constant scalar of a dtype.
   static Result<Expr> Scalar(double value, DType dtype);
   /// Reshape to a known shape of as many elements; the same expression where nothing changes.
   Result<Expr> Reshape(const Expr& data, const Shape& shape);

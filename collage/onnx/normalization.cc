@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "collage/onnx/node_reader.h"
+#include "collage/onnx/formula.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
 
@@ -28,7 +28,24 @@ Result<Expr> Filled(NodeReader& node, const Shape& shape, DType dtype, double va
   return node.Call("full", {scalar}, {{"shape", shape}, {"dtype", std::string(Name(dtype))}});
 }
 
-/// Normalizes over the dimensions from `axis` on; ours is over one dimension, so several are flattened around it.
+/// The statistics of LayerNormalization, its second and third output: mean and 1 / sqrt(variance + epsilon).
+Status AppendStatistics(NodeReader& node, const Expr& data, int64_t axis, double epsilon, std::vector<Expr>& outputs) {
+  // stash_type: the statistics are float32 whatever the data are.
+  Formula formula(node, DType::kFloat32);
+  const Expr wide = formula.Cast(data, DType::kFloat32);
+  std::vector<int64_t> axes(Formula::ShapeOf(data).size() - static_cast<size_t>(axis));
+  std::iota(axes.begin(), axes.end(), axis);
+  const Expr mean = formula.Reduce("mean", wide, axes, true);
+  const Expr centred = formula.Call("subtract", wide, mean);
+  const Expr variance = formula.Reduce("mean", formula.Call("multiply", centred, centred), axes, true);
+  outputs.push_back(mean);
+  outputs.push_back(formula.Call("rsqrt", formula.Call("add", variance, epsilon)));
+  COLLAGE_TRY(formula.Done(mean));
+  return {};
+}
+
+/// Normalizes over the dimensions from `axis` on; ours is over one dimension, so several are flattened around it. Scale and shift
+/// that broadcast (one for all, or for the last dimensions) are spread out.
 Result<std::vector<Expr>> ReadLayerNormalization(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
@@ -38,12 +55,40 @@ Result<std::vector<Expr>> ReadLayerNormalization(NodeReader& node) {
   const Shape normalized(type.shape.begin() + axis, type.shape.end());
   const int64_t extent = ElementCount(normalized);
   flat.push_back(extent);
-  const Expr gamma = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(1)), {extent}));
-  Expr beta = node.HasInput(2) ? COLLAGE_TRY(node.Input(2)) : COLLAGE_TRY(Filled(node, {extent}, type.dtype, 0));
-  beta = COLLAGE_TRY(node.Reshape(beta, {extent}));
-  const Expr flat_data = COLLAGE_TRY(node.Reshape(data, flat));
-  const Expr result = COLLAGE_TRY(node.Call("nn.layer_norm", {flat_data, gamma, beta}, {{"axis", -1}, {"epsilon", epsilon}}));
-  return std::vector<Expr>{COLLAGE_TRY(node.Reshape(result, type.shape))};
+  Formula formula(node, type.dtype);
+  const Expr gamma = formula.Reshape(formula.Broadcast(COLLAGE_TRY(node.Input(1)), normalized), {extent});
+  const Expr shift = node.HasInput(2) ? COLLAGE_TRY(node.Input(2)) : COLLAGE_TRY(Filled(node, normalized, type.dtype, 0));
+  const Expr beta = formula.Reshape(formula.Broadcast(shift, normalized), {extent});
+  const Expr result = formula.Apply("nn.layer_norm", {formula.Reshape(data, flat), gamma, beta}, {{"axis", -1}, {"epsilon", epsilon}});
+  std::vector<Expr> outputs = COLLAGE_TRY(formula.Done(formula.Reshape(result, type.shape)));
+  if (node.output_count() > 1) COLLAGE_TRY_STATUS(AppendStatistics(node, data, axis, epsilon, outputs));
+  return outputs;
+}
+
+/// (data - mean) / (deviation + 1e-9) over the axes.
+Result<std::vector<Expr>> ReadMeanVarianceNormalization(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const std::vector<int64_t> axes = COLLAGE_TRY(NormalizeAxes(COLLAGE_TRY(node.Ints("axes", {0, 2, 3})), type.shape.size()));
+  Formula formula(node, type.dtype);
+  const Expr centred = formula.Call("subtract", data, formula.Reduce("mean", data, axes, true));
+  const Expr variance = formula.Reduce("mean", formula.Call("multiply", centred, centred), axes, true);
+  return formula.Done(formula.Call("divide", centred, formula.Call("add", formula.Call("sqrt", variance), 1e-9)));
+}
+
+/// data / norm, where a norm of 0 leaves 0.
+Result<std::vector<Expr>> ReadLpNormalization(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const int64_t axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(node.Int("axis", -1)), type.shape.size()));
+  const int64_t p = COLLAGE_TRY(node.Int("p", 2));
+  if (p != 1 && p != 2) return Fail("attribute 'p' is " + std::to_string(p) + "; 1 or 2 is right");
+  Formula formula(node, type.dtype);
+  const Expr term = p == 1 ? formula.Call("abs", data) : formula.Call("multiply", data, data);
+  Expr norm = formula.Reduce("sum", term, {axis}, true);
+  if (p == 2) norm = formula.Call("sqrt", norm);
+  const Expr divisor = formula.Call("where", formula.Call("equal", norm, 0.0), 1.0, norm);
+  return formula.Done(formula.Call("divide", data, divisor));
 }
 
 /// One scale a group until opset 20, one a channel from 21 on.
@@ -177,7 +222,8 @@ Status WriteLrn(NodeWriter& writer) {
 
 constexpr ReadRow kRead[] = {{"BatchNormalization", ReadBatchNormalization}, {"InstanceNormalization", ReadInstanceNormalization},
                              {"LayerNormalization", ReadLayerNormalization}, {"GroupNormalization", ReadGroupNormalization},
-                             {"RMSNormalization", ReadRmsNormalization},     {"LRN", ReadLrn}};
+                             {"RMSNormalization", ReadRmsNormalization},     {"LRN", ReadLrn},
+                             {"LpNormalization", ReadLpNormalization},       {"MeanVarianceNormalization", ReadMeanVarianceNormalization}};
 constexpr WriteRow kWrite[] = {{"nn.batch_norm", WriteBatchNorm},
                                {"nn.instance_norm", WriteInstanceNorm},
                                {"nn.layer_norm", WriteLayerNorm},

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 
+#include "collage/onnx/formula.h"
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
@@ -24,38 +26,151 @@ void PadToCeiling(const Shape& data, Window& window) {
   }
 }
 
-Result<std::vector<Expr>> ReadPool(NodeReader& node, const std::string& op) {
-  Expr data = COLLAGE_TRY(node.Input(0));
+/// Padding that is counted as elements of their own, because what ceil_mode adds beyond it does not count.
+Result<Expr> PadBeforeCeiling(NodeReader& node, const Expr& data, Window& window) {
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const size_t count = window.kernel.size();
+  const std::vector<int64_t> counted = window.padding;
+  PadToCeiling(type.shape, window);
+  AttributeValue::List widths{AttributeValue(std::vector<int64_t>{0, 0}), AttributeValue(std::vector<int64_t>{0, 0})};
+  for (size_t i = 0; i < count; ++i) {
+    widths.emplace_back(std::vector<int64_t>{counted[i], counted[i + count]});
+    window.padding[i] = 0;
+    window.padding[i + count] -= counted[i + count];
+  }
+  const Expr zero = COLLAGE_TRY(NodeReader::Scalar(0, type.dtype));
+  return node.Call("nn.pad", {data, zero}, {{"pad_width", widths}, {"pad_mode", "constant"}});
+}
+
+/// A pooling of one, two or three spatial dimensions; `op` without "2d" or "3d" at its end.
+Result<Expr> Slide(NodeReader& node, Expr data, const std::string& op, bool counts_padding) {
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   if (!node.HasAttribute("kernel_shape")) return Fail("attribute 'kernel_shape' is required and absent");
   if (type.shape.size() < 3) return Fail("data must have at least 3 dimensions, not " + ToString(type.shape));
   const std::vector<int64_t> kernel = COLLAGE_TRY(node.Extents("kernel_shape", type.shape.size() - 2, 1, 1));
   Window window = COLLAGE_TRY(ReadWindow(node, type.shape, kernel));
-  const bool counts_padding = COLLAGE_TRY(node.Int("count_include_pad", 0)) != 0;
-  bool ceil_mode = COLLAGE_TRY(node.Int("ceil_mode", 0)) != 0;
-  if (ceil_mode && !counts_padding) {
-    PadToCeiling(type.shape, window);
-    ceil_mode = false;
+  if (COLLAGE_TRY(node.Int("ceil_mode", 0)) != 0) {
+    if (counts_padding) {
+      data = COLLAGE_TRY(PadBeforeCeiling(node, data, window));
+    } else {
+      PadToCeiling(type.shape, window);
+    }
+    counts_padding = false;
   }
   const bool one_dimensional = kernel.size() == 1;
   if (one_dimensional) {
     COLLAGE_TRY_STATUS(window.InsertHeight());
     data = COLLAGE_TRY(node.Call("expand_dims", {data}, {{"axis", 2}}));
   }
-  COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
-  Attributes attributes{{"pool_size", window.kernel},
-                        {"strides", window.strides},
-                        {"dilation", window.dilations},
-                        {"padding", window.padding},
-                        {"ceil_mode", ceil_mode}};
-  if (op == "nn.avg_pool2d") attributes.Set("count_include_pad", counts_padding);
-  Expr result = COLLAGE_TRY(node.Call(op, {data}, attributes));
+  const bool is_volume = kernel.size() == 3;
+  if (!is_volume) COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
+  Attributes attributes{
+      {"pool_size", window.kernel}, {"strides", window.strides}, {"dilation", window.dilations}, {"padding", window.padding}};
+  if (!is_volume) attributes.Set("ceil_mode", false);
+  if (op == "nn.avg_pool") attributes.Set("count_include_pad", counts_padding);
+  Expr result = COLLAGE_TRY(node.Call(op + (is_volume ? "3d" : "2d"), {data}, attributes));
   if (one_dimensional) result = COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", std::vector<int64_t>{2}}}));
-  return std::vector<Expr>{result};
+  return result;
 }
 
-Result<std::vector<Expr>> ReadMaxPool(NodeReader& node) { return ReadPool(node, "nn.max_pool2d"); }
-Result<std::vector<Expr>> ReadAveragePool(NodeReader& node) { return ReadPool(node, "nn.avg_pool2d"); }
+/// For each output of a pooling the elements under its taps: their places in the plane, and what Indices says of them there.
+struct WindowPlaces {
+  int64_t outputs = 1;
+  int64_t taps = 1;
+  std::vector<int64_t> places;   ///< the extent of the plane for a tap in the padding
+  std::vector<int64_t> indices;  ///< the same counted in the order that storage_order asks for
+};
+
+Result<WindowPlaces> PlacesOf(NodeReader& node, const Shape& spatial, const Window& window, bool column_major) {
+  WindowPlaces result;
+  Shape steps;
+  for (size_t d = 0; d < spatial.size(); ++d) {
+    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
+    steps.push_back((spatial[d] + window.padding[d] + window.padding[d + spatial.size()] - reach) / window.strides[d] + 1);
+    result.taps *= window.kernel[d];
+  }
+  result.outputs = ElementCount(steps);
+  COLLAGE_TRY_STATUS(node.folder().Reserve(16.0 * static_cast<double>(result.outputs) * static_cast<double>(result.taps)));
+  const std::vector<int64_t> step_strides = RowMajorStrides(steps);
+  const std::vector<int64_t> tap_strides = RowMajorStrides(window.kernel);
+  for (int64_t i = 0; i < result.outputs * result.taps; ++i) {
+    int64_t place = 0;
+    int64_t index = 0;
+    int64_t column_stride = 1;
+    bool inside = true;
+    for (size_t d = 0; d < spatial.size(); ++d) {
+      const int64_t step = i / result.taps / step_strides[d] % steps[d];
+      const int64_t tap = i % result.taps / tap_strides[d] % window.kernel[d];
+      const int64_t x = step * window.strides[d] + tap * window.dilations[d] - window.padding[d];
+      inside = inside && x >= 0 && x < spatial[d];
+      place = place * spatial[d] + x;
+      index += x * column_stride;
+      column_stride *= spatial[d];
+    }
+    result.places.push_back(inside ? place : ElementCount(spatial));
+    result.indices.push_back(!inside ? 0 : column_major ? index : place);
+  }
+  return result;
+}
+
+Expr Int64s(const Shape& shape, const std::vector<int64_t>& values) {
+  return MakeConstant(Tensor::FromVector(TensorType{shape, DType::kInt64}, values));
+}
+
+/// The second output of MaxPool: where in the whole tensor each largest element lies. Few models read it, so it is a composition:
+/// the elements under each window side by side, and which of them is the largest.
+Result<Expr> MaxPoolIndices(NodeReader& node, const Expr& data, const Shape& result) {
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const Shape spatial(type.shape.begin() + 2, type.shape.end());
+  Window window = COLLAGE_TRY(ReadWindow(node, type.shape, COLLAGE_TRY(node.Extents("kernel_shape", spatial.size(), 1, 1))));
+  if (COLLAGE_TRY(node.Int("ceil_mode", 0)) != 0) PadToCeiling(type.shape, window);
+  const WindowPlaces places = COLLAGE_TRY(PlacesOf(node, spatial, window, COLLAGE_TRY(node.Int("storage_order", 0)) != 0));
+  const int64_t planes = type.shape[0] * type.shape[1];
+  const int64_t extent = ElementCount(spatial);
+  // Of integers padding must be less than any, so they are compared as floating point numbers.
+  const DType wide = IsFloatingPoint(type.dtype) ? type.dtype : DType::kFloat64;
+  Formula formula(node, wide);
+  const AttributeValue::List widths{AttributeValue(std::vector<int64_t>{0, 0}), AttributeValue(std::vector<int64_t>{0, 1})};
+  const Expr padded = formula.Apply("nn.pad", {formula.Reshape(formula.Cast(data, wide), {planes, extent}), formula.Number(-INFINITY)},
+                                    {{"pad_width", widths}, {"pad_mode", "constant"}});
+  const Expr side_by_side =
+      formula.Apply("take", {padded, Int64s({places.outputs, places.taps}, places.places)}, {{"axis", 1}, {"mode", "clip"}});
+  const Expr largest = formula.Apply("argmax", {side_by_side}, {{"axis", 2}, {"keepdims", true}});
+  const Expr indices = formula.Broadcast(Int64s({1, places.outputs, places.taps}, places.indices), {planes, places.outputs, places.taps});
+  std::vector<int64_t> firsts;
+  for (int64_t plane = 0; plane < planes; ++plane) firsts.push_back(plane * extent);
+  const Expr in_plane = formula.Apply("gather", {indices, largest}, {{"axis", 2}});
+  const Expr in_all = formula.Call("add", in_plane, Int64s({planes, 1, 1}, firsts));
+  return COLLAGE_TRY(formula.Done(formula.Reshape(in_all, result)))[0];
+}
+
+Result<std::vector<Expr>> ReadMaxPool(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  std::vector<Expr> outputs{COLLAGE_TRY(Slide(node, data, "nn.max_pool", false))};
+  if (node.output_count() < 2) return outputs;
+  outputs.push_back(COLLAGE_TRY(MaxPoolIndices(node, data, COLLAGE_TRY(TensorTypeOf(outputs[0])).shape)));
+  return outputs;
+}
+
+Result<std::vector<Expr>> ReadAveragePool(NodeReader& node) {
+  const bool counts_padding = COLLAGE_TRY(node.Int("count_include_pad", 0)) != 0;
+  return std::vector<Expr>{COLLAGE_TRY(Slide(node, COLLAGE_TRY(node.Input(0)), "nn.avg_pool", counts_padding))};
+}
+
+/// The p-norm under a window: the root of the mean of powers times the number of taps. Zeros in the padding add nothing.
+Result<std::vector<Expr>> ReadLpPool(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const auto p = static_cast<double>(COLLAGE_TRY(node.Int("p", 2)));
+  Formula formula(node, type.dtype);
+  const Expr powers = formula.Call("power", formula.Call("abs", data), p);
+  COLLAGE_TRY(formula.Done(powers));
+  const bool ceils = COLLAGE_TRY(node.Int("ceil_mode", 0)) != 0;
+  if (ceils) return Fail("attribute 'ceil_mode' must be 0");
+  const Expr mean = COLLAGE_TRY(Slide(node, powers, "nn.avg_pool", true));
+  const auto taps = static_cast<double>(ElementCount(COLLAGE_TRY(node.Ints("kernel_shape", {}))));
+  return formula.Done(formula.Call("power", formula.Call("multiply", mean, taps), 1 / p));
+}
 
 /// Over all spatial dimensions; ranks other than 4 have a reduction instead of our two-dimensional operator.
 Result<std::vector<Expr>> ReadGlobalPool(NodeReader& node, const std::string& op, const std::string& reduction) {
@@ -105,12 +220,30 @@ Status WriteGlobalMaxPool(NodeWriter& writer) {
   return {};
 }
 
+template <bool average>
+Status WriteVolumePool(NodeWriter& writer) {
+  const Attributes& attributes = writer.attributes();
+  OnnxAttributes written{{"kernel_shape", COLLAGE_TRY(Triple(attributes, "pool_size", 1))},
+                         {"strides", COLLAGE_TRY(Triple(attributes, "strides", 1))},
+                         {"pads", COLLAGE_TRY(Many(attributes, "padding", 6, 0))}};
+  const std::vector<int64_t> dilations = COLLAGE_TRY(Triple(attributes, "dilation", 1));
+  const bool dilates = dilations != std::vector<int64_t>{1, 1, 1};
+  if (average && dilates) return Fail("a dilated average pool has no form in opset " + std::to_string(kWrittenOpset));
+  if (dilates) written.emplace_back("dilations", dilations);
+  if (average) written.emplace_back("count_include_pad", int64_t{COLLAGE_TRY(attributes.Bool("count_include_pad", false))});
+  writer.Emit(average ? "AveragePool" : "MaxPool", writer.Inputs(), written);
+  return {};
+}
+
 constexpr ReadRow kRead[] = {{"MaxPool", ReadMaxPool},
+                             {"LpPool", ReadLpPool},
                              {"AveragePool", ReadAveragePool},
                              {"GlobalAveragePool", ReadGlobalAveragePool},
                              {"GlobalMaxPool", ReadGlobalMaxPool}};
 constexpr WriteRow kWrite[] = {{"nn.max_pool2d", WriteMaxPool},
                                {"nn.avg_pool2d", WriteAveragePool},
+                               {"nn.max_pool3d", WriteVolumePool<false>},
+                               {"nn.avg_pool3d", WriteVolumePool<true>},
                                {"nn.global_avg_pool2d", WriteGlobalAveragePool},
                                {"nn.global_max_pool2d", WriteGlobalMaxPool}};
 

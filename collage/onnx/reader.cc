@@ -1,8 +1,10 @@
 #include "collage/onnx/reader.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
+#include "collage/ir/visit.h"
 #include "collage/onnx/graph.h"
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/rows.h"
@@ -55,7 +57,19 @@ Result<Shape> ResolveInputShape(const OnnxInput& input, const Shape* given) {
 /// Turns the nodes of a graph into expressions, in their order, which ONNX demands to be topological.
 class GraphReader {
  public:
-  GraphReader(OnnxGraph graph, const ReadOptions& options) : graph_(std::move(graph)), options_(options) {}
+  /// `fixed`: inputs whose given value is taken for a constant.
+  GraphReader(OnnxGraph graph, const ReadOptions& options, const std::set<std::string>& fixed)
+      : graph_(std::move(graph)), options_(options), fixed_(fixed) {}
+
+  /// After an error: the inputs whose values had to be known.
+  [[nodiscard]] std::set<std::string> RequiredInputs() const {
+    std::set<std::string> names;
+    if (folder_.required() == nullptr) return names;
+    PostOrder(folder_.required(), [&](const Expr& expr) {
+      if (const Var* variable = expr->As<Var>()) names.insert(variable->name);
+    });
+    return names;
+  }
 
   Result<OnnxModel> Read() {
     COLLAGE_TRY_STATUS(DefineInitializers());
@@ -68,6 +82,7 @@ class GraphReader {
     model.module = IRModule::FromMain(COLLAGE_TRY(MakeFunction(parameters_, body)));
     for (const Expr& parameter : parameters_) model.input_names.push_back(parameter->As<Var>()->name);
     model.output_names = graph_.outputs;
+    model.fixed_inputs.assign(fixed_.begin(), fixed_.end());
     model.opset = graph_.opset;
     return model;
   }
@@ -91,9 +106,12 @@ class GraphReader {
     for (const OnnxInput& input : graph_.inputs) {
       const bool is_initializer = values_.contains(input.name) && !IsParameter(input.name);
       if (is_initializer) continue;
-      const auto given = options_.input_shapes.find(input.name);
-      Result<TensorType> type = InputType(input, given == options_.input_shapes.end() ? nullptr : &given->second);
+      Result<TensorType> type = InputType(input, GivenShape(input.name));
       if (!type) return Fail("input '" + input.name + "' " + type.error().message);
+      if (fixed_.contains(input.name)) {
+        COLLAGE_TRY_STATUS(DefineFixed(input.name, *type));
+        continue;
+      }
       parameters_.push_back(MakeVar(input.name, std::move(*type)));
       COLLAGE_TRY_STATUS(Define(input.name, parameters_.back()));
     }
@@ -101,6 +119,19 @@ class GraphReader {
       if (!IsParameter(name)) return Fail("a shape is given for '" + name + "', which is no input: the inputs are " + InputList());
     }
     return {};
+  }
+
+  [[nodiscard]] const Shape* GivenShape(const std::string& input) const {
+    const auto shape = options_.input_shapes.find(input);
+    if (shape != options_.input_shapes.end()) return &shape->second;
+    const auto value = options_.input_values.find(input);
+    return value == options_.input_values.end() ? nullptr : &value->second.shape();
+  }
+
+  Status DefineFixed(const std::string& name, const TensorType& type) {
+    const Tensor& value = options_.input_values.at(name);
+    if (value.type() == type) return Define(name, MakeConstant(value));
+    return Fail("input '" + name + "' is given a value of type " + ToString(value.type()) + " where " + ToString(type) + " is right");
   }
 
   static Result<TensorType> InputType(const OnnxInput& input, const Shape* given) {
@@ -129,7 +160,7 @@ class GraphReader {
       place = "node " + std::to_string(index);
       if (!node.outputs.empty()) place += " giving '" + node.outputs[0] + "'";
     }
-    return place + " (" + node.op_type + ", opset " + std::to_string(graph_.opset) + ")";
+    return place + " (" + node.op_type + ", opset " + std::to_string(node.opset) + ")";
   }
 
   Result<Expr> Lookup(const std::string& name) const {
@@ -152,15 +183,15 @@ class GraphReader {
 
   Status ReadNode(size_t index) {
     OnnxNode& node = graph_.nodes[index];
-    const ReadRow* row = node.domain.empty() ? onnx_io::FindReadRow(node.op_type) : nullptr;
+    const ReadRow* row = onnx_io::FindReadRow(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
     if (row == nullptr) {
       return Fail("this operator" + (node.domain.empty() ? "" : " of the domain '" + node.domain + "'") + " is not supported");
     }
     std::vector<Expr> inputs;
     for (const std::string& name : node.inputs) inputs.push_back(COLLAGE_TRY(Lookup(name)));
     if (node.outputs.empty()) return Fail("has no output");
-    const Origin origin({OriginPart::Kind::kOnnxNode, NameOf(node), index});
-    NodeReader reader(node.op_type, graph_.opset, inputs, std::move(node.attributes), node.outputs.size(), &folder_, origin);
+    const Origin origin({OriginPart::Kind::kOnnxNode, NameOf(node), node.place});
+    NodeReader reader(node.op_type, node.opset, inputs, std::move(node.attributes), node.outputs.size(), &folder_, origin);
     const std::vector<Expr> outputs = COLLAGE_TRY(row->read(reader));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
@@ -171,6 +202,7 @@ class GraphReader {
 
   /// A constant that a node holds or knows (Constant, Shape) comes from it, one that it passes on does not.
   static Expr WithNode(const Expr& output, const std::vector<Expr>& inputs, const Origin& origin) {
+    if (output == nullptr) return output;  // an output that is not supported
     const bool made_here =
         output->As<Constant>() && output->origin().Empty() && std::find(inputs.begin(), inputs.end(), output) == inputs.end();
     return made_here ? WithOrigin(output, origin) : output;
@@ -193,6 +225,7 @@ class GraphReader {
 
   OnnxGraph graph_;
   const ReadOptions& options_;
+  const std::set<std::string>& fixed_;
   ConstantFolder folder_;
   std::unordered_map<std::string, Expr> values_;  // null: an output that is not supported
   std::vector<Expr> parameters_;
@@ -200,9 +233,29 @@ class GraphReader {
 
 }  // namespace
 
+namespace {
+
+/// Reads the graph; where a value had to be known that depends on inputs whose values are given, again with these fixed.
+Result<OnnxModel> ReadWithFixedInputs(OnnxGraph graph, const ReadOptions& options) {
+  std::set<std::string> fixed;
+  while (true) {
+    const bool may_fix_more = fixed.size() < options.input_values.size();
+    GraphReader reader(may_fix_more ? graph : std::move(graph), options, fixed);
+    Result<OnnxModel> model = reader.Read();
+    if (model || !may_fix_more) return model;
+    const size_t before = fixed.size();
+    for (const std::string& name : reader.RequiredInputs()) {
+      if (options.input_values.contains(name)) fixed.insert(name);
+    }
+    if (fixed.size() == before) return model;
+  }
+}
+
+}  // namespace
+
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options) {
   try {
-    return GraphReader(COLLAGE_TRY(onnx_io::ParseOnnxGraph(bytes, options.external_data_directory)), options).Read();
+    return ReadWithFixedInputs(COLLAGE_TRY(onnx_io::ParseOnnxGraph(bytes, options.external_data_directory)), options);
   } catch (const std::bad_alloc&) {
     return Fail("the model needs more memory than there is");
   }

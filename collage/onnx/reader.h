@@ -14,6 +14,9 @@ namespace collage {
 struct ReadOptions {
   /// Extents of inputs by name, for inputs whose shape the model leaves symbolic (`--shape name=1x3x224x224`).
   std::map<std::string, Shape> input_shapes;
+  /// Values of inputs by name. Those that shapes of the model depend on (the shape of a Reshape, the axes of a reduction) become
+  /// constants of it and are no inputs any more; the others stay inputs, whatever is given for them.
+  std::map<std::string, Tensor> input_values;
   /// Where tensors lie that the model keeps in files of their own: the folder of the model. Empty: such tensors are errors.
   std::filesystem::path external_data_directory;
 };
@@ -24,10 +27,11 @@ struct OnnxModel {
   IRModule module;
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
-  int64_t opset = 0;  ///< version of the default operator set that the model was written for
+  std::vector<std::string> fixed_inputs;  ///< inputs that have become constants, see ReadOptions::input_values
+  int64_t opset = 0;                      ///< version of the default operator set that the model was written for
 };
 
-/// Reads the bytes of an ONNX model (https://onnx.ai/onnx/repo-docs/IR.html), opset 7 to 28. Initializers are constants, also
+/// Reads the bytes of an ONNX model (https://onnx.ai/onnx/repo-docs/IR.html), opset 6 to 28. Initializers are constants, also
 /// where they are listed as inputs; whatever depends on constants and static shapes only is computed here, so shape arithmetic
 /// vanishes. Errors name node, operator, opset and attribute.
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options = {});

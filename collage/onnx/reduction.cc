@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
@@ -24,6 +27,31 @@ Result<Expr> Reduce(NodeReader& node, const std::string& op, const Expr& data) {
   const bool keeps = COLLAGE_TRY(node.Int("keepdims", 1)) != 0;
   if (axes.empty()) return data;
   return node.Call(op, {data}, {{"axis", axes}, {"keepdims", keeps}});
+}
+
+/// What the largest or smallest of nothing is: the end of the type on the other side.
+double EndOf(DType dtype, bool largest) {
+  double end = largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  VisitElementType(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_integral_v<T>)
+      end = static_cast<double>(largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max());
+  });
+  return end;
+}
+
+/// Of bool, the largest is whether any is True and the smallest whether all are.
+template <OperatorName op>
+Result<std::vector<Expr>> ReadExtreme(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const DType dtype = type.dtype == DType::kBool ? DType::kUInt8 : type.dtype;
+  Formula formula(node, dtype);
+  const Expr numbers = COLLAGE_TRY(formula.Done(formula.Cast(data, dtype)))[0];
+  if (type.ElementCount() > 0) return formula.Done(formula.Cast(COLLAGE_TRY(Reduce(node, op.text, numbers)), type.dtype));
+  const Shape shape = COLLAGE_TRY(TensorTypeOf(COLLAGE_TRY(Reduce(node, "sum", numbers)))).shape;
+  const Expr end = formula.Number(EndOf(dtype, std::string(op.text) == "max"));
+  return formula.Done(formula.Cast(formula.Broadcast(end, shape), type.dtype));
 }
 
 template <OperatorName op>
@@ -58,6 +86,7 @@ Result<std::vector<Expr>> ReadReduceLogSumExp(NodeReader& node) {
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   const std::vector<int64_t> axes = COLLAGE_TRY(ReductionAxes(node, type.shape.size()));
   if (axes.empty()) return std::vector<Expr>{data};
+  if (type.ElementCount() == 0) return ReadReduceLogSum(node);
   const Expr largest = COLLAGE_TRY(node.Call("max", {data}, {{"axis", axes}, {"keepdims", true}}));
   const Expr shifted = COLLAGE_TRY(node.Call("subtract", {data, largest}));
   const Expr sum = COLLAGE_TRY(node.Call("sum", {COLLAGE_TRY(node.Call("exp", {shifted}))}, {{"axis", axes}, {"keepdims", true}}));
@@ -116,7 +145,7 @@ Status WriteArgReduce(NodeWriter& writer) {
 }
 
 constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},    {"ReduceMean", ReadReduce<"mean">},
-                             {"ReduceMax", ReadReduce<"max">},    {"ReduceMin", ReadReduce<"min">},
+                             {"ReduceMax", ReadExtreme<"max">},   {"ReduceMin", ReadExtreme<"min">},
                              {"ReduceProd", ReadReduce<"prod">},  {"ReduceL1", ReadReduceL1},
                              {"ReduceL2", ReadReduceL2},          {"ReduceSumSquare", ReadReduceSumSquare},
                              {"ReduceLogSum", ReadReduceLogSum},  {"ReduceLogSumExp", ReadReduceLogSumExp},

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "collage/onnx/direct.h"
+#include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
 
 namespace collage::onnx_io {
@@ -9,10 +10,15 @@ namespace {
 
 /// What an Upsample or Resize does, whichever opset it is written for.
 struct Resizing {
-  std::string mode;         ///< nearest or linear
+  std::string mode;         ///< nearest, linear or cubic
   std::string coordinates;  ///< coordinate_transformation_mode
   std::string nearest;      ///< nearest_mode
+  bool antialias = false;
+  bool exclude_outside = false;
+  double cubic_coefficient = -0.75;
+  double extrapolation_value = 0;
   std::vector<double> scales;
+  std::vector<double> roi;  ///< of tf_crop_and_resize: all beginnings, then all ends, relative to the extents
   Shape result;
 };
 
@@ -45,16 +51,52 @@ Result<std::vector<T>> SpreadOverAxes(const NodeReader& node, const std::vector<
   return all;
 }
 
-Status ReadSizes(const NodeReader& node, const Shape& shape, Resizing& resizing) {
-  if (COLLAGE_TRY(node.String("keep_aspect_ratio_policy", "stretch")) != "stretch") {
-    return Fail("attribute 'keep_aspect_ratio_policy' must be stretch");
+/// The policies not_larger and not_smaller take one scale for all axes that are resized: the smallest or the largest.
+Status KeepAspectRatio(const NodeReader& node, const std::string& policy, const Shape& shape, Resizing& resizing) {
+  if (policy != "not_larger" && policy != "not_smaller") {
+    return Fail("attribute 'keep_aspect_ratio_policy' is '" + policy + "'; stretch, not_larger or not_smaller is right");
   }
+  std::vector<int64_t> axes = COLLAGE_TRY(node.Ints("axes", {}));
+  for (size_t i = 0; axes.size() < shape.size() && !node.HasAttribute("axes"); ++i) axes.push_back(static_cast<int64_t>(i));
+  axes = COLLAGE_TRY(NormalizeAxes(std::move(axes), shape.size()));
+  double scale = policy == "not_larger" ? 1e30 : 0;
+  for (int64_t axis : axes) {
+    const double wanted = resizing.scales[static_cast<size_t>(axis)];
+    scale = policy == "not_larger" ? std::min(scale, wanted) : std::max(scale, wanted);
+  }
+  for (int64_t axis : axes) {
+    const auto at = static_cast<size_t>(axis);
+    resizing.scales[at] = scale;
+    resizing.result[at] = static_cast<int64_t>(std::floor(scale * static_cast<double>(shape[at]) + 0.5));
+  }
+  return CheckExtents(resizing.result);
+}
+
+Status ReadSizes(const NodeReader& node, const Shape& shape, Resizing& resizing) {
   resizing.result = COLLAGE_TRY(SpreadOverAxes(node, COLLAGE_TRY(node.IntsInput(3, "sizes")), shape));
   if (resizing.result.size() != shape.size()) return Fail("input 3 (sizes) must have one value a dimension");
   COLLAGE_TRY_STATUS(CheckExtents(resizing.result));
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 1 || resizing.result[i] < 1) return Fail("resizes an empty tensor");
     resizing.scales.push_back(static_cast<double>(resizing.result[i]) / static_cast<double>(shape[i]));
+  }
+  const std::string policy = COLLAGE_TRY(node.String("keep_aspect_ratio_policy", "stretch"));
+  return policy == "stretch" ? Status() : KeepAspectRatio(node, policy, shape, resizing);
+}
+
+/// The region of tf_crop_and_resize, which is the whole where it is not given.
+Status ReadRegion(const NodeReader& node, size_t rank, Resizing& resizing) {
+  resizing.roi.assign(2 * rank, 0);
+  std::fill(resizing.roi.begin() + static_cast<std::ptrdiff_t>(rank), resizing.roi.end(), 1);
+  if (resizing.coordinates != "tf_crop_and_resize" || !node.HasInput(1)) return {};
+  const std::vector<double> given = COLLAGE_TRY(node.ConstantInput(1, "roi")).ToDouble();
+  if (given.size() % 2 != 0) return Fail("input 1 (roi) must have a beginning and an end for each axis");
+  const auto half = static_cast<std::ptrdiff_t>(given.size() / 2);
+  for (bool end : {false, true}) {
+    const std::vector<double> part(given.begin() + (end ? half : 0), given.begin() + (end ? 2 * half : half));
+    const std::vector<double> all = COLLAGE_TRY(SpreadOverAxes(node, part, std::vector<double>(rank, end ? 1 : 0)));
+    if (all.size() != rank) return Fail("input 1 (roi) must have a beginning and an end for each axis");
+    std::copy(all.begin(), all.end(), resizing.roi.begin() + static_cast<std::ptrdiff_t>(end ? rank : 0));
   }
   return {};
 }
@@ -64,9 +106,14 @@ Result<Resizing> ReadResizing(const NodeReader& node, const Shape& shape) {
   Resizing resizing;
   resizing.mode = COLLAGE_TRY(node.String("mode", "nearest"));
   if (resizing.mode == "bilinear") resizing.mode = "linear";
+  resizing.antialias = COLLAGE_TRY(node.Int("antialias", 0)) != 0;
+  resizing.exclude_outside = COLLAGE_TRY(node.Int("exclude_outside", 0)) != 0;
+  resizing.cubic_coefficient = COLLAGE_TRY(node.Float("cubic_coeff_a", -0.75F));
+  resizing.extrapolation_value = COLLAGE_TRY(node.Float("extrapolation_value", 0));
   const bool is_old = node.op_type() == "Upsample" || node.opset() < 11;
   resizing.coordinates = is_old ? "asymmetric" : COLLAGE_TRY(node.String("coordinate_transformation_mode", "half_pixel"));
   resizing.nearest = is_old ? "floor" : COLLAGE_TRY(node.String("nearest_mode", "round_prefer_floor"));
+  COLLAGE_TRY_STATUS(ReadRegion(node, shape.size(), resizing));
   if (node.HasAttribute("scales")) {
     const std::vector<float> scales = COLLAGE_TRY(node.Floats("scales", {}));
     resizing.scales.assign(scales.begin(), scales.end());
@@ -82,15 +129,33 @@ Result<Resizing> ReadResizing(const NodeReader& node, const Shape& shape) {
 }
 
 /// The place in the data, fractional, of element `index` of the result along one dimension (ONNX, Resize).
-Result<double> SourceCoordinate(const Resizing& resizing, size_t axis, int64_t extent, int64_t index) {
+Result<double> CoordinateOf(const Resizing& resizing, size_t axis, int64_t extent, int64_t index) {
   const double x = static_cast<double>(index);
   const double scale = resizing.scales[axis];
-  const double length = static_cast<double>(resizing.result[axis]);
+  const double last = static_cast<double>(extent - 1);
+  const double length = scale * static_cast<double>(extent);  // of the result, before it is rounded down
   if (resizing.coordinates == "asymmetric") return x / scale;
-  if (resizing.coordinates == "align_corners") return length == 1 ? 0 : x * static_cast<double>(extent - 1) / (length - 1);
+  if (resizing.coordinates == "align_corners") return length == 1 ? 0 : x * last / (length - 1);
+  if (resizing.coordinates == "tf_crop_and_resize") {
+    const double begin = resizing.roi[axis];
+    const double end = resizing.roi[axis + resizing.scales.size()];
+    if (length <= 1) return (begin + end) * last / 2;
+    return begin * last + x * (end - begin) * last / (length - 1);
+  }
   if (resizing.coordinates == "pytorch_half_pixel" && length <= 1) return 0;
-  if (resizing.coordinates == "half_pixel" || resizing.coordinates == "pytorch_half_pixel") return (x + 0.5) / scale - 0.5;
+  const double half_pixel = (x + 0.5) / scale - 0.5;
+  if (resizing.coordinates == "half_pixel" || resizing.coordinates == "pytorch_half_pixel") return half_pixel;
+  if (resizing.coordinates == "half_pixel_symmetric") {
+    const double adjustment = static_cast<double>(resizing.result[axis]) / length;
+    return half_pixel + static_cast<double>(extent) / 2 * (1 - adjustment);
+  }
   return Fail("attribute 'coordinate_transformation_mode' is '" + resizing.coordinates + "', which is not supported");
+}
+
+Result<double> SourceCoordinate(const Resizing& resizing, size_t axis, int64_t extent, int64_t index) {
+  const double x = COLLAGE_TRY(CoordinateOf(resizing, axis, extent, index));
+  if (std::abs(x) < 1e12) return x;  // also false for NaN
+  return Fail("takes element " + std::to_string(index) + " of dimension " + std::to_string(axis) + " from the place " + std::to_string(x));
 }
 
 Result<int64_t> NearestElement(const std::string& mode, double x) {
@@ -113,45 +178,100 @@ Result<Expr> TakeNearest(NodeReader& node, const Expr& data, const Resizing& res
                    {{"axis", static_cast<int64_t>(axis)}, {"mode", "clip"}});
 }
 
-/// Linear interpolation along one dimension is a product with a constant matrix (result extent, extent) of two weights a row.
-Result<Expr> InterpolationMatrix(NodeReader& node, const Resizing& resizing, size_t axis, int64_t extent) {
-  const TensorType type{{resizing.result[axis], extent}, DType::kFloat32};
+/// How much an element at a distance counts: a triangle, or the cubic convolution of Keys (1981).
+double Influence(const Resizing& resizing, double distance) {
+  const double t = std::abs(distance);
+  if (resizing.mode == "linear") return std::max(1 - t, 0.0);
+  const double a = resizing.cubic_coefficient;
+  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
+  return t < 2 ? ((t - 5) * t + 8) * t * a - 4 * a : 0;
+}
+
+/// Adds the weights of the elements around x to a row. Elements beyond the ends are the end itself, or do not count.
+void AddWeights(const Resizing& resizing, double scale, double x, std::vector<double>& row) {
+  const double shrink = resizing.antialias ? std::min(scale, 1.0) : 1.0;  // antialiasing widens the window
+  const double reach = (resizing.mode == "linear" ? 1 : 2) / shrink;
+  const auto last = static_cast<int64_t>(row.size()) - 1;
+  double sum = 0;
+  for (auto i = static_cast<int64_t>(std::ceil(x - reach)); i <= static_cast<int64_t>(std::floor(x + reach)); ++i) {
+    if (resizing.exclude_outside && (i < 0 || i > last)) continue;
+    const double weight = Influence(resizing, (static_cast<double>(i) - x) * shrink);
+    row[static_cast<size_t>(std::clamp<int64_t>(i, 0, last))] += weight;
+    sum += weight;
+  }
+  for (double& weight : row) weight /= sum;
+}
+
+/// Interpolation along one dimension is a product with a constant matrix (result extent, extent).
+Result<Expr> InterpolationMatrix(NodeReader& node, const Resizing& resizing, size_t axis, int64_t extent, DType dtype) {
+  const TensorType type{{resizing.result[axis], extent}, DType::kFloat64};
   COLLAGE_TRY_STATUS(CheckExtents(type.shape));
   COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
   Tensor matrix(type);
-  float* row = matrix.MutableData<float>();
-  for (int64_t i = 0; i < resizing.result[axis]; ++i, row += extent) {
-    const double x = std::clamp(COLLAGE_TRY(SourceCoordinate(resizing, axis, extent, i)), 0.0, static_cast<double>(extent - 1));
-    const int64_t low = static_cast<int64_t>(x);
-    const double weight = x - static_cast<double>(low);
-    row[low] += static_cast<float>(1 - weight);
-    if (weight > 0) row[low + 1] += static_cast<float>(weight);
+  std::vector<double> row(static_cast<size_t>(extent));
+  for (int64_t i = 0; i < resizing.result[axis]; ++i) {
+    std::fill(row.begin(), row.end(), 0);
+    AddWeights(resizing, resizing.scales[axis], COLLAGE_TRY(SourceCoordinate(resizing, axis, extent, i)), row);
+    std::copy(row.begin(), row.end(), matrix.MutableData<double>() + i * extent);
   }
-  return MakeConstant(std::move(matrix));
+  Formula formula(node, dtype);
+  return COLLAGE_TRY(formula.Done(formula.Cast(MakeConstant(std::move(matrix)), dtype)))[0];
 }
 
-Result<Expr> InterpolatePlane(NodeReader& node, Expr data, const Resizing& resizing) {
+/// The product with the matrix along one axis, which a transposition brings to the end where it is not one of the last two.
+Expr InterpolateAxis(Formula& formula, const Expr& data, const Expr& matrix, size_t axis) {
+  const size_t rank = Formula::ShapeOf(data).size();
+  if (axis + 1 == rank) return formula.Apply("nn.matmul", {data, matrix}, {{"transpose_b", true}});
+  if (axis + 2 == rank) return formula.Apply("nn.matmul", {matrix, data});
+  std::vector<int64_t> swap;
+  for (size_t i = 0; i < rank; ++i) swap.push_back(static_cast<int64_t>(i));
+  std::swap(swap[axis], swap[rank - 1]);
+  const Expr product = formula.Apply("nn.matmul", {formula.Transpose(data, swap), matrix}, {{"transpose_b", true}});
+  return formula.Transpose(product, swap);
+}
+
+/// Where a dimension is resized or cropped.
+bool Changes(const Resizing& resizing, const Shape& shape, size_t axis) {
+  return resizing.result[axis] != shape[axis] || resizing.coordinates == "tf_crop_and_resize";
+}
+
+Result<Expr> Interpolate(NodeReader& node, const Expr& data, const Resizing& resizing) {
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
-  const size_t rank = type.shape.size();
-  if (type.dtype != DType::kFloat32) return Fail("interpolates float32 only, not " + std::string(Name(type.dtype)));
-  for (size_t i = 0; i + 2 < rank; ++i) {
-    if (resizing.result[i] != type.shape[i]) return Fail("interpolates along the last two dimensions only");
+  const DType dtype = type.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  Formula formula(node, dtype);
+  Expr result = formula.Cast(data, dtype);
+  if (type.shape.size() == 1) result = formula.Reshape(result, {1, type.shape[0]});
+  const size_t added = type.shape.size() == 1 ? 1 : 0;
+  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+    if (!Changes(resizing, type.shape, axis)) continue;
+    const Expr matrix = COLLAGE_TRY(InterpolationMatrix(node, resizing, axis, type.shape[axis], dtype));
+    result = InterpolateAxis(formula, result, matrix, axis + added);
   }
-  if (resizing.result[rank - 2] != type.shape[rank - 2]) {
-    const Expr matrix = COLLAGE_TRY(InterpolationMatrix(node, resizing, rank - 2, type.shape[rank - 2]));
-    data = COLLAGE_TRY(node.Call("nn.matmul", {matrix, data}));
+  return COLLAGE_TRY(formula.Done(formula.Cast(formula.Reshape(result, resizing.result), type.dtype)))[0];
+}
+
+/// tf_crop_and_resize: what lies outside of the data becomes a value.
+Result<Expr> Extrapolate(NodeReader& node, const Expr& result, const Shape& shape, const Resizing& resizing) {
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(result));
+  Formula formula(node, type.dtype);
+  Expr outcome = result;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    Shape along(shape.size(), 1);
+    along[axis] = resizing.result[axis];
+    Tensor inside(TensorType{along, DType::kBool});
+    for (int64_t i = 0; i < resizing.result[axis]; ++i) {
+      const double x = COLLAGE_TRY(SourceCoordinate(resizing, axis, shape[axis], i));
+      inside.MutableData<bool>()[i] = x >= 0 && x <= static_cast<double>(shape[axis] - 1);
+    }
+    outcome = formula.Call("where", MakeConstant(std::move(inside)), outcome, resizing.extrapolation_value);
   }
-  if (resizing.result[rank - 1] != type.shape[rank - 1]) {
-    const Expr matrix = COLLAGE_TRY(InterpolationMatrix(node, resizing, rank - 1, type.shape[rank - 1]));
-    data = COLLAGE_TRY(node.Call("nn.matmul", {data, matrix}, {{"transpose_b", true}}));
-  }
-  return data;
+  return COLLAGE_TRY(formula.Done(outcome))[0];
 }
 
 /// Scaling of NCHW planes that nn.upsampling can do: by whole numbers to the nearest neighbour (where every rule of rounding
 /// agrees: repetition), or linear from the corner or corner to corner.
 bool IsUpsampling(const Resizing& resizing, const Shape& shape) {
-  if (shape.size() != 4 || resizing.scales[0] != 1 || resizing.scales[1] != 1) return false;
+  if (shape.size() != 4 || resizing.scales[0] != 1 || resizing.scales[1] != 1 || resizing.mode == "cubic") return false;
   const bool whole = resizing.scales[2] == std::floor(resizing.scales[2]) && resizing.scales[3] == std::floor(resizing.scales[3]);
   if (!whole) return false;
   if (resizing.mode == "linear") return resizing.coordinates == "asymmetric" || resizing.coordinates == "align_corners";
@@ -160,15 +280,23 @@ bool IsUpsampling(const Resizing& resizing, const Shape& shape) {
          resizing.nearest.starts_with("round_prefer") && resizing.result[2] > 1 && resizing.result[3] > 1;
 }
 
+Result<Expr> TakeNearestOfAll(NodeReader& node, Expr data, const Resizing& resizing) {
+  const Shape shape = COLLAGE_TRY(TensorTypeOf(data)).shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (Changes(resizing, shape, axis)) data = COLLAGE_TRY(TakeNearest(node, data, resizing, axis));
+  }
+  return data;
+}
+
 Result<std::vector<Expr>> ReadResize(NodeReader& node) {
-  Expr data = COLLAGE_TRY(node.Input(0));
+  const Expr data = COLLAGE_TRY(node.Input(0));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   const Resizing resizing = COLLAGE_TRY(ReadResizing(node, type.shape));
-  if (resizing.mode != "nearest" && resizing.mode != "linear") {
-    return Fail("attribute 'mode' is '" + resizing.mode + "'; nearest and linear are supported");
+  if (resizing.mode != "nearest" && resizing.mode != "linear" && resizing.mode != "cubic") {
+    return Fail("attribute 'mode' is '" + resizing.mode + "'; nearest, linear or cubic is right");
   }
-  if (COLLAGE_TRY(node.Int("antialias", 0)) != 0) return Fail("attribute 'antialias' must be 0");
-  if (resizing.result == type.shape) return std::vector<Expr>{data};
+  const bool crops = resizing.coordinates == "tf_crop_and_resize";
+  if (resizing.result == type.shape && !crops) return std::vector<Expr>{data};
   if (IsUpsampling(resizing, type.shape)) {
     const bool linear = resizing.mode == "linear";
     return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.upsampling", {data},
@@ -177,11 +305,8 @@ Result<std::vector<Expr>> ReadResize(NodeReader& node) {
                                                     {"method", linear ? "bilinear" : "nearest_neighbor"},
                                                     {"align_corners", linear && resizing.coordinates == "align_corners"}}))};
   }
-  if (resizing.mode == "linear" && type.shape.size() >= 2) return std::vector<Expr>{COLLAGE_TRY(InterpolatePlane(node, data, resizing))};
-  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
-    if (resizing.result[axis] != type.shape[axis]) data = COLLAGE_TRY(TakeNearest(node, data, resizing, axis));
-  }
-  return std::vector<Expr>{data};
+  const Expr result = COLLAGE_TRY(resizing.mode == "nearest" ? TakeNearestOfAll(node, data, resizing) : Interpolate(node, data, resizing));
+  return std::vector<Expr>{crops ? COLLAGE_TRY(Extrapolate(node, result, type.shape, resizing)) : result};
 }
 
 Status WriteUpsampling(NodeWriter& writer) {

@@ -14,7 +14,7 @@ class NodeWriter;
 /// How a node of an ONNX operator is read: its outputs in order. Trailing ones that are not supported may be left out; a node
 /// that reads one of them is an error then.
 struct ReadRow {
-  std::string_view op_type;
+  std::string_view op_type;  ///< of another domain than the default one: "com.microsoft.Gelu"
   Result<std::vector<Expr>> (*read)(NodeReader& node);
 };
 
@@ -43,6 +43,16 @@ OperatorFamily IndexingFamily();
 OperatorFamily JoiningFamily();
 OperatorFamily ConstantFamily();
 OperatorFamily ResizingFamily();
+OperatorFamily SelectionFamily();
+OperatorFamily ScatteringFamily();
+OperatorFamily AttentionFamily();
+OperatorFamily LossFamily();
+OperatorFamily QuantizationFamily();
+OperatorFamily RecurrentFamily();
+OperatorFamily SignalFamily();
+OperatorFamily SamplingFamily();
+OperatorFamily PatchFamily();
+OperatorFamily ContribFamily();
 
 /// Null where ONNX has the operator and Collage does not.
 const ReadRow* FindReadRow(std::string_view op_type);

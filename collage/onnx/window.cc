@@ -21,7 +21,7 @@ void PadSame(const Shape& data, bool upper, Window& window) {
 }  // namespace
 
 Status Window::InsertHeight() {
-  if (kernel.size() != 1) return Fail("has " + std::to_string(kernel.size()) + " spatial dimensions; 1 or 2 are supported");
+  if (kernel.size() != 1) return Fail("has " + std::to_string(kernel.size()) + " spatial dimensions; 1, 2 or 3 are supported");
   for (std::vector<int64_t>* values : {&kernel, &strides, &dilations}) values->insert(values->begin(), 1);
   padding = {0, padding[0], 0, padding[1]};
   return {};
@@ -29,7 +29,7 @@ Status Window::InsertHeight() {
 
 Status Window::RequireTwoDimensions() const {
   if (kernel.size() == 2) return {};
-  return Fail("has " + std::to_string(kernel.size()) + " spatial dimensions; 1 or 2 are supported");
+  return Fail("has " + std::to_string(kernel.size()) + " spatial dimensions; 1, 2 or 3 are supported");
 }
 
 Result<Window> ReadWindow(const NodeReader& node, const Shape& data, const std::vector<int64_t>& kernel) {
@@ -58,6 +58,16 @@ Result<std::vector<int64_t>> CompletePadding(const Attributes& attributes) {
   if (padding.size() == 1) return std::vector<int64_t>(4, padding[0]);
   if (padding.size() == 2) return std::vector<int64_t>{padding[0], padding[1], padding[0], padding[1]};
   return padding;
+}
+
+Result<std::vector<int64_t>> Many(const Attributes& attributes, const std::string& name, size_t count, int64_t fallback) {
+  std::vector<int64_t> values = COLLAGE_TRY(attributes.Ints(name, {fallback}));
+  if (values.size() == 1) values.assign(count, values[0]);
+  return values;
+}
+
+Result<std::vector<int64_t>> Triple(const Attributes& attributes, const std::string& name, int64_t fallback) {
+  return Many(attributes, name, 3, fallback);
 }
 
 Result<std::vector<int64_t>> Pair(const Attributes& attributes, const std::string& name, int64_t fallback) {

@@ -13,7 +13,7 @@ struct Window {
 
   /// A one-dimensional window as a two-dimensional one of height 1.
   Status InsertHeight();
-  /// An error unless the window is two-dimensional, which is what our operators take.
+  /// An error unless the window is two-dimensional, which is what most of our operators take.
   [[nodiscard]] Status RequireTwoDimensions() const;
 };
 
@@ -25,6 +25,10 @@ Result<OnnxAttributes> WindowAttributes(const Attributes& attributes, const std:
 
 /// Our padding attribute, which may have one value (all sides), two (vertical, horizontal) or four.
 Result<std::vector<int64_t>> CompletePadding(const Attributes& attributes);
+
+/// A list of so many, or of three, from an attribute that may have one value for all.
+Result<std::vector<int64_t>> Many(const Attributes& attributes, const std::string& name, size_t count, int64_t fallback);
+Result<std::vector<int64_t>> Triple(const Attributes& attributes, const std::string& name, int64_t fallback);
 
 /// A list of two from an attribute that may have one value for both.
 Result<std::vector<int64_t>> Pair(const Attributes& attributes, const std::string& name, int64_t fallback);

@@ -135,6 +135,23 @@ void GatherNd(const Step& step, Ranges, const ValueRange& wanted, std::span<Valu
   demands[1] = {0, static_cast<double>(std::max<int64_t>(1, extent) - 1)};
 }
 
+/// Where they are defined, and no steeper than other operators.
+void InverseCosh(const Step&, Ranges, const ValueRange&, std::span<ValueRange> demands) { demands[0] = {1.25, 2}; }
+void InverseTanh(const Step&, Ranges, const ValueRange&, std::span<ValueRange> demands) { demands[0] = {-0.75, 0.75}; }
+
+/// gather and scatter_elements: indices along one axis.
+void GatherElements(const Step& step, Ranges, const ValueRange& wanted, std::span<ValueRange> demands) {
+  const Shape& data = step.argument_types[0].AsTensor()->shape;
+  const int64_t extent = data[AxisAttribute(step.attributes, "axis", 0, data.size())];
+  demands[0] = wanted;
+  demands[1] = {0, static_cast<double>(std::max<int64_t>(1, extent) - 1)};
+}
+void OneHot(const Step& step, Ranges, const ValueRange&, std::span<ValueRange> demands) {
+  demands[0] = {0, static_cast<double>(std::max<int64_t>(1, IntAttribute(step.attributes, "depth", 1)) - 1)};
+}
+/// Scales are positive.
+void Quantisation(const Step&, Ranges, const ValueRange&, std::span<ValueRange> demands) { demands[1] = kPositive; }
+
 const std::unordered_map<std::string_view, Rule>& Rules() {
   static const std::unordered_map<std::string_view, Rule> rules = [] {
     std::unordered_map<std::string_view, Rule> table{{"negative", Negative},
@@ -155,6 +172,13 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                                                      {"clip", Clip},
                                                      {"take", Take},
                                                      {"gather_nd", GatherNd},
+                                                     {"gather", GatherElements},
+                                                     {"scatter_elements", GatherElements},
+                                                     {"one_hot", OneHot},
+                                                     {"qnn.quantize", Quantisation},
+                                                     {"qnn.dequantize", Quantisation},
+                                                     {"acosh", InverseCosh},
+                                                     {"atanh", InverseTanh},
                                                      {"where", PassOnChoice},
                                                      {"nn.prelu", PassOnFirst}};
     // What chooses, moves or averages elements, and what hardly changes positive numbers of about one.
@@ -175,6 +199,8 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                              "nn.depth_to_space",
                              "nn.space_to_depth",
                              "nn.upsampling",
+                             "nn.max_pool3d",
+                             "nn.avg_pool3d",
                              "nn.max_pool2d",
                              "nn.avg_pool2d",
                              "nn.global_max_pool2d",

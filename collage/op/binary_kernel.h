@@ -81,6 +81,55 @@ struct PowerFunction {
   }
 };
 
+// Operators on bits, for integers; their type rules admit nothing else.
+
+struct BitwiseAndFunction {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(a & b);
+    return a;
+  }
+};
+
+struct BitwiseOrFunction {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(a | b);
+    return a;
+  }
+};
+
+struct BitwiseXorFunction {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(a ^ b);
+    return a;
+  }
+};
+
+/// Shifts by a negative number of bits, or by all of them, leave 0 (to the right of a negative number -1).
+struct LeftShiftFunction {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b < T{} || static_cast<uint64_t>(b) >= 8 * sizeof(T)) return T{};
+      return static_cast<T>(static_cast<uint64_t>(a) << static_cast<uint64_t>(b));
+    }
+    return a;
+  }
+};
+
+struct RightShiftFunction {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b < T{} || static_cast<uint64_t>(b) >= 8 * sizeof(T)) return a < T{} ? static_cast<T>(-1) : T{};
+      return static_cast<T>(a >> b);
+    }
+    return a;
+  }
+};
+
 struct MaximumFunction {
   template <class T>
   T operator()(T a, T b) const {

@@ -100,10 +100,21 @@ void AddPredicates(OpTable& table) {
   AddBinary(table, "logical_or", "True where either is.", logical, std::logical_or<>{});
 }
 
+void AddBitOperators(OpTable& table) {
+  const BinaryOptions bits{ExpectInteger, false, true};
+  AddBinary(table, "bitwise_and", "Bits that both have.", bits, BitwiseAndFunction{});
+  AddBinary(table, "bitwise_or", "Bits that either has.", bits, BitwiseOrFunction{});
+  AddBinary(table, "bitwise_xor", "Bits that one of the two has.", bits, BitwiseXorFunction{});
+  const BinaryOptions shift{ExpectInteger, false, false};
+  AddBinary(table, "left_shift", "lhs times 2 to the power of rhs; bits that leave the type are lost.", shift, LeftShiftFunction{});
+  AddBinary(table, "right_shift", "lhs divided by 2 to the power of rhs, towards minus infinity.", shift, RightShiftFunction{});
+}
+
 }  // namespace
 
 void AddBroadcastOperators(OpTable& table) {
   AddArithmetic(table);
+  AddBitOperators(table);
   AddPredicates(table);
   const AttributeSpec axis{"axis", "int", "dimension of data along which the vector lies, default 1"};
   Register(table, {.name = "nn.bias_add",
@@ -122,21 +133,25 @@ void AddBroadcastOperators(OpTable& table) {
                    .infer_type = AlongAxisType("alpha", ExpectFloat),
                    .work = WorkPerOutput(1),
                    .reference = AlongAxisKernel<PreluFunction>});
-  Register(table, {.name = "where",
-                   .summary = "x where condition is True, else y; all three broadcast.",
-                   .argument_names = {"condition", "x", "y"},
-                   .kind = OpKind::kBroadcast,
-                   .infer_type = WhereType,
-                   .work = WorkPerOutput(1),
-                   .reference = ReferenceWhere});
-  Register(table, {.name = "broadcast_to",
-                   .summary = "Repeats dimensions of extent 1, and adds leading ones, up to a shape.",
-                   .argument_names = {"data"},
-                   .attributes = {{"shape", "ints", "shape of the result", true}},
-                   .kind = OpKind::kBroadcast,
-                   .infer_type = BroadcastToType,
-                   .work = WorkPerOutput(0),
-                   .reference = ReferenceBroadcastTo});
+  Register(table,
+           {.name = "where",
+            .summary = "x where condition is True, else y; all three broadcast.",
+            .argument_names = {"condition", "x", "y"},
+            .kind = OpKind::kBroadcast,
+            .infer_type = WhereType,
+            .work = WorkPerOutput(1),
+            .reference = ReferenceWhere},
+           SixteenBitFloats::kAsStored);
+  Register(table,
+           {.name = "broadcast_to",
+            .summary = "Repeats dimensions of extent 1, and adds leading ones, up to a shape.",
+            .argument_names = {"data"},
+            .attributes = {{"shape", "ints", "shape of the result", true}},
+            .kind = OpKind::kBroadcast,
+            .infer_type = BroadcastToType,
+            .work = WorkPerOutput(0),
+            .reference = ReferenceBroadcastTo},
+           SixteenBitFloats::kAsStored);
 }
 
 }  // namespace collage

@@ -1,10 +1,12 @@
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "collage/op/families.h"
 #include "collage/op/rules.h"
-#include "collage/tensor/float16.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -34,9 +36,9 @@ To Convert(From value) {
 
 void CastTo16Bit(const Tensor& data, Tensor& result) {
   const std::vector<double> values = data.ToDouble();
-  uint16_t* bits = result.MutableData<uint16_t>();
-  const auto convert = result.dtype() == DType::kFloat16 ? ToFloat16 : ToBFloat16;
-  for (size_t i = 0; i < values.size(); ++i) bits[i] = convert(static_cast<float>(values[i]));
+  Tensor wide(TensorType{data.shape(), DType::kFloat32});
+  std::transform(values.begin(), values.end(), wide.MutableData<float>(), [](double value) { return static_cast<float>(value); });
+  Narrow(wide, result);
 }
 
 template <class To, class Values>
@@ -56,18 +58,48 @@ void CastKernel(std::span<const Tensor> inputs, const Attributes&, std::span<Ten
   if (!has_element_type) CastTo16Bit(data, outputs[0]);
 }
 
+Result<Type> ReinterpretType(TypeArguments arguments, const Attributes& attributes) {
+  TensorType type = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
+  const DType dtype = COLLAGE_TRY(DTypeAttribute(attributes, "dtype", type.dtype));
+  if (ByteSize(dtype) != ByteSize(type.dtype)) {
+    return Fail("attribute 'dtype' is \"" + std::string(Name(dtype)) + "\", expected a dtype of as many bytes as " +
+                std::string(Name(type.dtype)));
+  }
+  type.dtype = dtype;
+  return Type(std::move(type));
+}
+
+void ReinterpretKernel(std::span<const Tensor> inputs, const Attributes&, std::span<Tensor> outputs) {
+  std::memcpy(outputs[0].MutableBytes(), inputs[0].Bytes(), inputs[0].ByteCount());
+  if (outputs[0].dtype() != DType::kBool) return;
+  std::byte* bytes = outputs[0].MutableBytes();  // C++ gives bytes other than 0 and 1 no meaning as bool
+  for (size_t i = 0; i < outputs[0].ByteCount(); ++i) bytes[i] = std::byte{bytes[i] != std::byte{0}};
+}
+
 }  // namespace
 
 void AddCastOperators(OpTable& table) {
-  Register(table, {.name = "cast",
-                   .summary = "The elements as another dtype. Floating point goes to integers towards zero, out of range to the nearest "
-                              "end and NaN to 0; anything but 0 is True.",
-                   .argument_names = {"data"},
-                   .attributes = {{"dtype", "string", "name of the dtype, such as \"float32\"", true}},
-                   .kind = OpKind::kElementwise,
-                   .infer_type = CastType,
-                   .work = WorkPerOutput(1),
-                   .reference = CastKernel});
+  Register(table,
+           {.name = "cast",
+            .summary = "The elements as another dtype. Floating point goes to integers towards zero, out of range to the nearest "
+                       "end and NaN to 0; anything but 0 is True.",
+            .argument_names = {"data"},
+            .attributes = {{"dtype", "string", "name of the dtype, such as \"float32\"", true}},
+            .kind = OpKind::kElementwise,
+            .infer_type = CastType,
+            .work = WorkPerOutput(1),
+            .reference = CastKernel},
+           SixteenBitFloats::kAsStored);
+  Register(table,
+           {.name = "reinterpret",
+            .summary = "The bits of the elements as another dtype of the same size.",
+            .argument_names = {"data"},
+            .attributes = {{"dtype", "string", "name of the dtype, such as \"uint32\"", true}},
+            .kind = OpKind::kElementwise,
+            .infer_type = ReinterpretType,
+            .work = WorkPerOutput(0),
+            .reference = ReinterpretKernel},
+           SixteenBitFloats::kAsStored);
 }
 
 }  // namespace collage

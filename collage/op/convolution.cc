@@ -24,7 +24,7 @@ OpDef::TypeRule ConvolutionType(Reader read) {
   return [read](TypeArguments arguments, const Attributes& attributes) -> Result<Type> {
     const TensorType data = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
     const TensorType weight = COLLAGE_TRY(TensorArgument(arguments, 1, "weight"));
-    COLLAGE_TRY_STATUS(ExpectFloat(data, "data"));
+    if (data.dtype != DType::kInt32) COLLAGE_TRY_STATUS(ExpectFloat(data, "data"));  // int32: sums of quantised models
     COLLAGE_TRY_STATUS(ExpectSameDType(weight, "weight", data, "data"));
     COLLAGE_TRY_STATUS(ExpectOutDType(attributes, data));
     const Convolution convolution = COLLAGE_TRY(read(data, weight, attributes));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "collage/op/kernels.h"
 #include "collage/op/product_kernel.h"
@@ -64,6 +65,13 @@ struct Reader {
   }
 };
 
+/// A sum as an element; those of integers are exact in a double up to 2^53, and wrap around.
+template <class T>
+T Rounded(double sum) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(sum));
+  return static_cast<T>(sum);
+}
+
 template <class T>
 void Convolve(const Convolution& c, bool transposed, const T* data, const T* weight, T* result) {
   const int64_t window = c.window.kernel[0] * c.window.kernel[1];
@@ -95,7 +103,7 @@ void Convolve(const Convolution& c, bool transposed, const T* data, const T* wei
       };
       product.store = [&](int64_t channel, int64_t first, int64_t count, const double* values) {
         T* target = group_result + channel * output_plane + first;
-        for (int64_t i = 0; i < count; ++i) target[i] = static_cast<T>(values[i]);
+        for (int64_t i = 0; i < count; ++i) target[i] = Rounded<T>(values[i]);
       };
       Compute(product);
     }
@@ -104,7 +112,9 @@ void Convolve(const Convolution& c, bool transposed, const T* data, const T* wei
 
 void ConvolveTensors(const Result<Convolution>& convolution, bool transposed, Inputs inputs, Outputs outputs) {
   COLLAGE_CHECK(convolution.has_value());
-  if (inputs[0].dtype() == DType::kFloat32) {
+  if (inputs[0].dtype() == DType::kInt32) {
+    Convolve(*convolution, transposed, inputs[0].Data<int32_t>(), inputs[1].Data<int32_t>(), outputs[0].MutableData<int32_t>());
+  } else if (inputs[0].dtype() == DType::kFloat32) {
     Convolve(*convolution, transposed, inputs[0].Data<float>(), inputs[1].Data<float>(), outputs[0].MutableData<float>());
   } else {
     Convolve(*convolution, transposed, inputs[0].Data<double>(), inputs[1].Data<double>(), outputs[0].MutableData<double>());

@@ -92,15 +92,17 @@ void AddCreationOperators(OpTable& table) {
   ones.attributes = {shape, dtype};
   OpDef full = Creation("full", "A tensor whose elements all have one value.", {"fill_value"}, FullType, FullKernel);
   full.attributes = {shape, {"dtype", "string", "only the dtype of fill_value"}};
-  Register(table, std::move(zeros));
-  Register(table, std::move(ones));
-  Register(table, std::move(full));
-  Register(table, Creation("zeros_like", "Zeros in the shape and dtype of data.", {"data"}, LikeType, ZerosKernel));
-  Register(table, Creation("ones_like", "Ones in the shape and dtype of data.", {"data"}, LikeType, OnesKernel));
+  Register(table, std::move(zeros), SixteenBitFloats::kAsStored);
+  Register(table, std::move(ones), SixteenBitFloats::kAsStored);
+  Register(table, std::move(full), SixteenBitFloats::kAsStored);
+  Register(table, Creation("zeros_like", "Zeros in the shape and dtype of data.", {"data"}, LikeType, ZerosKernel),
+           SixteenBitFloats::kAsStored);
+  Register(table, Creation("ones_like", "Ones in the shape and dtype of data.", {"data"}, LikeType, OnesKernel),
+           SixteenBitFloats::kAsStored);
   OpDef shape_of = Creation("shape_of", "The extents of data as a vector.", {"data"}, ShapeOfType, ShapeOfKernel);
   shape_of.attributes = {{"dtype", "string", "\"int64\" or \"int32\", default \"int64\""}};
   shape_of.kind = OpKind::kOpaque;
-  Register(table, std::move(shape_of));
+  Register(table, std::move(shape_of), SixteenBitFloats::kAsStored);
 }
 
 }  // namespace collage

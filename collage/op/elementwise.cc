@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
+#include "collage/op/axis_view.h"
 #include "collage/op/families.h"
 #include "collage/op/rules.h"
 
@@ -23,6 +25,19 @@ Result<Type> FloatType(TypeArguments arguments, const Attributes&) {
 Result<Type> BoolType(TypeArguments arguments, const Attributes&) {
   const TensorType data = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
   COLLAGE_TRY_STATUS(ExpectBool(data, "data"));
+  return Type(data);
+}
+
+Result<Type> IntegerType(TypeArguments arguments, const Attributes&) {
+  const TensorType data = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
+  COLLAGE_TRY_STATUS(ExpectInteger(data, "data"));
+  return Type(data);
+}
+
+Result<Type> FloatPredicateType(TypeArguments arguments, const Attributes&) {
+  TensorType data = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
+  COLLAGE_TRY_STATUS(ExpectFloat(data, "data"));
+  data.dtype = DType::kBool;
   return Type(data);
 }
 
@@ -53,6 +68,17 @@ OpDef::ReferenceKernel FloatKernel(Function function) {
   };
 }
 
+/// A kernel that tests each element of a floating point tensor.
+template <class Predicate>
+OpDef::ReferenceKernel FloatPredicateKernel(Predicate predicate) {
+  return [predicate](std::span<const Tensor> inputs, const Attributes&, std::span<Tensor> outputs) {
+    VisitFloatType(inputs[0].dtype(), [&](auto element) {
+      const auto* data = inputs[0].Data<decltype(element)>();
+      std::transform(data, data + inputs[0].ElementCount(), outputs[0].MutableData<bool>(), predicate);
+    });
+  };
+}
+
 /// A kernel that applies `function(x)` to each element in the element's own type; for numbers other than bool.
 template <class Function>
 OpDef::ReferenceKernel NumberKernel(Function function) {
@@ -75,6 +101,13 @@ constexpr auto kNegative = []<class T>(T, const Attributes&) {
   return [](T x) {
     if constexpr (std::is_floating_point_v<T>) return -x;
     return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x));
+  };
+};
+
+constexpr auto kBitwiseNot = []<class T>(T, const Attributes&) {
+  return [](T x) {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(~x);
+    return x;  // the type rule admits integers only
   };
 };
 
@@ -132,6 +165,15 @@ void AddFloatFunctions(OpTable& table) {
   add("erf", "Error function.", [](double x) { return std::erf(x); });
   add("sin", "Sine of an angle in radians.", [](double x) { return std::sin(x); });
   add("cos", "Cosine of an angle in radians.", [](double x) { return std::cos(x); });
+  add("tan", "Tangent of an angle in radians.", [](double x) { return std::tan(x); });
+  add("asin", "Inverse sine, in radians.", [](double x) { return std::asin(x); });
+  add("acos", "Inverse cosine, in radians.", [](double x) { return std::acos(x); });
+  add("atan", "Inverse tangent, in radians.", [](double x) { return std::atan(x); });
+  add("sinh", "Hyperbolic sine.", [](double x) { return std::sinh(x); });
+  add("cosh", "Hyperbolic cosine.", [](double x) { return std::cosh(x); });
+  add("asinh", "Inverse hyperbolic sine.", [](double x) { return std::asinh(x); });
+  add("acosh", "Inverse hyperbolic cosine.", [](double x) { return std::acosh(x); });
+  add("atanh", "Inverse hyperbolic tangent.", [](double x) { return std::atanh(x); });
   add("ceil", "Smallest integer not below x.", [](double x) { return std::ceil(x); });
   add("floor", "Largest integer not above x.", [](double x) { return std::floor(x); });
   add("round", "Nearest integer; halves go to the even one.", [](double x) { return std::nearbyint(x); });
@@ -152,6 +194,11 @@ void AddElementwiseOperators(OpTable& table) {
   Register(table, Elementwise("abs", "Absolute value; the smallest integer of a type is its own.", NumberType, NumberKernel(kAbs)));
   Register(table, Elementwise("negative", "Sign changed; integers wrap around.", NumberType, NumberKernel(kNegative)));
   Register(table, Elementwise("sign", "-1, 0 or 1.", NumberType, NumberKernel(kSign)));
+  Register(table, Elementwise("bitwise_not", "Every bit inverted.", IntegerType, NumberKernel(kBitwiseNot)));
+  Register(table, Elementwise("isnan", "True where data is NaN.", FloatPredicateType,
+                              FloatPredicateKernel([](double x) { return std::isnan(x); })));
+  Register(table, Elementwise("isinf", "True where data is infinite.", FloatPredicateType,
+                              FloatPredicateKernel([](double x) { return std::isinf(x); })));
   Register(table, Elementwise("logical_not", "True where data is False.", BoolType,
                               [](std::span<const Tensor> inputs, const Attributes&, std::span<Tensor> outputs) {
                                 const bool* data = inputs[0].Data<bool>();

@@ -18,6 +18,14 @@ void AddReduceOperators(OpTable& table);
 void AddViewOperators(OpTable& table);
 void AddDataMovementOperators(OpTable& table);
 void AddGatherOperators(OpTable& table);
+void AddScatterOperators(OpTable& table);
+void AddSelectionOperators(OpTable& table);
+void AddCumulativeOperators(OpTable& table);
+void AddEinsumOperators(OpTable& table);
+void AddRecurrentOperators(OpTable& table);
+void AddQuantisationOperators(OpTable& table);
+void AddVolumeOperators(OpTable& table);
+void AddSamplingOperators(OpTable& table);
 void AddResizeOperators(OpTable& table);
 void AddCreationOperators(OpTable& table);
 

@@ -66,27 +66,31 @@ Work GatherWork(TypeArguments arguments, const Type& result, const Attributes&) 
 }  // namespace
 
 void AddGatherOperators(OpTable& table) {
-  Register(table, {.name = "take",
-                   .summary = "Elements (or, along an axis, slices) at given indices.",
-                   .argument_names = {"data", "indices"},
-                   .attributes = {{"axis", "int", "along which indices count, default the flattened data"},
-                                  {"mode", "string",
-                                   "indices outside are clamped (\"clip\") or taken modulo the extent (\"wrap\", so "
-                                   "that -1 is the last one), default \"clip\""}},
-                   .kind = OpKind::kInjective,
-                   .infer_type = TakeType,
-                   .work = GatherWork,
-                   .reference = ReferenceTake});
-  Register(table, {.name = "gather_nd",
-                   .summary = "Elements or slices at index vectors: the first dimension of indices runs over the coordinates. Negative "
-                              "coordinates count from the end, those outside are clamped.",
-                   .argument_names = {"data", "indices"},
-                   .attributes = {{"batch_dims", "int", "leading dimensions that data and indices share, default 0"},
-                                  {"index_rank", "int", "number of coordinates; when given it must agree with indices"}},
-                   .kind = OpKind::kInjective,
-                   .infer_type = GatherNdType,
-                   .work = GatherWork,
-                   .reference = ReferenceGatherNd});
+  Register(table,
+           {.name = "take",
+            .summary = "Elements (or, along an axis, slices) at given indices.",
+            .argument_names = {"data", "indices"},
+            .attributes = {{"axis", "int", "along which indices count, default the flattened data"},
+                           {"mode", "string",
+                            "indices outside are clamped (\"clip\") or taken modulo the extent (\"wrap\", so "
+                            "that -1 is the last one), default \"clip\""}},
+            .kind = OpKind::kInjective,
+            .infer_type = TakeType,
+            .work = GatherWork,
+            .reference = ReferenceTake},
+           SixteenBitFloats::kAsStored);
+  Register(table,
+           {.name = "gather_nd",
+            .summary = "Elements or slices at index vectors: the first dimension of indices runs over the coordinates. Negative "
+                       "coordinates count from the end, those outside are clamped.",
+            .argument_names = {"data", "indices"},
+            .attributes = {{"batch_dims", "int", "leading dimensions that data and indices share, default 0"},
+                           {"index_rank", "int", "number of coordinates; when given it must agree with indices"}},
+            .kind = OpKind::kInjective,
+            .infer_type = GatherNdType,
+            .work = GatherWork,
+            .reference = ReferenceGatherNd},
+           SixteenBitFloats::kAsStored);
 }
 
 }  // namespace collage

@@ -12,7 +12,7 @@ OpDef::TypeRule ProductType(Reader read, const char* a_name, const char* b_name)
   return [=](TypeArguments arguments, const Attributes& attributes) -> Result<Type> {
     const TensorType a = COLLAGE_TRY(TensorArgument(arguments, 0, a_name));
     const TensorType b = COLLAGE_TRY(TensorArgument(arguments, 1, b_name));
-    COLLAGE_TRY_STATUS(ExpectFloat(a, a_name));
+    COLLAGE_TRY_STATUS(ExpectNumber(a, a_name));
     COLLAGE_TRY_STATUS(ExpectSameDType(b, b_name, a, a_name));
     COLLAGE_TRY_STATUS(ExpectOutDType(attributes, a));
     const MatrixProduct product = COLLAGE_TRY(read(a, b, attributes));
@@ -45,7 +45,7 @@ const AttributeSpec kOutDType{"out_dtype", "string", "only the dtype of the firs
 
 void AddMatmulOperators(OpTable& table) {
   Register(table, {.name = "nn.dense",
-                   .summary = "Fully connected layer: data[.., k] times the transpose of weight[n, k].",
+                   .summary = "Fully connected layer: data[.., k] times the transpose of weight[n, k]; integers wrap around.",
                    .argument_names = {"data", "weight"},
                    .attributes = {kUnits, kOutDType},
                    .kind = OpKind::kOutElementwiseFusable,
@@ -53,7 +53,7 @@ void AddMatmulOperators(OpTable& table) {
                    .work = ProductWork(ReadDense),
                    .reference = ReferenceDense});
   Register(table, {.name = "nn.matmul",
-                   .summary = "Matrix product of the last two dimensions; leading ones broadcast as in NumPy.",
+                   .summary = "Matrix product of the last two dimensions; leading ones broadcast as in NumPy; integers wrap around.",
                    .argument_names = {"a", "b"},
                    .attributes = {{"transpose_a", "bool", "a is stored [.., k, m], default False"},
                                   {"transpose_b", "bool", "b is stored [.., n, k], default False"},

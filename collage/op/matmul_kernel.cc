@@ -1,3 +1,6 @@
+#include <type_traits>
+
+#include "collage/op/axis_view.h"
 #include "collage/op/binary_kernel.h"
 #include "collage/op/kernels.h"
 #include "collage/op/matrix_product.h"
@@ -33,6 +36,21 @@ void MultiplyMatrices(int64_t rows, int64_t columns, int64_t depth, const Matrix
   Compute(product);
 }
 
+/// Integers wrap around, so the sum is one of uint64_t.
+template <class T>
+void MultiplyIntegers(const MatrixProduct& p, const MatrixView<T>& a, const MatrixView<T>& b, T* result) {
+  for (int64_t row = 0; row < p.rows; ++row) {
+    for (int64_t column = 0; column < p.columns; ++column) {
+      uint64_t sum = 0;
+      for (int64_t k = 0; k < p.depth; ++k) {
+        sum += static_cast<uint64_t>(a.data[row * a.row_stride + k * a.column_stride]) *
+               static_cast<uint64_t>(b.data[k * b.row_stride + column * b.column_stride]);
+      }
+      result[row * p.columns + column] = static_cast<T>(sum);
+    }
+  }
+}
+
 template <class T>
 void MultiplyBatch(const MatrixProduct& p, const T* a, const T* b, T* result) {
   const int64_t size_a = p.rows * p.depth;
@@ -41,6 +59,7 @@ void MultiplyBatch(const MatrixProduct& p, const T* a, const T* b, T* result) {
     const MatrixView<T> left{a + place_a * size_a, p.transpose_a ? 1 : p.depth, p.transpose_a ? p.rows : 1};
     const MatrixView<T> right{b + place_b * size_b, p.transpose_b ? 1 : p.columns, p.transpose_b ? p.depth : 1};
     T* matrix = result + target * p.rows * p.columns;
+    if constexpr (std::is_integral_v<T>) return MultiplyIntegers(p, left, right, matrix);
     if (p.rows >= p.columns || !p.transpose_b) {
       MultiplyMatrices(p.rows, p.columns, p.depth, left, right, matrix, p.columns, 1);
       return;
@@ -58,11 +77,10 @@ void MultiplyBatch(const MatrixProduct& p, const T* a, const T* b, T* result) {
 
 void Multiply(const Result<MatrixProduct>& product, Inputs inputs, Outputs outputs) {
   COLLAGE_CHECK(product.has_value());
-  if (inputs[0].dtype() == DType::kFloat32) {
-    MultiplyBatch(*product, inputs[0].Data<float>(), inputs[1].Data<float>(), outputs[0].MutableData<float>());
-  } else {
-    MultiplyBatch(*product, inputs[0].Data<double>(), inputs[1].Data<double>(), outputs[0].MutableData<double>());
-  }
+  VisitNumberType(inputs[0].dtype(), [&](auto element) {
+    using T = decltype(element);
+    MultiplyBatch(*product, inputs[0].Data<T>(), inputs[1].Data<T>(), outputs[0].MutableData<T>());
+  });
 }
 
 }  // namespace

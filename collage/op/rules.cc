@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collage/support/check.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -69,11 +70,30 @@ Status ExpectDType(const TensorType& type, std::string_view name, bool holds, st
   return Fail(Text(name) + " has dtype " + std::string(Name(type.dtype)) + ", expected " + std::string(expected));
 }
 
-bool IsComputable(DType dtype) { return dtype != DType::kFloat16 && dtype != DType::kBFloat16; }
+bool AnySixteenBitFloat(std::span<const Tensor> tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) { return IsSixteenBitFloat(tensor.dtype()); });
+}
+
+OpDef::ReferenceKernel ThroughFloat32(OpDef::ReferenceKernel kernel) {
+  return [kernel = std::move(kernel)](std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs) {
+    if (!AnySixteenBitFloat(inputs) && !AnySixteenBitFloat(outputs)) return kernel(inputs, attributes, outputs);
+    std::vector<Tensor> wide_inputs;
+    for (const Tensor& input : inputs) wide_inputs.push_back(IsSixteenBitFloat(input.dtype()) ? Widened(input) : input);
+    std::vector<Tensor> wide_outputs;
+    for (const Tensor& output : outputs) {
+      wide_outputs.push_back(IsSixteenBitFloat(output.dtype()) ? Tensor(TensorType{output.shape(), DType::kFloat32}) : output);
+    }
+    kernel(wide_inputs, attributes, wide_outputs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (IsSixteenBitFloat(outputs[i].dtype())) Narrow(wide_outputs[i], outputs[i]);
+    }
+  };
+}
 
 }  // namespace
 
-void Register(OpTable& table, OpDef op) {
+void Register(OpTable& table, OpDef op, SixteenBitFloats sixteen_bit_floats) {
+  if (sixteen_bit_floats == SixteenBitFloats::kAsFloat32) op.reference = ThroughFloat32(std::move(op.reference));
   op.infer_type = [rule = std::move(op.infer_type), specs = op.attributes](TypeArguments arguments,
                                                                            const Attributes& attributes) -> Result<Type> {
     COLLAGE_TRY_STATUS(CheckAttributes(specs, attributes));
@@ -130,15 +150,13 @@ Status ExpectRankAtLeast(const TensorType& type, std::string_view name, size_t r
 }
 
 Status ExpectFloat(const TensorType& type, std::string_view name) {
-  return ExpectDType(type, name, type.dtype == DType::kFloat32 || type.dtype == DType::kFloat64, "float32 or float64");
+  return ExpectDType(type, name, IsFloatingPoint(type.dtype), "a floating point type");
 }
 
-Status ExpectComputable(const TensorType& type, std::string_view name) {
-  return ExpectDType(type, name, IsComputable(type.dtype), "float32, float64, bool or an integer type");
-}
+Status ExpectComputable(const TensorType&, std::string_view) { return {}; }
 
 Status ExpectNumber(const TensorType& type, std::string_view name) {
-  return ExpectDType(type, name, IsComputable(type.dtype) && type.dtype != DType::kBool, "float32, float64 or an integer type");
+  return ExpectDType(type, name, type.dtype != DType::kBool, "a floating point or integer type");
 }
 
 Status ExpectInteger(const TensorType& type, std::string_view name) {

@@ -17,9 +17,13 @@ namespace collage {
 
 using TypeArguments = std::span<const Type>;
 
+/// What a reference kernel is given for float16 and bfloat16 tensors: themselves, because it only moves elements, or float32
+/// tensors, from which its results are rounded once. So no kernel that computes has to know the 16-bit formats.
+enum class SixteenBitFloats : uint8_t { kAsFloat32, kAsStored };
+
 /// Adds the record with its type rule guarded: attributes have the form that they declare and required ones are there; a
 /// result has extents of at least zero and at most 2^40 elements a tensor.
-void Register(OpTable& table, OpDef op);
+void Register(OpTable& table, OpDef op, SixteenBitFloats sixteen_bit_floats = SixteenBitFloats::kAsFloat32);
 
 /// Attributes of a checked call; `fallback` where absent or None.
 int64_t IntAttribute(const Attributes& attributes, std::string_view name, int64_t fallback);
@@ -36,11 +40,11 @@ Result<std::vector<TensorType>> TupleArgument(TypeArguments arguments, size_t in
 
 Status ExpectRank(const TensorType& type, std::string_view name, size_t rank);
 Status ExpectRankAtLeast(const TensorType& type, std::string_view name, size_t rank);
-/// float32 or float64: the 16-bit formats are stored, moved and cast but not computed with.
+/// A floating point type.
 Status ExpectFloat(const TensorType& type, std::string_view name);
-/// Anything but the 16-bit floating point types.
+/// Any type.
 Status ExpectComputable(const TensorType& type, std::string_view name);
-/// float32, float64 or an integer type.
+/// A floating point or integer type.
 Status ExpectNumber(const TensorType& type, std::string_view name);
 Status ExpectInteger(const TensorType& type, std::string_view name);
 Status ExpectBool(const TensorType& type, std::string_view name);

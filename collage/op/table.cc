@@ -7,9 +7,12 @@ namespace {
 
 OpTable BuildTable() {
   OpTable table;
-  for (const auto add : {AddConvolutionOperators, AddMatmulOperators, AddPoolingOperators, AddNormalisationOperators, AddSoftmaxOperators,
-                         AddElementwiseOperators, AddCastOperators, AddBroadcastOperators, AddReduceOperators, AddViewOperators,
-                         AddDataMovementOperators, AddGatherOperators, AddResizeOperators, AddCreationOperators}) {
+  for (const auto add :
+       {AddConvolutionOperators,  AddMatmulOperators,    AddPoolingOperators,      AddNormalisationOperators, AddSoftmaxOperators,
+        AddElementwiseOperators,  AddCastOperators,      AddBroadcastOperators,    AddReduceOperators,        AddViewOperators,
+        AddDataMovementOperators, AddGatherOperators,    AddScatterOperators,      AddSelectionOperators,     AddCumulativeOperators,
+        AddEinsumOperators,       AddRecurrentOperators, AddQuantisationOperators, AddVolumeOperators,        AddSamplingOperators,
+        AddResizeOperators,       AddCreationOperators}) {
     add(table);
   }
   return table;

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "collage/onnx/writer.h"
+#include "collage/op/interpreter.h"
 #include "collage/support/file.h"
 #include "tests/onnx/expected.h"
 
@@ -120,6 +121,36 @@ TEST(InputShapes, OfUnknownInputsAreErrors) {
   const Result<OnnxModel> model = ReadOnnxFile(kSymbolic, {.input_shapes = {{"x", {2, 3, 16, 8}}, {"z", {1}}}});
   ASSERT_FALSE(model);
   EXPECT_NE(model.error().message.find("a shape is given for 'z', which is no input: the inputs are x"), std::string::npos);
+}
+
+const std::filesystem::path kShaped = std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "shaped.onnx";  // y = reshape(x, s), z = s + s
+
+TEST(InputValues, AreFixedOnlyWhereAShapeDependsOnThem) {
+  EXPECT_FALSE(ReadOnnxFile(kShaped));
+  const Tensor x = Tensor::FromVector<float>({{2, 3}, DType::kFloat32}, {1, 2, 3, 4, 5, 6});
+  const Tensor s = Tensor::FromVector<int64_t>({{2}, DType::kInt64}, {3, -1});
+  const Result<OnnxModel> model = ReadOnnxFile(kShaped, {.input_values = {{"x", x}, {"s", s}}});
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->input_names, std::vector<std::string>{"x"});
+  EXPECT_EQ(model->fixed_inputs, std::vector<std::string>{"s"});
+  const Result<std::vector<Tensor>> outputs = InterpretMain(model->module, {x});
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  EXPECT_EQ(ToString((*outputs)[0].type()), "Tensor[(3, 2), float32]");
+  EXPECT_EQ((*outputs)[1].ToInt64(), (std::vector<int64_t>{6, -2}));
+}
+
+TEST(InputValues, MustHaveTheTypeOfTheInput) {
+  const Tensor s = Tensor::FromVector<int64_t>({{1}, DType::kInt64}, {6});
+  const Result<OnnxModel> model = ReadOnnxFile(kShaped, {.input_values = {{"s", s}}});
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().message.find("is given the extent 1 for dimension 0, which the model fixes at 2"), std::string::npos)
+      << model.error().message;
+  const Tensor narrow = Tensor::FromVector<int32_t>({{2}, DType::kInt32}, {3, -1});
+  const Result<OnnxModel> other = ReadOnnxFile(kShaped, {.input_values = {{"s", narrow}}});
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("input 's' is given a value of type Tensor[(2,), int32] where Tensor[(2,), int64] is right"),
+            std::string::npos)
+      << other.error().message;
 }
 
 TEST(ExternalData, IsReadBesideTheModel) {

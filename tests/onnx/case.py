@@ -15,8 +15,9 @@ def value_info(name, array):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
-def make_model(opset, nodes, inputs, constants, outputs):
+def make_model(opset, nodes, inputs, constants, outputs, functions=()):
     """A model whose inputs and initializers are named arrays; outputs are names."""
+    domains = {node.domain for node in nodes if node.domain} | {function.domain for function in functions}
     graph = helper.make_graph(
         nodes,
         "case",
@@ -24,7 +25,8 @@ def make_model(opset, nodes, inputs, constants, outputs):
         [onnx.ValueInfoProto(name=name) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(domain, 1) for domain in sorted(domains)]
+    model = helper.make_model(graph, opset_imports=opsets, functions=functions)
     model.ir_version = min(model.ir_version, 10)  # the newest that ONNX Runtime reads may be older
     return model
 
@@ -61,9 +63,9 @@ class CaseFolder:
         self.count = 0
         os.makedirs(folder, exist_ok=True)
 
-    def add(self, name, opset, nodes, inputs=None, constants=None, outputs=("y",)):
+    def add(self, name, opset, nodes, inputs=None, constants=None, outputs=("y",), functions=()):
         inputs = inputs or {}
-        model = make_model(opset, nodes, inputs, constants or {}, outputs)
+        model = make_model(opset, nodes, inputs, constants or {}, outputs, functions)
         path = os.path.join(self.folder, f"{name}_{opset}")
         if os.path.exists(path + ".onnx"):
             raise ValueError(f"two cases are called {name}_{opset}")

@@ -61,10 +61,18 @@ def graphs():
     yield "duplicate_initializer", model([relu()], initializers=[array("w", [1.0]), array("w", [1.0])]), "the name 'w' is defined twice"
     yield "output_of_nothing", model([relu("x", "z")]), "output 'y' is given by no node, input or initializer"
     yield "no_outputs", model([relu()], outputs=[]), "the model has no outputs"
-    yield "unsupported_output", model([make_node("Dropout", ["x"], ["d", "m"]), relu("m")], opset=9), "reads 'm', an optional output of node 0 giving 'd' (Dropout, opset 9) that is not supported"
-    yield "indices_as_output", model([make_node("MaxPool", ["x"], ["z", "y"], name="p", kernel_shape=[2, 2])]), "output 'y' is an optional output of node 'p' (MaxPool, opset 13) that is not supported"
-    yield "old_opset", model([relu()], opset=6), "the model uses opset 6; opsets 7 to 28 are supported"
+    skip = make_node("SkipLayerNormalization", ["x", "x", "w"], ["d", "m"], domain="com.microsoft")
+    yield "unsupported_output", model([skip, relu("m")], initializers=[array("w", np.ones(8, np.float32))]), "reads 'm', an optional output of node 0 giving 'd' (SkipLayerNormalization, opset 13) that is not supported"
+    yield "statistics_as_output", model([make_node("BatchNormalization", ["x", "w", "w", "w", "w"], ["z", "y"], name="b")], initializers=[array("w", np.ones(3, np.float32))]), "output 'y' is an optional output of node 'b' (BatchNormalization, opset 13) that is not supported"
+    yield "old_opset", model([relu()], opset=5), "the model uses opset 5; opsets 6 to 28 are supported"
     yield "future_opset", model([relu()], opset=99), "the model uses opset 99"
+    call = make_node("F", ["x"], ["y"], domain="local", name="call")
+    circle = model([call])
+    circle.functions.append(helper.make_function("local", "F", ["a"], ["b"], [make_node("F", ["a"], ["b"], domain="local")], circle.opset_import))
+    yield "function_circle", circle, "node 'call' (F): functions of the model call each other more than 100 levels deep"
+    inside = model([call])
+    inside.functions.append(helper.make_function("local", "F", ["a"], ["b"], [make_node("Frobnicate", ["a"], ["b"])], inside.opset_import))
+    yield "function_operator", inside, "node 'call/0' (Frobnicate, opset 13): this operator is not supported"
     unversioned = model([relu()])
     del unversioned.opset_import[:]
     yield "no_opset", unversioned, "does not say which version"

@@ -5,6 +5,7 @@ import shutil
 import sys
 
 import numpy as np
+import onnx
 from onnx import TensorProto, numpy_helper
 from onnx.helper import make_node
 
@@ -350,7 +351,71 @@ def chains(cases):
     cases.add("chain_expand", 13, nodes, x, {"one": ints(1), "three": ints(3), "ones": ints(3), "row": data(4)})
 
 
+def microsoft(cases):
+    """Operators of com.microsoft that optimisers emit."""
+
+    def fused(op, inputs, constants=None, name=None, outputs=("y",), **attributes):
+        single(cases, op, (17,), inputs, constants, "microsoft_" + (name or op), outputs, domain="com.microsoft", **attributes)
+
+    x, bias = data(2, 3, 8), {"b": data(8)}
+    fused("Gelu", {"x": x})
+    fused("BiasGelu", {"x": x}, bias)
+    fused("FastGelu", {"x": x}, bias)
+    fused("QuickGelu", {"x": x}, alpha=1.5)
+    fused("FusedMatMul", {"a": data(2, 4, 3), "b": data(2, 5, 4)}, alpha=0.5, transA=1, transB=1)
+    weights = {"w": data(4, 3, 3, 3), "b": data(4)}
+    fused("FusedConv", {"x": data(1, 3, 6, 6)}, weights, pads=[1, 1, 1, 1], activation="LeakyRelu", activation_params=[0.2])
+    scales = {"g": data(8), "s": data(8), "b": data(8)}
+    fused("SkipLayerNormalization", {"x": x, "skip": data(2, 3, 8)}, scales, epsilon=1e-5)
+    fused("SkipSimplifiedLayerNormalization", {"x": x, "skip": data(2, 3, 8)}, {"g": data(8)}, epsilon=1e-5)
+    heads = {"q": data(2, 3, 8), "k": data(2, 5, 8), "v": data(2, 5, 8)}
+    fused("MultiHeadAttention", heads, {"b": data(24)}, num_heads=2)
+    fused("MultiHeadAttention", heads, name="MultiHeadAttention_plain", num_heads=4, scale=0.3)
+    fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, num_heads=2)
+    fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, "Attention_causal", num_heads=2, unidirectional=1)
+    def bytes_of(*shape):
+        return GENERATOR.integers(-128, 128, shape, np.int8)
+
+    scale, zero = np.array(0.02, F), np.array(3, np.int8)
+    product = {"as": scale, "az": zero, "b": bytes_of(5, 6), "bs": scale, "bz": np.array(0, np.int8), "c": np.arange(5, dtype=np.int32) * 100}
+    fused("QGemm", {"a": bytes_of(4, 6)}, product, transB=1)
+    fused("QGemm", {"a": bytes_of(4, 6)}, {**product, "ys": np.array(0.1, F), "yz": zero}, "QGemm_quantized", transB=1, alpha=0.5)
+    packed = GENERATOR.integers(0, 256, (5, 3, 8), np.uint8)
+    steps = np.abs(data(5 * 3)) + F(0.1)
+    fused("MatMulNBits", {"x": data(2, 40)}, {"w": packed, "s": steps}, K=40, N=5, bits=4, block_size=16)
+    zeros = GENERATOR.integers(0, 256, (5 * 2,), np.uint8)
+    fused("MatMulNBits", {"x": data(2, 40)}, {"w": packed, "s": steps, "z": zeros}, "MatMulNBits_zeros", K=40, N=5, bits=4, block_size=16)
+
+
+def functions(cases):
+    """Functions of the model: nested calls, attributes that are passed on or have a default, names that appear twice."""
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("local", 1)]
+    leaky = onnx.helper.make_function(
+        "local", "Leaky", ["a"], ["t"], [make_node("LeakyRelu", ["a"], ["t"])], opsets, ["slope"]
+    )
+    leaky.node[0].attribute.add(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="slope")
+    scaled = onnx.helper.make_function(
+        "local",
+        "Scaled",
+        ["a", "b"],
+        ["r"],
+        [make_node("Leaky", ["a"], ["t"], domain="local", slope=0.5), make_node("Mul", ["t", "b"], ["m"]), make_node("Elu", ["m"], ["r"])],
+        opsets,
+        [],
+        [onnx.helper.make_attribute("alpha", 2.0)],
+    )
+    scaled.node[2].attribute.add(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="alpha")
+    nodes = [
+        make_node("Scaled", ["x", "c"], ["t"], domain="local"),
+        make_node("Scaled", ["t", "c"], ["m"], domain="local", alpha=0.25),
+        make_node("Leaky", ["m"], ["y"], domain="local", slope=0.125),
+    ]
+    cases.add("functions", 17, nodes, {"x": data(3, 4)}, {"c": data(4)}, functions=[leaky, scaled])
+
+
 FAMILIES = (
+    microsoft,
+    functions,
     convolutions,
     transposed_convolutions,
     pools,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A model that keeps its weight in a file of its own, external.bin."""
+"""A model that keeps its weight in a file of its own, external.bin, and one of which an input decides a shape."""
 
 import os
 import sys
@@ -23,6 +23,10 @@ def main():
         os.remove(data)  # onnx.save appends
     onnx.save(model, path, save_as_external_data=True, location="external.bin", size_threshold=0)
     write_expected(os.path.join(folder, "external.npz"), {"x": x}, {"y": x @ w})
+
+    nodes = [make_node("Reshape", ["x", "s"], ["y"]), make_node("Add", ["s", "s"], ["z"])]
+    shaped = make_model(13, nodes, {"x": np.zeros((2, 3), np.float32), "s": np.array([3, -1])}, {}, ["y", "z"])
+    onnx.save(shaped, os.path.join(folder, "shaped.onnx"))
 
 
 if __name__ == "__main__":

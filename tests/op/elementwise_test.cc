@@ -14,13 +14,13 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 TEST(ElementwiseTest, KeepsTheType) {
   for (const char* op : {"nn.relu", "abs", "negative", "sign"}) {
     EXPECT_EQ(Infer(op, {T({2, 3}, DType::kInt8)}), "Tensor[(2, 3), int8]") << op;
-    EXPECT_THAT(Infer(op, {T({2, 3}, DType::kBool)}), HasSubstr("data has dtype bool, expected float32, float64 or an integer type")) << op;
-    EXPECT_THAT(Infer(op, {T({2, 3}, DType::kBFloat16)}), HasSubstr("data has dtype bfloat16")) << op;
+    EXPECT_THAT(Infer(op, {T({2, 3}, DType::kBool)}), HasSubstr("data has dtype bool, expected a floating point or integer type")) << op;
+    EXPECT_EQ(Infer(op, {T({2, 3}, DType::kBFloat16)}), "Tensor[(2, 3), bfloat16]") << op;
   }
   for (const char* op :
        {"nn.leaky_relu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "erf", "sin", "cos", "ceil", "floor", "round"}) {
     EXPECT_EQ(Infer(op, {T({}, DType::kFloat64)}), "float64") << op;
-    EXPECT_THAT(Infer(op, {T({2, 3}, DType::kInt32)}), HasSubstr("data has dtype int32, expected float32 or float64")) << op;
+    EXPECT_THAT(Infer(op, {T({2, 3}, DType::kInt32)}), HasSubstr("data has dtype int32, expected a floating point type")) << op;
     EXPECT_THAT(Infer(op, {TupleType{}}), HasSubstr("expected a tensor")) << op;
   }
   EXPECT_EQ(Infer("logical_not", {T({2}, DType::kBool)}), "Tensor[(2,), bool]");

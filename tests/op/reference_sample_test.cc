@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Functions, FiniteTest,
                                          Body{"log(add(cast(less(%x, %y), dtype=\"float32\"), 0.5f))"},
                                          Body{"cast(multiply(%x, 1e+06f), dtype=\"float16\")"}, Body{"log(concatenate((%x, %y), axis=0))"},
                                          Body{"where(less(%x, %y), log(%x), sqrt(%y))"}, Body{"log(nn.softmax(multiply(%x, 500f)))"},
-                                         Body{"prod(multiply(%x, 1e+20f), axis=[1])"}));
+                                         Body{"prod(multiply(%x, 1e+20f), axis=[1])"}, Body{"acosh(%x)"}, Body{"atanh(transpose(%x))"}));
 
 // Where nothing is needed both signs come, or rectifiers would not be compared.
 TEST(SuitableInputsTest, BothSignsWhereNothingElseIsNeeded) {

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "collage/op/axis_view.h"
+#include "collage/op/recurrent.h"
+#include "collage/op/rules.h"
+#include "collage/support/check.h"
+
+namespace collage {
+
+using Inputs = std::span<const Tensor>;
+using Outputs = std::span<Tensor>;
+
+namespace {
+
+/// One direction of a layer with everything as doubles, and its state for one element of the batch.
+struct Cell {
+  int64_t hidden = 0;
+  const double* recurrent = nullptr;  ///< [gates * hidden, hidden]
+  const double* recurrent_bias = nullptr;
+  const double* peephole = nullptr;
+  const Activation* activations = nullptr;
+  double clip = std::numeric_limits<double>::infinity();
+  std::vector<double> from_data;   ///< W x + b for each gate
+  std::vector<double> from_state;  ///< R h + b for each gate
+  std::vector<double> h;
+  std::vector<double> c;
+
+  [[nodiscard]] double Activate(size_t function, double x) const { return activations[function](std::clamp(x, -clip, clip)); }
+  [[nodiscard]] double Gate(int64_t gate, int64_t i) const {
+    const auto place = static_cast<size_t>(gate * hidden + i);
+    return from_data[place] + from_state[place];
+  }
+};
+
+void AddProduct(const double* matrix, int64_t rows, int64_t columns, const double* vector, double* result) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t k = 0; k < columns; ++k) result[row] += matrix[row * columns + k] * vector[k];
+  }
+}
+
+using Step = void (*)(Cell& cell, const Attributes& attributes);
+
+void RnnStep(Cell& cell, const Attributes&) {
+  for (int64_t i = 0; i < cell.hidden; ++i) cell.h[static_cast<size_t>(i)] = cell.Activate(0, cell.Gate(0, i));
+}
+
+void GruStep(Cell& cell, const Attributes& attributes) {
+  const int64_t n = cell.hidden;
+  std::vector<double> reset(static_cast<size_t>(n));
+  std::vector<double> hidden(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) reset[static_cast<size_t>(i)] = cell.Activate(0, cell.Gate(1, i));
+  if (BoolAttribute(attributes, "linear_before_reset", false)) {
+    for (int64_t i = 0; i < n; ++i) {
+      hidden[static_cast<size_t>(i)] = reset[static_cast<size_t>(i)] * cell.from_state[static_cast<size_t>(2 * n + i)];
+    }
+  } else {
+    std::vector<double> kept(static_cast<size_t>(n));
+    std::transform(reset.begin(), reset.end(), cell.h.begin(), kept.begin(), std::multiplies<>{});
+    std::copy_n(cell.recurrent_bias + 2 * n, n, hidden.begin());
+    AddProduct(cell.recurrent + 2 * n * n, n, n, kept.data(), hidden.data());
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const double update = cell.Activate(0, cell.Gate(0, i));
+    const double candidate = cell.Activate(1, cell.from_data[static_cast<size_t>(2 * n + i)] + hidden[static_cast<size_t>(i)]);
+    double& h = cell.h[static_cast<size_t>(i)];
+    h = (1 - update) * candidate + update * h;
+  }
+}
+
+void LstmStep(Cell& cell, const Attributes& attributes) {
+  const int64_t n = cell.hidden;
+  const bool coupled = BoolAttribute(attributes, "input_forget", false);
+  for (int64_t i = 0; i < n; ++i) {
+    double& c = cell.c[static_cast<size_t>(i)];
+    const double input = cell.Activate(0, cell.Gate(0, i) + cell.peephole[i] * c);
+    const double forget = coupled ? 1 - input : cell.Activate(0, cell.Gate(2, i) + cell.peephole[2 * n + i] * c);
+    c = forget * c + input * cell.Activate(1, cell.Gate(3, i));
+    const double output = cell.Activate(0, cell.Gate(1, i) + cell.peephole[n + i] * c);
+    cell.h[static_cast<size_t>(i)] = output * cell.Activate(2, c);
+  }
+}
+
+/// All arguments as doubles.
+struct Arguments {
+  std::vector<std::vector<double>> values;
+
+  explicit Arguments(Inputs inputs) {
+    for (const Tensor& input : inputs) values.push_back(input.ToDouble());
+  }
+  [[nodiscard]] const double* At(size_t argument, int64_t place) const { return values[argument].data() + place; }
+};
+
+template <class T>
+void Store(const std::vector<double>& values, Tensor& target, int64_t place) {
+  std::transform(values.begin(), values.end(), target.MutableData<T>() + place, [](double value) { return static_cast<T>(value); });
+}
+
+template <class T>
+void RunDirection(const Recurrence& r, int64_t direction, int64_t gates, const Arguments& arguments, const Attributes& attributes,
+                  const Activation* activations, Step step, Outputs outputs) {
+  const int64_t rows = gates * r.hidden;
+  const bool has_cell = outputs.size() == 3;
+  const bool backwards = r.reverse_first || direction == 1;
+  Cell cell;
+  cell.hidden = r.hidden;
+  cell.recurrent = arguments.At(2, direction * rows * r.hidden);
+  cell.recurrent_bias = arguments.At(3, direction * 2 * rows + rows);
+  if (has_cell) cell.peephole = arguments.At(7, direction * 3 * r.hidden);
+  cell.activations = activations;
+  cell.clip = DoubleAttribute(attributes, "clip", std::numeric_limits<double>::infinity());
+  for (int64_t n = 0; n < r.batch; ++n) {
+    const int64_t state = (direction * r.batch + n) * r.hidden;
+    cell.h.assign(arguments.At(5, state), arguments.At(5, state) + r.hidden);
+    if (has_cell) cell.c.assign(arguments.At(6, state), arguments.At(6, state) + r.hidden);
+    const auto length = std::clamp<int64_t>(static_cast<int64_t>(*arguments.At(4, n)), 0, r.steps);
+    for (int64_t turn = 0; turn < length; ++turn) {
+      const int64_t t = backwards ? length - 1 - turn : turn;
+      cell.from_data.assign(arguments.At(3, direction * 2 * rows), arguments.At(3, direction * 2 * rows) + rows);
+      AddProduct(arguments.At(1, direction * rows * r.inputs), rows, r.inputs, arguments.At(0, (t * r.batch + n) * r.inputs),
+                 cell.from_data.data());
+      cell.from_state.assign(cell.recurrent_bias, cell.recurrent_bias + rows);
+      AddProduct(cell.recurrent, rows, r.hidden, cell.h.data(), cell.from_state.data());
+      step(cell, attributes);
+      Store<T>(cell.h, outputs[0], ((t * r.directions + direction) * r.batch + n) * r.hidden);
+    }
+    Store<T>(cell.h, outputs[1], state);
+    if (has_cell) Store<T>(cell.c, outputs[2], state);
+  }
+}
+
+void Run(Inputs inputs, const Attributes& attributes, Outputs outputs, int64_t gates, const std::vector<std::string>& functions,
+         Step step) {
+  std::vector<TensorType> types;
+  for (const Tensor& input : inputs) types.push_back(input.type());
+  const Result<Recurrence> recurrence = ReadRecurrence(types, attributes, gates);
+  COLLAGE_CHECK(recurrence.has_value());
+  const Result<std::vector<Activation>> activations = ReadActivations(attributes, functions, recurrence->directions);
+  COLLAGE_CHECK(activations.has_value());
+  const Arguments arguments(inputs);
+  std::memset(outputs[0].MutableBytes(), 0, outputs[0].ByteCount());
+  VisitFloatType(inputs[0].dtype(), [&](auto element) {
+    for (int64_t direction = 0; direction < recurrence->directions; ++direction) {
+      RunDirection<decltype(element)>(*recurrence, direction, gates, arguments, attributes,
+                                      activations->data() + static_cast<size_t>(direction) * functions.size(), step, outputs);
+    }
+  });
+}
+
+}  // namespace
+
+void ReferenceRnn(Inputs inputs, const Attributes& attributes, Outputs outputs) { Run(inputs, attributes, outputs, 1, {"tanh"}, RnnStep); }
+
+void ReferenceGru(Inputs inputs, const Attributes& attributes, Outputs outputs) {
+  Run(inputs, attributes, outputs, 3, {"sigmoid", "tanh"}, GruStep);
+}
+
+void ReferenceLstm(Inputs inputs, const Attributes& attributes, Outputs outputs) {
+  Run(inputs, attributes, outputs, 4, {"sigmoid", "tanh", "tanh"}, LstmStep);
+}
+
+}  // namespace collage

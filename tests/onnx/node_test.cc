@@ -1,0 +1,235 @@
+// ONNX's own backend tests on the reference executor. make_node_tests.py writes them; node_exclusions.txt says which are not run
+// and why.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "collage/onnx/writer.h"
+#include "collage/op/interpreter.h"
+#include "collage/support/file.h"
+#include "tests/onnx/expected.h"
+
+namespace collage {
+namespace {
+
+const std::filesystem::path kFolder = COLLAGE_ONNX_NODE_TESTS;
+
+/// Inputs and expected outputs of one run, and how far outputs may be off: absolute + relative * expected.
+struct DataSet {
+  std::map<std::string, Tensor> inputs;
+  std::vector<Tensor> outputs;
+  double relative = 0;
+  double absolute = 0;
+};
+
+Result<DataSet> ReadDataSet(const std::filesystem::path& path) {
+  const OnnxModel model = COLLAGE_TRY(ReadOnnxFile(path));
+  const std::vector<Tensor> tensors = COLLAGE_TRY(InterpretMain(model.module, {}));
+  DataSet set;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const std::string& name = model.output_names[i];
+    if (name.starts_with("in:")) set.inputs.emplace(name.substr(3), tensors[i]);
+    if (name.starts_with("out:")) set.outputs.push_back(tensors[i]);
+    if (name != "tolerance") continue;
+    set.relative = tensors[i].Values<double>()[0];
+    set.absolute = tensors[i].Values<double>()[1];
+  }
+  return set;
+}
+
+bool Close(double found, double expected, const DataSet& set) {
+  if (found == expected || (std::isnan(found) && std::isnan(expected))) return true;
+  return std::abs(found - expected) <= set.absolute + set.relative * std::abs(expected) && std::isfinite(expected);
+}
+
+/// Empty when they agree.
+std::string Difference(const Tensor& found, const Tensor& expected, const DataSet& set) {
+  if (found.type() != expected.type()) return "has type " + ToString(found.type()) + ", not " + ToString(expected.type());
+  const std::vector<double> left = found.ToDouble();
+  const std::vector<double> right = expected.ToDouble();
+  for (size_t i = 0; i < left.size(); ++i) {
+    if (Close(left[i], right[i], set)) continue;
+    return "element " + std::to_string(i) + " of " + ToString(found.type()) + " is " + std::to_string(left[i]) + ", not " +
+           std::to_string(right[i]);
+  }
+  return "";
+}
+
+enum class Verdict { kPassed, kPassedWithFixedInputs, kRefused, kWrong, kUnwritable };
+
+struct Outcome {
+  Verdict verdict;
+  std::string message;
+};
+
+bool Passes(const Outcome& outcome) { return outcome.verdict == Verdict::kPassed || outcome.verdict == Verdict::kPassedWithFixedInputs; }
+
+Outcome CompareOutputs(const OnnxModel& model, const DataSet& set) {
+  std::vector<Tensor> inputs;
+  for (const std::string& name : model.input_names) inputs.push_back(set.inputs.at(name));
+  const Result<std::vector<Tensor>> outputs = InterpretMain(model.module, inputs);
+  if (!outputs) return {Verdict::kRefused, outputs.error().message};
+  if (outputs->size() != set.outputs.size()) return {Verdict::kWrong, "has another number of outputs"};
+  for (size_t i = 0; i < outputs->size(); ++i) {
+    const std::string difference = Difference((*outputs)[i], set.outputs[i], set);
+    if (!difference.empty()) return {Verdict::kWrong, "output '" + model.output_names[i] + "': " + difference};
+  }
+  return {model.fixed_inputs.empty() ? Verdict::kPassed : Verdict::kPassedWithFixedInputs, ""};
+}
+
+/// `rewrite`: the model is written as ONNX and read again before it runs.
+Outcome RunSet(const std::filesystem::path& path, const DataSet& set, bool rewrite) {
+  Result<OnnxModel> model = ReadOnnxFile(path, {.input_values = set.inputs});
+  if (!model) return {Verdict::kRefused, model.error().message.substr(path.string().size() + 2)};
+  if (rewrite) {
+    const Result<std::string> bytes = WriteOnnx(model->module.Main(), {model->input_names, model->output_names});
+    if (!bytes) return {Verdict::kUnwritable, bytes.error().message};
+    model = ReadOnnx(*bytes, {.input_values = set.inputs});  // their shapes fill in what ONNX cannot say: extents of 0
+    if (!model) return {Verdict::kRefused, "read again: " + model.error().message};
+  }
+  return CompareOutputs(*model, set);
+}
+
+Outcome RunTest(const std::string& name, bool rewrite) {
+  const std::filesystem::path path = kFolder / (name + ".onnx");
+  Outcome outcome{Verdict::kRefused, "its data are no dense tensors of a supported element type"};
+  for (size_t i = 0;; ++i) {
+    const std::filesystem::path data = kFolder / (name + "." + std::to_string(i) + ".data");
+    if (!std::filesystem::exists(data)) return outcome;
+    const Result<DataSet> set = ReadDataSet(data);
+    if (!set) return {Verdict::kRefused, "its data: " + set.error().message};
+    outcome = RunSet(path, *set, rewrite);
+    if (!Passes(outcome)) return outcome;
+  }
+}
+
+std::vector<std::string> TestNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".onnx") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> Lines(const std::filesystem::path& path) {
+  const Result<std::string> text = ReadFile(path);
+  EXPECT_TRUE(text) << text.error().message;
+  std::istringstream stream(text ? *text : "");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line[0] != '#') lines.push_back(line);
+  }
+  return lines;
+}
+
+/// One line each: a regular expression for whole names of tests, a colon, and the reason.
+class Exclusions {
+ public:
+  explicit Exclusions(const std::filesystem::path& path) {
+    for (const std::string& line : Lines(path)) {
+      const size_t colon = line.find(": ");
+      if (colon == std::string::npos) {
+        ADD_FAILURE() << "no reason in '" << line << "' of " << path;
+        continue;
+      }
+      rules_.emplace_back(std::regex(line.substr(0, colon)), line.substr(colon + 2));
+    }
+  }
+
+  /// Null for a test that must pass.
+  [[nodiscard]] const std::string* ReasonFor(const std::string& name) const {
+    for (const auto& [expression, reason] : rules_) {
+      if (std::regex_match(name, expression)) return &reason;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::vector<std::pair<std::regex, std::string>> rules_;
+};
+
+struct Counts {
+  size_t passed = 0;
+  size_t fixed = 0;
+  size_t refused = 0;
+  size_t wrong = 0;
+  std::map<std::string, size_t> excluded;
+
+  void Add(Verdict verdict) {
+    ++(verdict == Verdict::kPassed                  ? passed
+       : verdict == Verdict::kPassedWithFixedInputs ? fixed
+       : verdict == Verdict::kRefused               ? refused
+                                                    : wrong);
+  }
+};
+
+const char* Name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPassed:
+      return "passed";
+    case Verdict::kPassedWithFixedInputs:
+      return "fixed";
+    case Verdict::kRefused:
+      return "refused";
+    case Verdict::kWrong:
+      return "wrong";
+    case Verdict::kUnwritable:
+      return "unwritable";
+  }
+  return "";
+}
+
+void Print(const Counts& counts, size_t tests, size_t onnxruntime) {
+  std::cout << tests << " tests of the onnx package: the reference executor passes " << counts.passed + counts.fixed << " (" << counts.fixed
+            << " of them with inputs fixed that shapes depend on), refuses " << counts.refused << ", is wrong on " << counts.wrong
+            << "; ONNX Runtime passes " << onnxruntime << "\n";
+  for (const auto& [reason, count] : counts.excluded) std::cout << "  excluded " << count << ": " << reason << "\n";
+}
+
+TEST(OnnxNodeTests, GiveWhatOnnxSays) {
+  const std::vector<std::string> names = TestNames();
+  ASSERT_GT(names.size(), 1000U);
+  const Exclusions exclusions(COLLAGE_ONNX_NODE_EXCLUSIONS);
+  std::ofstream report(kFolder / "collage.txt");
+  Counts counts;
+  for (const std::string& name : names) {
+    const Outcome outcome = RunTest(name, false);
+    counts.Add(outcome.verdict);
+    report << name << "\t" << Name(outcome.verdict) << "\t" << outcome.message << std::endl;
+    const bool passes = Passes(outcome);
+    const std::string* reason = exclusions.ReasonFor(name);
+    if (reason != nullptr) ++counts.excluded[*reason];
+    EXPECT_EQ(passes, reason == nullptr) << name << (passes ? ": passes although it is excluded" : ": " + outcome.message);
+  }
+  Print(counts, names.size(), Lines(kFolder / "onnxruntime.txt").size());
+}
+
+/// Operators younger than the opset that is written have no form there; what is written must be right.
+TEST(OnnxNodeTests, GiveTheSameAfterWritingAndReading) {
+  const Exclusions exclusions(COLLAGE_ONNX_NODE_EXCLUSIONS);
+  size_t unwritable = 0;
+  for (const std::string& name : TestNames()) {
+    if (exclusions.ReasonFor(name) != nullptr) continue;
+    const Outcome outcome = RunTest(name, true);
+    if (outcome.verdict == Verdict::kUnwritable) {
+      ++unwritable;
+      EXPECT_NE(outcome.message.find("no "), std::string::npos) << name << ": " << outcome.message;
+      continue;
+    }
+    EXPECT_TRUE(Passes(outcome)) << name << ": " << outcome.message;
+  }
+  std::cout << unwritable << " tests have no form in opset " << kWrittenOpset << "\n";
+  EXPECT_LT(unwritable, 100U);
+}
+
+}  // namespace
+}  // namespace collage
