@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collage/backend/registry.h"
+#include "collage/cost/comparison.h"
 #include "collage/cost/race.h"
 #include "collage/ir/parse.h"
 #include "collage/lower/lower.h"
@@ -146,7 +147,7 @@ class Bench {
     for (const std::string& variant : VariantsOf(Calling(layer, ""), "native")) forms.emplace_back(variant, Calling(layer, variant));
     const std::vector<RaceResult> results = RaceOf(forms, 10);
     std::printf("%s, %lld rows: %.3f ms apart\n", layer.name.c_str(), static_cast<long long>(rows), 1e3 * Median(results[0].rounds));
-    for (size_t i = 1; i < results.size(); ++i) std::printf("  %-60s %.3f\n", forms[i].first.c_str(), PairedRatio(results[i], results[0]));
+    for (size_t i = 1; i < results.size(); ++i) std::printf("  %-60s %.3f\n", forms[i].first.c_str(), PairedRatio(results[i].rounds, results[0].rounds));
     std::fflush(stdout);
   }
 
@@ -206,7 +207,6 @@ class Bench {
     RaceOptions race;
     race.budget_seconds = seconds;
     race.least_rounds = 7;
-    race.lost_ratio = 100;
     return Race(contestants, race, Progress());
   }
 

@@ -55,7 +55,7 @@ class Pricing {
     const uint64_t hash = HashCombine(StructuralHash(candidate.extracted.function, ForPricing()), candidate.backend);
     const double seconds = SecondsOfWork(function);
     candidate.variants.clear();
-    for (Variant& variant : target.priced.backend->Variants(function, device_)) {
+    for (Variant& variant : target.backend->Variants(function, device_)) {
       // The reference runs one element at a time.
       const double slowness = target.is_fallback ? 30 : Uniform(seed_, HashCombine(hash, HashBytes(variant.name)), 1, 2);
       Add(hash, variant.name, Cost::Seconds(seconds * kBoundOfPrice), bounds, numbers);
@@ -88,7 +88,7 @@ Result<ModelProblem> ProblemOfModel(const std::filesystem::path& path, uint64_t 
   const IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets({}, device));
   std::vector<std::string> names;
-  for (const PlacementTarget& target : targets) names.emplace_back(target.priced.backend->Name());
+  for (const PlacementTarget& target : targets) names.emplace_back(target.backend->Name());
   const DataflowGraph graph(module.MainExpr());
   const Constraints constraints = COLLAGE_TRY(Constraints::Resolve(graph, names, {}));
   FoundCandidates found = COLLAGE_TRY(FindCandidates(graph, targets, constraints));

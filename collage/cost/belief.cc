@@ -245,12 +245,16 @@ class Belief {
       logs[relations_.kernels()[k].backend].push_back(ratio);
       all.push_back(ratio);
     }
-    if (!all.empty()) unseen_ratio_.centre = std::exp(WeightedMedian(all));
-    for (const auto& [backend, of] : logs) {
-      Ratio& ratio = ratio_of_backend_[backend];
-      ratio.centre = std::exp(WeightedMedian(of));
-      ratio.interval = NextIsWithin(of, declared_.confidence);
+    const auto summed = [&](const std::vector<Weighted>& of) {
+      Ratio ratio{std::exp(WeightedMedian(of)), NextIsWithin(of, declared_.confidence)};
       if (ratio.interval) ratio.interval = Interval{std::exp(ratio.interval->low), std::exp(ratio.interval->high)};
+      return ratio;
+    };
+    if (!all.empty()) unseen_ratio_ = summed(all);
+    for (const auto& [backend, of] : logs) {
+      Ratio ratio = summed(of);
+      if (!ratio.interval) ratio.interval = unseen_ratio_.interval;
+      ratio_of_backend_.emplace(backend, ratio);
     }
   }
 

@@ -95,8 +95,8 @@ class KernelRelations {
 /// moments at which something was measured inside of programs.
 ///
 /// * Alone: the confidence interval of the median, times the interval in which the next ratio of a kernel's time inside of programs to its
-///   time alone falls, by those that its backend has shown. Where these are too few to tell there is a centre and no interval. Kernels
-///   count by their time.
+///   time alone falls, by those that its backend has shown, or where these are too few to tell, those of all backends; else there is a
+///   centre and no interval. Kernels count by their time.
 /// * In programs: rounds are taken at moments of different speed, which the anchor and all kernels of a round tell together: the logarithms
 /// of
 ///   times are fitted as a kernel's own and the round's (a two-way table, weighted by time). What is left is the spread of rounds, which

@@ -130,18 +130,18 @@ class Decider {
   }
 
   Result<bool> Challenge() {
+    const double worthwhile = options_.declared.smallest_difference * best_->cost.ToSeconds();
     if (HasNoUpperEnd(best_->choices)) {
       open_ = 1;
       if (IsOver()) return true;
       return MeasureCover(best_->choices);
     }
-    const std::set<size_t> of_best = KernelsOf(best_->choices);
-    const double worthwhile = options_.declared.smallest_difference * best_->cost.ToSeconds();
     while (true) {
-      const std::vector<Cost> view = ViewAgainst(of_best);
+      const std::vector<Cost> view = ViewAgainstBest();
       const SearchResult challenger = COLLAGE_TRY(problem_.Search(view));
-      const double gain = problem_.PriceOf(best_->choices, view).ToSeconds() - challenger.lower_bound.ToSeconds();
-      open_ = std::max(0.0, gain / best_->cost.ToSeconds());
+      const double price_of_best = problem_.PriceOf(best_->choices, view).ToSeconds();
+      const double gain = price_of_best - challenger.lower_bound.ToSeconds();
+      open_ = std::max(0.0, gain / price_of_best);
       is_settled_ = gain <= worthwhile;
       if (is_settled_) return true;
       const std::vector<size_t> unknown = UnknownIn(challenger.choices);
@@ -154,16 +154,31 @@ class Decider {
         return MeasureCover(difference.best_is_known_less ? best_->choices : challenger.choices);
       }
       if (IsOver()) return true;
+      // Where most of the doubt is the best cover's own, nothing else tells more than to run that again.
+      if (RadiusOf(best_->choices) > gain / 2) return MeasureCover(best_->choices);
       if (unknown.empty()) return MeasureCover(challenger.choices);
       COLLAGE_TRY_STATUS(MeasureSome(unknown, /*all=*/false));
       return false;
     }
   }
 
-  /// High for the kernels of the best cover, low for all others, and the centre where a whole comparison has settled it.
-  [[nodiscard]] std::vector<Cost> ViewAgainst(const std::set<size_t>& of_best) const {
+  /// By how much the price of a cover is in doubt, seconds: the root of the sum of squares, since doubt of different kernels is independent.
+  [[nodiscard]] double RadiusOf(const std::vector<SearchChoice>& cover) const {
+    double squares = 0;
+    for (const auto& [kernel, uses] : UsesOf(arms_, cover)) squares += std::pow(uses * prices_[kernel].radius, 2);
+    return std::sqrt(squares);
+  }
+
+  /// High for the kernels of the best cover, low for all others, and the centre where a whole comparison has settled it. The best cover as a
+  /// whole is no dearer than its own doubt allows, so its kernels share that.
+  [[nodiscard]] std::vector<Cost> ViewAgainstBest() const {
     std::vector<Cost> view = Lows(prices_);
-    for (const size_t kernel : of_best) view[kernel] = prices_[kernel].high;
+    double sum = 0;
+    const std::map<size_t, int> uses_of_best = UsesOf(arms_, best_->choices);
+    for (const auto& [kernel, uses] : uses_of_best) sum += uses * prices_[kernel].radius;
+    const double share = sum > 0 ? RadiusOf(best_->choices) / sum : 0;
+    for (const auto& [kernel, uses] : uses_of_best)
+      view[kernel] = prices_[kernel].radius > 0 ? prices_[kernel].centre + Cost::Seconds(share * prices_[kernel].radius) : prices_[kernel].high;
     for (const size_t kernel : settled_) view[kernel] = prices_[kernel].centre;
     return view;
   }

@@ -197,6 +197,11 @@ class Compile {
     DecideOptions options;
     options.declared = options_.declared;
     options.allowed = std::move(allowed);
+    options.report = [this](double open) {
+      if (measurer_)
+        spdlog::debug("{} kernels alone, {} programs: a cover might still be {:.1f}% cheaper", measurer_->alone(), measurer_->programs(),
+                      100 * open);
+    };
     return options;
   }
 

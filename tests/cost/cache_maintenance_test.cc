@@ -49,7 +49,7 @@ void Fill(MeasurementCache& cache) {
   ASSERT_TRUE(cache.StoreVerified(Key(1)));
   ASSERT_TRUE(cache.Store(Key(0xfedcba9876543210), {{}, "refused: \"tile\"\n\xc3\xa9"}));
   ASSERT_TRUE(cache.Store(Key(3, "native", "cpu-10"), {{2e-6}, ""}));
-  ASSERT_TRUE(cache.Store(Key(4, kContextPricingBackend), {}));
+  ASSERT_TRUE(cache.Store(Key(4, kDecisionBackend), {{0.0}, ""}));
   ASSERT_TRUE(cache.Store(Key(5, kDifferenceBackend), {{0.0}, ""}));
 }
 

@@ -32,8 +32,6 @@ TEST_F(CacheTest, KeepsMeasurementsAcrossOpenings) {
   const std::optional<Measurement> found = cache.Find(Key(1)).value();
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->samples, (std::vector<double>{1e-3, 2e-3, 4e-3}));
-  EXPECT_DOUBLE_EQ(found->ToCost(0.5).ToSeconds(), 2e-3);
-  EXPECT_TRUE(cache.Find(Key(2)).value()->ToCost(0.5).IsInvalid());
   EXPECT_EQ(cache.Find(Key(2)).value()->invalid_reason, "the library refused");
 }
 
@@ -58,26 +56,6 @@ TEST_F(CacheTest, VerificationBelongsToAMeasurement) {
   EXPECT_FALSE(cache.IsVerified(Key(1)).value());
   ASSERT_TRUE(cache.StoreVerified(Key(1)));
   EXPECT_TRUE(cache.IsVerified(Key(1)).value());
-}
-
-TEST_F(CacheTest, WhatThisProcessStoredIsForgotten) {
-  {
-    MeasurementCache before = MeasurementCache::Open(File()).value();
-    ASSERT_TRUE(before.Store(Key(1), {{1e-3}, ""}));
-    ASSERT_TRUE(before.Store(Key(2), {{2e-3}, ""}));
-  }
-  MeasurementCache cache = MeasurementCache::Open(File()).value();
-  ASSERT_TRUE(cache.Store(Key(2), {{4e-3}, ""}));
-  ASSERT_TRUE(cache.Store(Key(3), {{3e-3}, ""}));
-  ASSERT_TRUE(cache.Store(Key(4), {{}, "crashed"}));
-  ASSERT_TRUE(cache.Store(Key(5), {{5e-3}, ""}));
-  ASSERT_TRUE(cache.Store(Key(5), {{}, "is wrong"}));
-  ASSERT_TRUE(cache.ForgetStored());
-  EXPECT_TRUE(cache.Find(Key(1)).value().has_value());
-  EXPECT_FALSE(cache.Find(Key(2)).value().has_value());
-  EXPECT_FALSE(cache.Find(Key(3)).value().has_value());
-  EXPECT_EQ(cache.Find(Key(4)).value()->invalid_reason, "crashed");
-  EXPECT_EQ(cache.Find(Key(5)).value()->invalid_reason, "is wrong");
 }
 
 TEST_F(CacheTest, AFileThatIsNoDatabaseIsAnErrorAndIsLeftAlone) {

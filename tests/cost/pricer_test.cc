@@ -7,6 +7,7 @@ namespace {
 
 class InstantKernel : public Kernel {
  public:
+  InstantKernel() { inputs_.push_back({TensorType{{1}, DType::kFloat32}, Layout()}); }
   Status Run(std::span<const void* const>, std::span<void* const>, void*) override { return {}; }
 };
 
@@ -38,14 +39,15 @@ TEST(PricerTest, WhatOneProcessMeasuredAnotherFinds) {
   const MeasurementKey bad = first.KeyOf(1, "fake", "1", "bad");
   EXPECT_FALSE(first.Find(good).value().has_value());
   const Measurement measured = first.Measure(good, Nothing(), backend, {"good", {}, {}}).value();
-  EXPECT_TRUE(first.ToCost(measured).IsKnown());
+  EXPECT_FALSE(measured.samples.empty());
   EXPECT_EQ(first.Measure(bad, Nothing(), backend, {"bad", {}, {}}).value().invalid_reason, "unsupported tile");
   EXPECT_EQ(first.counts().measured, 2u);
   EXPECT_EQ(first.counts().rejected, 1u);
 
   Pricer second({}, cache, {});
   EXPECT_EQ(second.Find(good).value()->samples, measured.samples);
-  EXPECT_TRUE(second.ToCost(*second.Find(bad).value()).IsInvalid());
+  EXPECT_EQ(second.Find(good).value()->anchors, measured.anchors);
+  EXPECT_EQ(second.Find(bad).value()->invalid_reason, "unsupported tile");
   EXPECT_EQ(second.counts().measured, 0u);
   EXPECT_EQ(second.counts().cached, 2u);
   EXPECT_FALSE(second.Find(second.KeyOf(1, "fake", "2", "good")).value()) << "another version of the library is another price";
@@ -60,15 +62,14 @@ TEST(PricerTest, AWrongKernelStaysInvalid) {
   EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->invalid_reason, "differs from the reference");
 }
 
-TEST(PricerTest, ConversionsBetweenEqualLayoutsAreFree) {
+TEST(PricerTest, AConversionIsTimedLikeAKernelAndKept) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   Pricer pricer({}, cache, {});
   const TensorType type{{1, 64, 16, 16}, DType::kFloat32};
-  EXPECT_EQ(pricer.PriceConversion(type, Layout(), Layout()).value(), Cost());
-  const Cost cost = pricer.PriceConversion(type, Layout(), Layout::Of("aBcd16b")).value();
-  EXPECT_TRUE(cost.IsKnown());
-  EXPECT_GT(cost, Cost());
-  EXPECT_EQ(pricer.PriceConversion(type, Layout(), Layout::Of("aBcd16b")).value(), cost);
+  const Measurement measured = pricer.MeasureConversion(type, Layout(), Layout::Of("aBcd16b")).value();
+  ASSERT_FALSE(measured.samples.empty());
+  const MeasurementKey key = pricer.KeyOfConversion(type, Layout(), Layout::Of("aBcd16b"));
+  EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->samples, measured.samples);
 }
 
 }  // namespace

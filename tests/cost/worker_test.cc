@@ -48,30 +48,6 @@ TEST_F(WorkerTest, ACrashSaysWhereAndTheNextJobRuns) {
   EXPECT_EQ(timer_.starts(), 4u);
 }
 
-TEST_F(WorkerTest, ARivalIsTimedBesideIt) {
-  KernelJob job = Job("right");
-  const KernelJob rival = Job("right");
-  job.rival = &rival;
-  job.options.rival_seconds = 1;
-  job.options.close_ratio = 1e12;
-  // Both are the same kernel, so its price is about that of the rival, which is a second long.
-  EXPECT_GT(timer_.Measure(job).value().ToCost(0.5).ToSeconds(), 1e-2);
-  EXPECT_EQ(timer_.starts(), 1u);
-}
-
-TEST_F(WorkerTest, ACrashOfTheRivalIsNotTheKernelsFault) {
-  for (const char* fault : {"crash compiling", "crash running", "throw running"}) {
-    KernelJob job = Job("right");
-    const KernelJob rival = Job(fault);
-    job.rival = &rival;
-    job.options.rival_seconds = 1;
-    job.options.close_ratio = 1e12;
-    const Measurement measurement = timer_.Measure(job).value();
-    EXPECT_EQ(measurement.invalid_reason, "") << fault;
-    EXPECT_FALSE(measurement.samples.empty()) << fault;
-  }
-}
-
 TEST_F(WorkerTest, AHangEndsAtTheLimit) {
   WorkerTimer timer(Options(/*most_seconds=*/3));
   EXPECT_EQ(timer.Measure(Job("hang compiling")).value().invalid_reason, "was still compiling after 3 s");

@@ -8,7 +8,7 @@
 #include "collage/ir/parse.h"
 #include "collage/ir/visit.h"
 #include "collage/op/table.h"
-#include "tests/driver/timed_kernel.h"
+#include "tests/driver/decided.h"
 
 namespace collage {
 namespace {
@@ -46,18 +46,20 @@ constexpr const char* kProgram = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.rel
 
 class ConstraintsTest : public testing::Test {
  protected:
-  Result<Placement> Place(const UserConstraints& constraints, const std::string& program = kProgram) {
+  Result<PlacementPointer> Place(const UserConstraints& constraints, const std::string& program = kProgram) {
     return PlaceFunction(ParseExpr(program, Operators()).value().expr, constraints);
   }
-  Result<Placement> PlaceFunction(const Expr& function, const UserConstraints& constraints) {
-    const auto target = [](const Backend& backend) {
-      return PlacementTarget{
-          {&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=" + std::string(backend.Name())};
-    };
-    return Placement::Create(function, {target(left_), target(right_)}, pricer_, progress_, constraints);
+  Result<PlacementPointer> PlaceFunction(const Expr& function, const UserConstraints& constraints) {
+    return MakePlacement(function, {TargetOf(left_), TargetOf(right_)}, pricer_, progress_, constraints);
+  }
+  Decided Start(const Expr& function, const UserConstraints& constraints) {
+    return Decided(function, {&left_, &right_}, cache_, {}, {}, constraints);
+  }
+  std::string UncoveredIn(const Expr& function, const UserConstraints& constraints) {
+    return Start(function, constraints).Decide().error().message;
   }
   /// The program as if it had been read from a model with the nodes "relu_a", "sigmoid_b" and "relu_c", "tanh_d" (with "mul_e").
-  Result<Placement> PlaceModel(const UserConstraints& constraints) {
+  static Expr Model() {
     const std::vector<std::vector<std::string>> nodes = {{"relu_a"}, {"sigmoid_b"}, {"relu_c"}, {"tanh_d", "mul_e"}};
     size_t next = 0;
     const auto name = [&](const Expr&, const Expr& expr) -> Result<Expr> {
@@ -67,17 +69,18 @@ class ConstraintsTest : public testing::Test {
         origins.push_back(Origin({OriginPart::Kind::kOnnxNode, node, 10 * next + origins.size()}));
       return WithOrigin(expr, Origin::Union(origins));
     };
-    return PlaceFunction(Rewrite(ParseExpr(kProgram, Operators()).value().expr, name).value(), constraints);
+    return Rewrite(ParseExpr(kProgram, Operators()).value().expr, name).value();
   }
   std::vector<std::string> BackendsOf(const UserConstraints& constraints) {
-    Placement placement = Place(constraints).value();
+    Decided decided = Start(Parsed(kProgram), constraints);
+    EXPECT_TRUE(decided.Decide());
     std::vector<std::string> backends;
-    const CompileReport report = placement.Report(placement.Search().value()).value();
+    const CompileReport report = decided.Report(decided.Plans().plans.front());
     for (const OperatorPlacement& op : report.operators) backends.push_back(op.backend);
     return backends;
   }
   std::string ErrorOf(const UserConstraints& constraints) {
-    const Result<Placement> placement = Place(constraints);
+    const Result<PlacementPointer> placement = Place(constraints);
     return placement ? "no error" : placement.error().message;
   }
 
@@ -100,9 +103,10 @@ TEST_F(ConstraintsTest, WhatIsForbiddenRunsElsewhere) {
 }
 
 TEST_F(ConstraintsTest, NodesOfAModelAreNamedByTheirNames) {
-  Placement placement = PlaceModel({{"relu_a=right"}, {"right:sigmoid_b", "right:relu_c"}}).value();
-  const Plan plan = placement.Search().value();
-  const CompileReport report = placement.Report(plan).value();
+  Decided decided = Start(Model(), {{"relu_a=right"}, {"right:sigmoid_b", "right:relu_c"}});
+  ASSERT_TRUE(decided.Decide());
+  const Plan plan = decided.Plans().plans.front();
+  const CompileReport report = decided.Report(plan);
   std::vector<std::string> backends;
   std::vector<std::string> nodes;
   for (const OperatorPlacement& op : report.operators) {
@@ -113,10 +117,10 @@ TEST_F(ConstraintsTest, NodesOfAModelAreNamedByTheirNames) {
   EXPECT_EQ(nodes, (std::vector<std::string>{"relu_a", "sigmoid_b", "relu_c", "tanh_d"}));
   EXPECT_TRUE(report.operators[0].pinned);
   EXPECT_EQ(report.plan.back().nodes, (std::vector<std::string>{"tanh_d", "mul_e"}));
-  EXPECT_EQ(placement.Record(plan).onnx_nodes[1], std::vector<std::string>{"sigmoid_b"});
-  EXPECT_THAT(PlaceModel({{"mul_e=right"}, {}}).error().message, HasSubstr("right does not take tanh_d, mul_e (tanh)"));
-  EXPECT_THAT(PlaceModel({{"relu_z=right"}, {}}).error().message, HasSubstr("no node and calls no operator 'relu_z'"));
-  EXPECT_THAT(PlaceModel({{}, {"left:mul_e"}})->Search().error().message, HasSubstr("no backend can run operator tanh_d, mul_e (tanh)"));
+  EXPECT_EQ(decided.Record(plan).onnx_nodes[1], std::vector<std::string>{"sigmoid_b"});
+  EXPECT_THAT(PlaceFunction(Model(), {{"mul_e=right"}, {}}).error().message, HasSubstr("right does not take tanh_d, mul_e (tanh)"));
+  EXPECT_THAT(PlaceFunction(Model(), {{"relu_z=right"}, {}}).error().message, HasSubstr("no node and calls no operator 'relu_z'"));
+  EXPECT_THAT(UncoveredIn(Model(), {{}, {"left:mul_e"}}), HasSubstr("no backend can run operator tanh_d, mul_e (tanh)"));
 }
 
 TEST_F(ConstraintsTest, ANodeThatWasFoldedIsToldApartFromOneThatIsNotThere) {
@@ -130,13 +134,12 @@ TEST_F(ConstraintsTest, ANodeThatWasFoldedIsToldApartFromOneThatIsNotThere) {
 }
 
 TEST_F(ConstraintsTest, SingleBackendPlansKeepToThemToo) {
-  Placement placement = Place({{"%0=right"}, {"right:sigmoid"}}).value();
-  std::vector<Plan> plans;
-  for (const size_t target : placement.Singles()) {
-    if (std::optional<Plan> plan = placement.SearchSingle(target).value()) plans.push_back(*std::move(plan));
-  }
-  ASSERT_EQ(plans.size(), 1u) << "right cannot run tanh";
-  const CompileReport report = placement.Report(plans[0]).value();
+  Decided decided = Start(Parsed(kProgram), {{"%0=right"}, {"right:sigmoid"}});
+  ASSERT_TRUE(decided.Decide());
+  const FinalPlans plans = decided.Plans();
+  ASSERT_EQ(plans.missing.size(), 1u) << "right cannot run tanh";
+  EXPECT_EQ(plans.missing[0].name, "right");
+  const CompileReport report = decided.Report(plans.plans[1]);
   EXPECT_EQ(report.operators[0].backend, "right");
   EXPECT_TRUE(report.operators[0].pinned);
   EXPECT_EQ(report.operators[2].backend, "left");
@@ -163,13 +166,11 @@ TEST_F(ConstraintsTest, UnknownWordsAreErrors) {
 }
 
 TEST_F(ConstraintsTest, AnUncoveredOperatorIsNamedWithTheRulesTried) {
-  Placement placement = Place({{}, {"left:tanh"}}).value();
-  EXPECT_THAT(placement.Search().error().message,
+  EXPECT_THAT(UncoveredIn(Parsed(kProgram), {{}, {"left:tanh"}}),
               AllOf(HasSubstr("operator result (tanh)"), HasSubstr("left: forbidden by --forbid left:tanh"), HasSubstr("right: none")));
   constexpr const char* kExponential = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); exp(%0) }";
-  Placement other = Place({}, kExponential).value();
-  EXPECT_THAT(other.Search().error().message, HasSubstr("left: rule left.exp refused: its kernel has a bug"));
-  const Result<Placement> pinned = Place({{"exp=right"}, {}}, kExponential);
+  EXPECT_THAT(UncoveredIn(Parsed(kExponential), {}), HasSubstr("left: rule left.exp refused: its kernel has a bug"));
+  const Result<PlacementPointer> pinned = Place({{"exp=right"}, {}}, kExponential);
   EXPECT_THAT(pinned.error().message, AllOf(HasSubstr("right does not take result (exp)"), HasSubstr("rule right.exp refused")));
 }
 

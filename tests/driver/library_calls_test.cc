@@ -50,7 +50,7 @@ class LibraryCallsTest : public ::testing::Test {
                                                          const UserConstraints& said = {}) {
     const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(names, kDevice));
     std::vector<std::string> backends;
-    for (const PlacementTarget& target : targets) backends.emplace_back(target.priced.backend->Name());
+    for (const PlacementTarget& target : targets) backends.emplace_back(target.backend->Name());
     const Constraints constraints = COLLAGE_TRY(Constraints::Resolve(graph, backends, said));
     const FoundCandidates found = COLLAGE_TRY(FindCandidates(graph, targets, constraints));
     std::vector<CandidatePartition> calling;

@@ -2,96 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "collage/driver/context_pricing.h"
-#include "collage/ir/parse.h"
-#include "collage/op/table.h"
-#include "tests/driver/timed_kernel.h"
+#include "tests/driver/decided.h"
 
 namespace collage {
 namespace {
-
-constexpr double kSeconds = 1e-3;
-constexpr double kDisturbance = 8;
-
-/// Until then something else is using the cores.
-Clock::time_point disturbed_until;
-
-class DisturbedBackend : public Backend {
- public:
-  [[nodiscard]] std::string_view Name() const override { return "disturbed"; }
-  [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
-  [[nodiscard]] BackendRules Rules() const override {
-    BackendRules rules;
-    rules.patterns.push_back({"disturbed.relu", pattern::CallOf("nn.relu", {pattern::Wildcard()}), {}});
-    return rules;
-  }
-  [[nodiscard]] std::vector<Variant> Variants(const Function&, const Device&) const override { return {{"only", {Layout()}, {Layout()}}}; }
-  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
-                                                        const Variant& variant) const override {
-    return CompileTimed(function, device, variant, [] { return Clock::now() < disturbed_until ? kDisturbance * kSeconds : kSeconds; });
-  }
-};
-
-class RacePlansTest : public testing::Test {
- protected:
-  RacePlansTest() {
-    lower_.find_backend = [this](const std::string&) -> Result<const Backend*> { return &backend_; };
-    options_.race_seconds = 1;
-  }
-
-  Placement Place() {
-    return Placement::Create(ParseExpr("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }", Operators()).value().expr,
-                             {{{&backend_, "1", BackendRules::Style::kPattern}, backend_.Rules(), "cpu -compiler=disturbed"}}, pricer_,
-                             options_.progress)
-        .value();
-  }
-
-  /// The race after quiet pricing, of which the first `seconds` are disturbed.
-  RaceOutcome RaceDisturbedFor(double seconds) {
-    Placement placement = Place();
-    disturbed_until = {};
-    const PlansInContext plans = PriceInContext(placement, lower_, options_).value();
-    disturbed_until = Clock::After(seconds);
-    return std::move(*RacePlans(placement, plans, lower_, options_));
-  }
-
-  SimulatedClock clock_;
-  DisturbedBackend backend_;
-  LowerOptions lower_;
-  CompileOptions options_;
-  MeasurementCache cache_ = MeasurementCache::Open({}).value();
-  Pricer pricer_{{}, cache_, {}};
-};
-
-TEST_F(RacePlansTest, AQuietRaceIsRunOnce) {
-  const RaceOutcome outcome = RaceDisturbedFor(0);
-  EXPECT_NEAR(outcome.drift, 1, 0.05);
-  EXPECT_NEAR(outcome.timings.front().median_ms, 2 * kSeconds * 1e3, 0.1);
-}
-
-TEST_F(RacePlansTest, ADisturbedRaceIsRunAgain) {
-  const RaceOutcome outcome = RaceDisturbedFor(2 * options_.race_seconds);
-  EXPECT_NEAR(outcome.drift, 1, 0.05);
-  EXPECT_NEAR(outcome.timings.front().median_ms, 2 * kSeconds * 1e3, 0.1);
-}
-
-TEST_F(RacePlansTest, EndlessDisturbanceIsToldByTheDrift) {
-  const RaceOutcome outcome = RaceDisturbedFor(1e6);
-  EXPECT_NEAR(outcome.drift, kDisturbance, 0.5);
-}
-
-TEST_F(RacePlansTest, ABudgetAllowsOneRace) {
-  options_.budget_seconds = 1e3;
-  EXPECT_NEAR(RaceDisturbedFor(2 * options_.race_seconds).drift, kDisturbance, 0.5);
-}
-
-TEST_F(RacePlansTest, DisturbedPricesAreToldByTheDrift) {
-  Placement placement = Place();
-  disturbed_until = Clock::After(1e6);
-  const PlansInContext plans = PriceInContext(placement, lower_, options_).value();
-  disturbed_until = {};
-  EXPECT_NEAR(RacePlans(placement, plans, lower_, options_)->drift, 1 / kDisturbance, 0.01);
-}
 
 /// Each activation by itself or, where it may, two at once; all kernels take the time that they are told.
 class NamedBackend : public Backend {
@@ -123,26 +37,16 @@ class NamedBackend : public Backend {
 
 class TiedPlansTest : public testing::Test {
  protected:
-  /// Races the plans of two single backends, the later declared one first; gives the winner's name.
+  /// Races the plans of two single backends; gives the winner's name.
   static std::string Winner(const NamedBackend& declared_first, const NamedBackend& declared_second) {
     MeasurementCache cache = MeasurementCache::Open({}).value();
-    Pricer pricer({}, cache, {});
-    CompileOptions options;
-    options.race_seconds = 1;
-    const auto target = [](const NamedBackend& backend) {
-      return PlacementTarget{
-          {&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=" + std::string(backend.Name())};
-    };
-    Placement placement =
-        Placement::Create(ParseExpr("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }", Operators()).value().expr,
-                          {target(declared_first), target(declared_second)}, pricer, options.progress)
-            .value();
-    LowerOptions lower;
-    lower.find_backend = [&](const std::string& name) -> Result<const Backend*> {
-      return name == declared_first.Name() ? &declared_first : &declared_second;
-    };
-    const PlansInContext plans{{placement.SearchSingle(1).value().value(), placement.SearchSingle(0).value().value()}, {}, {}};
-    return plans.plans[RacePlans(placement, plans, lower, options).value().winner].name;
+    Decided decided(Parsed("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }"), {&declared_first, &declared_second}, cache);
+    EXPECT_TRUE(decided.Decide());
+    std::vector<Plan> singles;
+    for (Plan& plan : decided.Plans().plans) {
+      if (plan.is_single_backend) singles.push_back(std::move(plan));
+    }
+    return singles[decided.Race(singles).value().winner].name;
   }
 
   SimulatedClock clock_;
@@ -167,6 +71,86 @@ TEST_F(TiedPlansTest, WhatIsFasterIsNoTie) {
   const NamedBackend b("beta", false, 1e-3);
   EXPECT_EQ(Winner(a, b), "beta");
   EXPECT_EQ(Winner(b, a), "beta");
+}
+
+/// Right in every test that replaces weights by others like them, and for these very weights wrong: it gets sums beyond a limit wrong.
+class LimitedBackend : public NamedBackend {
+ public:
+  explicit LimitedBackend(double seconds) : NamedBackend("limited", false, seconds) {}
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    rules.patterns.push_back({"limited.add", pattern::CallOf("add", {pattern::Wildcard(), pattern::IsConstant()}), {}});
+    return rules;
+  }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    class Saturating : public Kernel {
+     public:
+      explicit Saturating(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {
+        inputs_ = kernel_->inputs();
+        outputs_ = kernel_->outputs();
+      }
+      Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+        COLLAGE_TRY_STATUS(kernel_->Run(inputs, outputs, workspace));
+        auto* values = static_cast<float*>(outputs[0]);
+        for (int i = 0; i < 8; ++i) values[i] = std::min(values[i], 100.0f);
+        return {};
+      }
+
+     private:
+      std::unique_ptr<Kernel> kernel_;
+    };
+    return std::make_unique<Saturating>(COLLAGE_TRY(NamedBackend::Compile(function, device, variant)));
+  }
+};
+
+class AddBackend : public NamedBackend {
+ public:
+  AddBackend() : NamedBackend("careful", false, 2e-3) {}
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    rules.patterns.push_back({"careful.add", pattern::CallOf("add", {pattern::Wildcard(), pattern::IsConstant()}), {}});
+    return rules;
+  }
+};
+
+Expr Adding(float weight) {
+  const Expr x = MakeVar("x", TensorType{{1, 8}});
+  const Tensor weights = Tensor::FromVector(TensorType{{1, 8}}, std::vector<float>(8, weight));
+  return MakeFunction({x}, MakeCall(Operators().Find("add"), {x, MakeConstant(weights)}).value()).value();
+}
+
+TEST(VerdictTest, IsOfTheWeightsThatAreSaved) {
+  const SimulatedClock clock;
+  const LimitedBackend limited(1e-3);
+  const AddBackend careful;
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Decided first(Adding(1), {&limited, &careful}, cache);
+  ASSERT_TRUE(first.Decide());
+  const std::vector<Plan> plans = first.Plans().plans;
+  const RaceOutcome right = first.Race(plans).value();
+  EXPECT_EQ(first.placement().kernels[plans[right.winner].kernels.front().kernel].key.backend, "limited");
+  EXPECT_TRUE(right.raced);
+  EXPECT_LT(right.timings.front().difference.value(), 1e-4);
+
+  // The same graph with other weights: everything is known by structure, but the verdict is not.
+  Decided second(Adding(1000), {&limited, &careful}, cache);
+  const std::vector<Plan> again = second.Plans().plans;
+  EXPECT_EQ(second.pricer().counts().measured, 0u);
+  const Result<RaceOutcome> other = second.Race(again);
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_FALSE(other->raced);
+  EXPECT_EQ(second.placement().kernels[again[other->winner].kernels.front().kernel].key.backend, "careful");
+
+  // Alone it is refused.
+  MeasurementCache of_its_own = MeasurementCache::Open({}).value();
+  Decided only(Adding(1), {&limited}, of_its_own);
+  ASSERT_TRUE(only.Decide());
+  ASSERT_TRUE(only.Race(only.Plans().plans));
+  Decided wrong(Adding(1000), {&limited}, of_its_own);
+  const Result<RaceOutcome> refused = wrong.Race(wrong.Plans().plans);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("no plan agrees with the reference"), std::string::npos) << refused.error().message;
 }
 
 }  // namespace

@@ -2,24 +2,21 @@
 
 #include <gtest/gtest.h>
 
-#include "collage/search/lazy.h"
 #include "collage/search/shortest_path.h"
 #include "tests/search/random_problem.h"
 
 namespace collage {
 namespace {
 
-/// Everything is priced.
-class TruePrices : public VariantPrices {
- public:
-  explicit TruePrices(const SearchProblem& problem) : problem_(problem) {}
-  [[nodiscard]] Cost PriceOrBound(size_t c, size_t v) const override { return problem_.candidates[c].variants[v].cost; }
-  [[nodiscard]] bool IsPriced(size_t, size_t) const override { return true; }
-  Status Price(size_t, size_t) override { return {}; }
-
- private:
-  const SearchProblem& problem_;
-};
+/// Prices are known, so they are their own bounds.
+std::vector<std::vector<Cost>> TruePrices(const SearchProblem& problem) {
+  std::vector<std::vector<Cost>> prices;
+  for (const SearchCandidate& candidate : problem.candidates) {
+    prices.emplace_back();
+    for (const SearchVariant& variant : candidate.variants) prices.back().push_back(variant.cost);
+  }
+  return prices;
+}
 
 /// conv -> relu -> conv. "library" takes either convolution for 10 us, with the activation for 11; "native" anything: 14, 3, 14.
 RecordedProblem Three() {

@@ -1,5 +1,3 @@
-#include "collage/driver/context_pricing.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,9 +6,7 @@
 
 #include "collage/cost/cache_maintenance.h"
 #include "collage/ir/op_sequence.h"
-#include "collage/ir/parse.h"
-#include "collage/op/table.h"
-#include "tests/driver/timed_kernel.h"
+#include "tests/driver/decided.h"
 
 namespace collage {
 namespace {
@@ -60,25 +56,9 @@ class MoodyBackend : public Backend {
 
 constexpr const char* kProgram = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); %1 = sigmoid(%0); %2 = nn.relu(%1); tanh(%2) }";
 
-class ContextPricingTest : public testing::Test {
+class DecisionTest : public testing::Test {
  protected:
-  Result<Placement> Place(Pricer& pricer) { return Place(pricer, backend_); }
-  Result<Placement> Place(Pricer& pricer, const Backend& backend) {
-    return Placement::Create(ParseExpr(kProgram, Operators()).value().expr,
-                             {{{&backend, "1", BackendRules::Style::kPattern}, backend.Rules(), "cpu -compiler=moody"}}, pricer,
-                             options_.progress);
-  }
-  LowerOptions Lowering() const { return Lowering(backend_); }
-  static LowerOptions Lowering(const Backend& backend) {
-    LowerOptions lower;
-    lower.find_backend = [&backend](const std::string&) -> Result<const Backend*> { return &backend; };
-    return lower;
-  }
-  static size_t Count(const Placement& placement, const Plan& plan, const std::string& variant) {
-    const CompileReport report = placement.Report(plan).value();
-    return static_cast<size_t>(
-        std::count_if(report.plan.begin(), report.plan.end(), [&](const PlanEntry& entry) { return entry.variant == variant; }));
-  }
+  Decided Start(const Backend& backend) { return Decided(Parsed(kProgram), {&backend}, cache_, options_); }
 
   SimulatedClock clock_;
   MoodyBackend backend_;
@@ -86,39 +66,28 @@ class ContextPricingTest : public testing::Test {
   MeasurementCache cache_ = MeasurementCache::Open({}).value();
 };
 
-TEST_F(ContextPricingTest, WhatIsKeptIsInOrder) {
-  Pricer pricer({}, cache_, {});
-  Placement placement = Place(pricer).value();
-  ASSERT_TRUE(PriceInContext(placement, Lowering(), options_, /*noise_floor=*/0));
+TEST_F(DecisionTest, WhatFlattersAloneIsNotChosenForTheNetwork) {
+  Decided decided = Start(backend_);
+  const Decision decision = decided.Decide().value();
+  EXPECT_TRUE(decision.is_settled);
+  const Plan plan = decided.Plans().plans.front();
+  EXPECT_EQ(decided.Count(plan, "steady"), 4u);
+  EXPECT_NEAR(plan.result.cost.ToSeconds(), 4 * 1.5e-3, 1e-4);
+  EXPECT_LE(decision.proved_bound, decision.likely_bound);
   const Status checked = ForEachEntry(cache_, [](const CacheEntry&) { return Status(); });
   EXPECT_TRUE(checked) << checked.error().message;
-  EXPECT_EQ(placement.FindContextPricing().value()->noise_floor, 0);
 }
 
-TEST_F(ContextPricingTest, WhatFlattersAloneIsNotChosenForTheNetwork) {
-  Pricer pricer({}, cache_, {});
-  Placement placement = Place(pricer).value();
-  const Plan alone = placement.Search().value();
-  EXPECT_EQ(Count(placement, alone, "flattering"), 4u);
-  EXPECT_EQ(placement.RoundsInContext(alone), 0u);
-  const Plan plan = PriceInContext(placement, Lowering(), options_).value().plans.front();
-  EXPECT_EQ(Count(placement, plan, "steady"), 4u);
-  EXPECT_NEAR(plan.result.cost.ToSeconds(), 4 * 1.5e-3, 1e-4);
-  EXPECT_GE(placement.RoundsInContext(plan), 3u);
-}
+TEST_F(DecisionTest, WhatWasFoundIsFoundAgainAndNothingIsMeasured) {
+  Decided first = Start(backend_);
+  ASSERT_TRUE(first.Decide());
+  const Plan plan = first.Plans().plans.front();
 
-TEST_F(ContextPricingTest, PricesInContextAreFoundAgain) {
-  Pricer first({}, cache_, {});
-  Placement placement = Place(first).value();
-  const Plan plan = PriceInContext(placement, Lowering(), options_).value().plans.front();
-
-  Pricer second({}, cache_, {});
-  Placement again = Place(second).value();
-  const Plan known = PriceInContext(again, Lowering(), options_).value().plans.front();
+  Decided second = Start(backend_);
+  const Plan known = second.Plans().plans.front();
   EXPECT_EQ(known.result.cost, plan.result.cost);
   EXPECT_EQ(known.result.choices, plan.result.choices);
-  EXPECT_GE(again.RoundsInContext(known), 3u);
-  EXPECT_EQ(second.counts().measured, 0u);
+  EXPECT_EQ(second.pricer().counts().measured, 0u);
 }
 
 /// One variant is much slower in company for one operator only, another one for all; alone both beat what is always the same. Alone they
@@ -141,59 +110,22 @@ class UnevenBackend : public MoodyBackend {
   }
 };
 
-TEST_F(ContextPricingTest, WhatOneKernelIsLikeInCompanyIsNotTakenForGrantedOfOthers) {
+TEST_F(DecisionTest, WhatOneKernelIsLikeInCompanyIsNotTakenForGrantedOfOthers) {
   const UnevenBackend backend;
-  Pricer pricer({}, cache_, {});
-  Placement placement = Place(pricer, backend).value();
-  const Plan plan = PriceInContext(placement, Lowering(backend), options_).value().plans.front();
-  EXPECT_EQ(Count(placement, plan, "steady"), 2u) << "for nn.relu";
-  EXPECT_EQ(Count(placement, plan, "uneven"), 2u) << "for sigmoid and tanh, of which only nn.relu's factor was known";
+  Decided decided = Start(backend);
+  ASSERT_TRUE(decided.Decide());
+  const Plan plan = decided.Plans().plans.front();
+  EXPECT_EQ(decided.Count(plan, "steady"), 2u) << "for nn.relu";
+  EXPECT_EQ(decided.Count(plan, "uneven"), 2u) << "for sigmoid and tanh, of which only nn.relu's ratio was known";
 }
 
-/// The faster variant is priced alone while something else uses the processors most of the time.
-class DisturbedBackend : public MoodyBackend {
- public:
-  DisturbedBackend() : MoodyBackend("disturbed") {}
-
- protected:
-  [[nodiscard]] Seconds SecondsOf(const Function&, const Variant& variant) const override {
-    const bool is_steady = variant.name == "steady";
-    return [is_steady, run = 0](bool is_again) mutable { return is_steady ? 2e-3 : is_again && ++run % 3 != 0 ? 9e-3 : 1e-3; };
-  }
-};
-
-TEST_F(ContextPricingTest, WhatWasPricedWhileDisturbedIsTriedAllTheSame) {
-  const DisturbedBackend backend;
-  Pricer pricer({}, cache_, {});
-  Placement placement = Place(pricer, backend).value();
-  const Plan plan = PriceInContext(placement, Lowering(backend), options_).value().plans.front();
-  EXPECT_EQ(Count(placement, plan, "disturbed"), 4u);
-}
-
-/// Every fifth kernel that runs is disturbed, so that each kernel is mostly not, and each plan of four kernels mostly is.
-class FlickeringBackend : public MoodyBackend {
- protected:
-  [[nodiscard]] Seconds SecondsOf(const Function&, const Variant&) const override {
-    static int runs = 0;
-    return [](bool) { return ++runs % 5 == 0 ? 11e-3 : 1e-3; };
-  }
-};
-
-TEST_F(ContextPricingTest, TheDriftProbeIsOfUndisturbedSteps) {
-  const FlickeringBackend backend;
-  Pricer pricer({}, cache_, {});
-  Placement placement = Place(pricer, backend).value();
-  EXPECT_NEAR(PriceInContext(placement, Lowering(backend), options_).value().probe->seconds, 4e-3, 1e-4);
-}
-
-TEST_F(ContextPricingTest, WithoutTimeThePlanIsOfWhatWasTried) {
-  options_.context_seconds = 0;
-  Pricer pricer({}, cache_, {});
-  Placement placement = Place(pricer).value();
-  const Plan plan = PriceInContext(placement, Lowering(), options_).value().plans.front();
-  EXPECT_EQ(Count(placement, plan, "flattering"), 4u) << "the others were never part of a whole program";
-  EXPECT_EQ(placement.RoundsInContext(plan), 1u);
-  EXPECT_TRUE(placement.Search()) << "the restriction does not outlast the pricing";
+TEST_F(DecisionTest, WithoutTimeThePlanIsOfWhatCouldBeMeasured) {
+  options_.budget_seconds = 0;
+  Decided decided = Start(backend_);
+  const Decision decision = decided.Decide().value();
+  EXPECT_FALSE(decision.is_settled);
+  EXPECT_GT(decision.open, 0.01);
+  EXPECT_EQ(decided.Plans().plans.front().result.choices, decision.best.choices);
 }
 
 /// Two activations at once take a little more than one after the other.
@@ -212,21 +144,17 @@ class PairingBackend : public MoodyBackend {
   }
 };
 
-TEST_F(ContextPricingTest, OfPlansThatCannotBeToldApartThatOfFewerPartitionsIsTaken) {
+TEST_F(DecisionTest, OfPlansThatCannotBeToldApartThatOfFewerPartitionsIsTaken) {
   const PairingBackend backend;
-  const auto price = [&](double noise_floor) {
-    Pricer pricer({}, cache_, {});
-    Placement placement = Place(pricer, backend).value();
-    return PriceInContext(placement, Lowering(backend), options_, noise_floor).value().plans;
-  };
-  const std::vector<Plan> plans = price(0.015);
+  options_.declared.smallest_difference = 0.015;
+  Decided decided = Start(backend);
+  ASSERT_TRUE(decided.Decide());
+  const std::vector<Plan> plans = decided.Plans().plans;
   EXPECT_EQ(plans.front().result.partitions, 3u);
   EXPECT_EQ(plans.back().name, "cheapest");
   EXPECT_EQ(plans.back().result.partitions, 4u);
   EXPECT_GT(plans.front().result.cost, plans.back().result.cost);
   EXPECT_LT(plans.front().result.cost.ToSeconds(), 1.015 * plans.back().result.cost.ToSeconds());
-  const std::vector<Plan> again = price(0);
-  EXPECT_EQ(again.front().result.choices, plans.front().result.choices) << "the noise floor is that of when prices were taken";
 }
 
 /// Its fast kernels are so much faster than the others that these are never tried inside a plan.
@@ -240,22 +168,19 @@ class SparingBackend : public MoodyBackend {
   }
 };
 
-TEST_F(ContextPricingTest, WhatCrashedAfterPricingWasFinishedIsReplaced) {
+TEST_F(DecisionTest, WhatCrashedLaterIsReplaced) {
   const SparingBackend backend;
-  Pricer first({}, cache_, {});
-  Placement placement = Place(first, backend).value();
-  const Plan plan = PriceInContext(placement, Lowering(backend), options_).value().plans.front();
-  ASSERT_EQ(Count(placement, plan, "usual"), 4u);
+  Decided first = Start(backend);
+  ASSERT_TRUE(first.Decide());
+  const Plan plan = first.Plans().plans.front();
+  ASSERT_EQ(first.Count(plan, "usual"), 4u);
   // As the supervisor does when a kernel crashes in the race.
-  const MeasurementKey tanh = placement.KeysOf(plan).at("collage_moody_moody_tanh");
-  ASSERT_TRUE(cache_.Store(tanh, {{}, "crashed inside a whole plan"}));
+  ASSERT_TRUE(cache_.Store(first.placement().kernels[plan.kernels.back().kernel].key, {{}, "crashed inside a whole plan"}));
 
-  Pricer second({}, cache_, {});
-  Placement again = Place(second, backend).value();
-  const Result<PlansInContext> plans = PriceInContext(again, Lowering(backend), options_);
-  ASSERT_TRUE(plans) << plans.error().message;
-  EXPECT_EQ(Count(again, plans->plans.front(), "usual"), 3u);
-  EXPECT_EQ(Count(again, plans->plans.front(), "steady"), 1u);
+  Decided second = Start(backend);
+  ASSERT_TRUE(second.Decide());
+  EXPECT_EQ(second.Count(second.Plans().plans.front(), "usual"), 3u);
+  EXPECT_EQ(second.Count(second.Plans().plans.front(), "steady"), 1u);
 }
 
 /// Its fast kernels are right alone, and fail in the company of others once they have run there so often.
@@ -301,15 +226,14 @@ class UnsociableBackend : public MoodyBackend {
   bool throws_;
 };
 
-class UnsociableTest : public ContextPricingTest, public testing::WithParamInterface<std::tuple<int, bool>> {};
+class UnsociableTest : public DecisionTest, public testing::WithParamInterface<std::tuple<int, bool>> {};
 
-TEST_P(UnsociableTest, WhatFailsInsideAPlanIsInvalidAndTheSearchGoesOn) {
+TEST_P(UnsociableTest, WhatFailsInsideAPlanIsInvalidAndTheDecisionGoesOn) {
   const UnsociableBackend backend(std::get<0>(GetParam()), std::get<1>(GetParam()));
-  Pricer pricer({}, cache_, {});
-  Placement placement = Place(pricer, backend).value();
+  Decided decided = Start(backend);
   ran_last = 0;
-  const Result<PlansInContext> plans = PriceInContext(placement, Lowering(backend), options_);
-  ASSERT_TRUE(plans) << plans.error().message;
+  const Result<Decision> decision = decided.Decide();
+  ASSERT_TRUE(decision) << decision.error().message;
   std::vector<MeasurementKey> refused;
   ASSERT_TRUE(ForEachEntry(cache_, [&](const CacheEntry& entry) {
     if (entry.key.variant != "unsociable" || entry.measurement.invalid_reason.empty()) return Status();
@@ -318,24 +242,17 @@ TEST_P(UnsociableTest, WhatFailsInsideAPlanIsInvalidAndTheSearchGoesOn) {
     refused.push_back(entry.key);
     return Status();
   }));
-  // A kernel that fails late may have ended the plan before the next one's time came.
-  EXPECT_GE(refused.size(), std::get<0>(GetParam()) > 100 ? 1u : 3u);
-  for (const auto& [symbol, key] : placement.KeysOf(plans->plans.front())) EXPECT_THAT(refused, testing::Not(testing::Contains(key)));
+  EXPECT_GE(refused.size(), 1u);
+  const Plan plan = decided.Plans().plans.front();
+  for (const PlanKernel& kernel : plan.kernels)
+    EXPECT_THAT(refused, testing::Not(testing::Contains(decided.placement().kernels[kernel.kernel].key)));
 }
 
-TEST_F(ContextPricingTest, WhatFailsWhenTimeIsOverIsReplacedAllTheSame) {
-  // The first round takes 0.4 s, and the second ends with a failure: then no plan of what was tried is left, and no time.
-  options_.context_seconds = 0.6;
-  const UnsociableBackend backend(/*good_runs=*/300, /*throws=*/false);
-  Pricer pricer({}, cache_, {});
-  Placement placement = Place(pricer, backend).value();
-  ran_last = 0;
-  const Result<PlansInContext> plans = PriceInContext(placement, Lowering(backend), options_);
-  ASSERT_TRUE(plans) << plans.error().message;
-  EXPECT_GE(Count(placement, plans->plans.front(), "steady"), 1u);
-}
-
-INSTANTIATE_TEST_SUITE_P(SoonAndLate, UnsociableTest, testing::Combine(testing::Values(5, 60, 300, 450), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(SoonAndLate, UnsociableTest, testing::Combine(testing::Values(5, 60, 300), testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(std::get<1>(info.param) ? "Throws" : "Fails") + "After" +
+                                  std::to_string(std::get<0>(info.param));
+                         });
 
 }  // namespace
 }  // namespace collage

@@ -1,0 +1,147 @@
+#include "collage/cost/belief.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "collage/cost/comparison.h"
+
+namespace collage {
+namespace {
+
+TEST(StatisticsTest, TheMedianIntervalHoldsTheMedianAsOftenAsItClaims) {
+  std::mt19937_64 random(3);
+  std::lognormal_distribution<double> distribution(0.0, 0.5);  // median 1
+  constexpr int kTrials = 4000;
+  for (const size_t count : {6, 9, 60}) {
+    int held = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      std::vector<double> samples(count);
+      for (double& sample : samples) sample = distribution(random);
+      const Interval interval = MedianInterval(samples, 0.95).value();
+      held += interval.low <= 1 && 1 <= interval.high;
+    }
+    EXPECT_GE(held, kTrials * 94 / 100) << count;
+  }
+  EXPECT_FALSE(MedianInterval({1, 2, 3, 4, 5}, 0.95)) << "both ends with a chance of 1/32";
+  EXPECT_TRUE(MedianInterval({1, 2, 3, 4, 5}, 0.9));
+}
+
+TEST(StatisticsTest, TheNextSampleIsAboveAsOftenAsClaimed) {
+  std::mt19937_64 random(5);
+  std::exponential_distribution<double> distribution;
+  constexpr int kTrials = 4000;
+  int above = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> samples(40);
+    for (double& sample : samples) sample = distribution(random);
+    above += distribution(random) >= NextIsAbove(samples, 0.95).value();
+  }
+  EXPECT_GE(above, kTrials * 94 / 100);
+  EXPECT_FALSE(NextIsAbove(std::vector<double>(18, 1.0), 0.95));
+  EXPECT_TRUE(NextIsAbove(std::vector<double>(19, 1.0), 0.95));
+}
+
+TEST(StatisticsTest, StudentsQuantilesAreThoseOfTheTables) {
+  EXPECT_NEAR(StudentQuantile(0.95, 1), 12.706, 1e-3);
+  EXPECT_NEAR(StudentQuantile(0.95, 2), 4.303, 1e-3);
+  EXPECT_NEAR(StudentQuantile(0.95, 5), 2.571, 1e-3);
+  EXPECT_NEAR(StudentQuantile(0.99, 10), 3.169, 1e-3);
+  EXPECT_NEAR(StudentQuantile(0.95, 1000000), 1.962, 1e-3);
+}
+
+TEST(StatisticsTest, FewWeightsPredictNothing) {
+  EXPECT_FALSE(NextIsWithin({{1, 1}}, 0.95));
+  EXPECT_FALSE(NextIsWithin({{1, 1}, {2, 1e-6}}, 0.95)) << "hardly more than one";
+  const Interval two = NextIsWithin({{1, 1}, {1.1, 1}}, 0.95).value();
+  EXPECT_LT(two.low, 0.5);
+  EXPECT_GT(two.high, 1.6);
+}
+
+TEST(CompareTest, TellsBetterWorseTieAndDoubt) {
+  const std::vector<double> base(9, 1.0);
+  EXPECT_EQ(Compare(base, base, {}), Comparison::kTie);
+  EXPECT_EQ(Compare(std::vector<double>(9, 0.9), base, {}), Comparison::kBetter);
+  EXPECT_EQ(Compare(std::vector<double>(9, 1.1), base, {}), Comparison::kWorse);
+  EXPECT_EQ(Compare(std::vector<double>(9, 1.004), base, {}), Comparison::kTie) << "less than makes a difference";
+  EXPECT_EQ(Compare({0.9, 1.1, 0.9, 1.1, 0.9, 1.1}, base, {}), Comparison::kNeedMore);
+  EXPECT_EQ(Compare({0.9, 0.9}, base, {}), Comparison::kNeedMore);
+}
+
+Evidence Alone(double seconds, double anchor = 1) { return {std::vector<Row>(9, Row{seconds, anchor}), {}, {}}; }
+
+TEST(BeliefTest, WhatNeverRanIsItsRoofline) {
+  const KernelRelations relations(std::vector<KernelFacts>{{0, 0, {1}, 100, Cost::Microseconds(3)}});
+  const Price price = Believe(relations, {{}}, {}).front();
+  EXPECT_EQ(price.known, Price::Known::kNothing);
+  EXPECT_EQ(price.low, Cost::Microseconds(3));
+  EXPECT_TRUE(price.centre.IsUnknown());
+  EXPECT_TRUE(price.high.IsUnknown());
+}
+
+TEST(BeliefTest, RowsOfDifferentMomentsCompareByTheirAnchor) {
+  const KernelRelations relations(std::vector<KernelFacts>(2));
+  const std::vector<Price> prices = Believe(relations, {Alone(2e-3, 1e-4), Alone(4e-3, 2e-4)}, {});
+  EXPECT_EQ(prices[0].centre, prices[1].centre);
+}
+
+TEST(BeliefTest, TimesAloneBecomeThoseOfProgramsByTheRatiosOfTheirBackend) {
+  std::vector<KernelFacts> facts(5);
+  facts[4].backend = 1;
+  std::vector<Evidence> evidence(5, Alone(1e-3));
+  for (size_t k = 0; k < 3; ++k) {
+    for (uint64_t round = 1; round <= 3; ++round) evidence[k].in_program.push_back({{(1.5 + 0.1 * static_cast<double>(k)) * 1e-3, 1}, 7, round});
+  }
+  const std::vector<Price> prices = Believe(KernelRelations(facts), evidence, {});
+  EXPECT_EQ(prices[0].known, Price::Known::kInProgram);
+  EXPECT_EQ(prices[0].centre, Cost::Seconds(1.5e-3));
+  EXPECT_EQ(prices[3].known, Price::Known::kAlone);
+  EXPECT_EQ(prices[3].centre, Cost::Seconds(1.6e-3));
+  EXPECT_LT(prices[3].low, Cost::Seconds(1.5e-3));
+  EXPECT_GT(prices[3].high, Cost::Seconds(1.7e-3));
+  EXPECT_EQ(prices[4].low, prices[3].low) << "its backend has shown nothing, so it is taken to be like the others";
+}
+
+TEST(BeliefTest, TheSpeedOfARoundIsToldByAllThatRanInIt) {
+  // The anchor was disturbed in the second round; the kernels were not.
+  std::vector<Evidence> evidence(4);
+  for (size_t k = 0; k < 4; ++k) {
+    evidence[k].in_program = {{{1e-3, 1e-3}, 7, 1}, {{1e-3, 3e-3}, 7, 2}, {{1e-3, 1e-3}, 7, 3}};
+  }
+  for (const Price& price : Believe(KernelRelations(std::vector<KernelFacts>(4)), evidence, {}))
+    EXPECT_NEAR(price.centre.ToSeconds(), 1e-3, 1e-6);
+}
+
+TEST(BeliefTest, RelativesTellWhenThereAreEnoughOfThem) {
+  for (const size_t known : {18, 40}) {
+    std::vector<KernelFacts> facts;
+    std::vector<Evidence> evidence;
+    // Pairs around the same heavy operator: with a tail each takes 1.2 times as long as without.
+    for (size_t pair = 0; pair < known; ++pair) {
+      for (const double factor : {1.0, 1.2}) {
+        facts.push_back({0, 2, {pair}, 1000, Cost::Microseconds(1)});
+        evidence.push_back(Alone(factor * 1e-3));
+        for (uint64_t round = 1; round <= 3; ++round) evidence.back().in_program.push_back({{factor * 1e-3, 1}, 7, round});
+      }
+    }
+    facts.push_back({0, 2, {0}, 1000, Cost::Microseconds(1)});
+    evidence.emplace_back();
+    const Price price = Believe(KernelRelations(facts), evidence, {}).back();
+    EXPECT_EQ(price.known, Price::Known::kRelatives);
+    EXPECT_GT(price.low, Cost::Seconds(0.7e-3));
+    EXPECT_LT(price.low, Cost::Seconds(1e-3));
+    EXPECT_EQ(price.proved_low, Cost::Microseconds(1));
+  }
+}
+
+TEST(BeliefTest, WhatIsWrongIsInvalid) {
+  Evidence wrong = Alone(1e-3);
+  wrong.invalid_reason = "differs";
+  const Price price = Believe(KernelRelations(std::vector<KernelFacts>(1)), {wrong}, {}).front();
+  EXPECT_EQ(price.known, Price::Known::kInvalid);
+  EXPECT_TRUE(price.centre.IsInvalid());
+}
+
+}  // namespace
+}  // namespace collage

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collage/driver/model_inputs.h"
+#include "collage/driver/placement_report.h"
+#include "collage/driver/plans.h"
+#include "collage/driver/race.h"
+#include "collage/ir/parse.h"
+#include "collage/op/table.h"
+#include "tests/driver/timed_kernel.h"
+
+namespace collage {
+
+inline PlacementTarget TargetOf(const Backend& backend) {
+  return {&backend, "1", backend.Rules(), "cpu -compiler=" + std::string(backend.Name())};
+}
+
+/// What a compile does between reading and saving, with backends of a test, on one cache.
+class Decided {
+ public:
+  Decided(const Expr& function, const std::vector<const Backend*>& backends, MeasurementCache& cache, CompileOptions options = {},
+          MeasureOptions measure = {}, const UserConstraints& constraints = {})
+      : options_(std::move(options)), pricer_({}, cache, measure) {
+    std::vector<PlacementTarget> targets;
+    for (const Backend* backend : backends) targets.push_back(TargetOf(*backend));
+    placement_ = MakePlacement(function, targets, pricer_, options_.progress, constraints).value();
+    lower_.find_backend = [backends](const std::string& name) -> Result<const Backend*> {
+      for (const Backend* backend : backends) {
+        if (backend->Name() == name) return backend;
+      }
+      return Fail("no backend " + name);
+    };
+    sample_ = ModelSample(function).value();
+    store_.emplace(pricer_, placement_->ContextHash());
+    evidence_ = store_->Load(*placement_).value();
+    measuring_ = options_.progress;
+    measuring_.deadline = Clock::After(options_.budget_seconds);
+    measurer_.emplace(pricer_, *store_, lower_, sample_.inputs, options_, measuring_);
+    measurer_->SetPlacement(*placement_);
+  }
+
+  /// Measures as long as there is doubt.
+  Result<Decision> Decide() {
+    for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
+      if (placement_->kernels[kernel].candidate != PlacedKernel::kNone || !evidence_[kernel].alone.empty()) continue;
+      evidence_[kernel] = COLLAGE_TRY(measurer_->MeasureAlone(kernel)).front().second;
+    }
+    DecideOptions decide;
+    decide.declared = options_.declared;
+    decide.allowed = placement_->Competing();
+    Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, decide);
+    return decision ? decision : Fail(placement_->NameNode(decision.error().message));
+  }
+
+  [[nodiscard]] std::vector<Price> Prices() const { return Believe(placement_->arms.kernels, evidence_, options_.declared); }
+  [[nodiscard]] FinalPlans Plans() const { return PlansToRace(*placement_, Prices(), {}, options_.declared).value(); }
+
+  Result<RaceOutcome> Race(const std::vector<Plan>& plans) {
+    return RacePlans(*placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_, options_.progress);
+  }
+
+  /// How many kernels of a plan are such a variant.
+  [[nodiscard]] size_t Count(const Plan& plan, const std::string& variant) const {
+    size_t count = 0;
+    for (const PlanKernel& kernel : plan.kernels) count += placement_->kernels[kernel.kernel].key.variant == variant ? 1 : 0;
+    return count;
+  }
+
+  [[nodiscard]] CompileReport Report(const Plan& plan) const { return ReportOf(*placement_, {evidence_, Prices()}, plan); }
+  [[nodiscard]] RecordedProblem Record(const Plan& plan) const { return RecordOf(*placement_, {evidence_, Prices()}, plan); }
+
+  [[nodiscard]] const Placement& placement() const { return *placement_; }
+  [[nodiscard]] const std::vector<Evidence>& evidence() const { return evidence_; }
+  [[nodiscard]] PlanMeasurer& measurer() { return *measurer_; }
+  [[nodiscard]] Pricer& pricer() { return pricer_; }
+
+ private:
+  CompileOptions options_;
+  Pricer pricer_;
+  PlacementPointer placement_;
+  LowerOptions lower_;
+  ReferenceSample sample_;
+  Progress measuring_;
+  std::optional<EvidenceStore> store_;
+  std::vector<Evidence> evidence_;
+  std::optional<PlanMeasurer> measurer_;
+};
+
+inline Expr Parsed(const std::string& text) { return ParseExpr(text, Operators()).value().expr; }
+
+}  // namespace collage
