@@ -21,6 +21,9 @@ struct Options {
   std::string file;
   std::vector<std::string> passes;
   std::vector<std::string> targets;
+  std::vector<std::string> devices;
+  std::string host;
+  std::string default_device;
   std::string constants;
   std::string output;
   std::string output_constants;
@@ -52,6 +55,18 @@ Status Write(const std::string& text, const std::string& path) {
   return {};
 }
 
+Result<std::optional<VirtualDevice>> OptionalDevice(const std::string& text) {
+  if (text.empty()) return std::optional<VirtualDevice>();
+  return std::optional<VirtualDevice>(COLLAGE_TRY(VirtualDevice::Parse(text)));
+}
+
+Result<DeviceConfiguration> DevicesOf(const Options& options) {
+  std::vector<ListedDevice> devices;
+  for (const std::string& device : options.devices) devices.push_back(COLLAGE_TRY(ParseListedDevice(device)));
+  return DeviceConfiguration::Create(std::move(devices), COLLAGE_TRY(OptionalDevice(options.host)),
+                                     COLLAGE_TRY(OptionalDevice(options.default_device)));
+}
+
 Status Optimize(const Options& options) {
   TravellingConstants constants = COLLAGE_TRY(TravellingConstants::Read(options.constants));
   const std::string text = COLLAGE_TRY(ReadFile(options.file));
@@ -65,6 +80,7 @@ Status Optimize(const Options& options) {
   TerminalProgress terminal;
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   OptRun run = COLLAGE_TRY(OptRun::Create(*std::move(module), options.targets, std::move(compile)));
+  if (!options.devices.empty()) run.SetDevices(COLLAGE_TRY(DevicesOf(options)));
   run.SetPlanFiles(options.save_plan, options.plan);
   for (const std::string& pass : COLLAGE_TRY(SelectPasses(options.passes, run.PassNames()))) COLLAGE_TRY_STATUS(run.Run(pass));
   terminal.Clear();
@@ -92,6 +108,12 @@ void AddOptCommand(CLI::App& app, int& code) {
       ->required();
   command->add_option("--target", options->targets,
                       "A target such as \"cpu -compiler=dnnl\"; several in order of priority (repeat; default: all that is present)");
+  command->add_option("--device", options->devices,
+                      "A device that plan-devices and hoist-devices may use, with its targets: \"cuda:0; cuda; cuda -compiler=cudnn\" "
+                      "(repeat; default: cpu:0)");
+  command->add_option("--host", options->host, "Which of them the host is (default: a target's -host=, else the lowest CPU)");
+  command->add_option("--default-device", options->default_device,
+                      "Where what nothing is said of lies, \"cuda:0@global\" (default: the only device, else the lowest CPU)");
   command->add_option("--constants", options->constants,
                       "An .npz archive with the values of meta[relay.Constant][i] under the names i; others are made up at random");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");

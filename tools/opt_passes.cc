@@ -4,8 +4,10 @@
 #include <cstdio>
 
 #include "collage/ir/verify.h"
+#include "collage/op/table.h"
 #include "collage/partition/cover.h"
 #include "collage/partition/fuse.h"
+#include "collage/partition/hoist_devices.h"
 #include "collage/support/file.h"
 #include "collage/transform/pass.h"
 
@@ -29,6 +31,7 @@ Result<OptRun> OptRun::Create(IRModule module, std::vector<std::string> targets,
   });
   run.present_ = COLLAGE_TRY(ResolveTargets({}, device));
   run.module_ = std::move(module);
+  run.devices_ = COLLAGE_TRY(DeviceConfiguration::Create({COLLAGE_TRY(ParseListedDevice("cpu:0"))}, std::nullopt, std::nullopt));
   run.target_texts_ = std::move(targets);
   run.compile_ = std::move(compile);
   return run;
@@ -71,6 +74,8 @@ std::vector<OptRun::Entry> OptRun::Passes() {
   for (const PlacementTarget& target : present_) {
     passes.push_back({"optimize-for-" + NameOf(target), [this, &target] { return OptimizeFor(NameOf(target), target.rules); }});
   }
+  passes.push_back({"plan-devices", [this] { return Accept(PlanDevices(module_, *devices_, Operators())); }});
+  passes.push_back({"hoist-devices", [this] { return Accept(HoistDevices(module_, *devices_, {}, Operators())); }});
   passes.push_back({"collage", [this] { return Place(); }});
   passes.push_back({"apply-plan", [this] { return ApplyPlan(); }});
   return passes;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/device/configuration.h"
 #include "collage/driver/compile.h"
 #include "collage/driver/placement.h"
 #include "tools/opt_data.h"
@@ -25,6 +26,8 @@ class OptRun {
     plan_written_ = std::move(written);
     plan_read_ = std::move(read);
   }
+  /// What plan-devices and hoist-devices plan for; without it, one CPU.
+  void SetDevices(DeviceConfiguration devices) { devices_ = std::move(devices); }
   /// Runs one. A stage of the classic flow whose predecessors have not run runs them first.
   Status Run(const std::string& pass);
 
@@ -55,6 +58,7 @@ class OptRun {
   Status ApplyPlan();
 
   IRModule module_;
+  std::optional<DeviceConfiguration> devices_;
   std::vector<std::string> target_texts_;
   CompileOptions compile_;
   std::vector<PlacementTarget> targets_;  // those that take part

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collage/candidate/target.h"
 #include "collage/dataflow/sub_graph.h"
+#include "collage/ir/target.h"
 
 namespace collage {
 

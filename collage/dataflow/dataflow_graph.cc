@@ -279,6 +279,8 @@ void DataflowGraph::AssignBlocks(const std::vector<Place>& places) {
       use(branch->condition, node.block);
       const size_t then_block = blocks_.Add(node.block);
       const size_t else_block = blocks_.Add(node.block);
+      then_block_[i] = then_block;
+      block_owners_.insert(block_owners_.end(), {{i, 0}, {i, 1}});
       use(branch->then_branch, then_block);
       use(branch->else_branch, else_block);
       place_in(expr, 0, then_block);
@@ -287,6 +289,7 @@ void DataflowGraph::AssignBlocks(const std::vector<Place>& places) {
       const Function* function = expr->As<Function>();
       if (!outermost && IsAtomicFunction(expr)) continue;
       const size_t body = outermost ? 0 : blocks_.Add(node.block);
+      block_owners_.push_back({i, 0});
       body_block_[i] = body;
       for (const Expr& parameter : function->parameters) use(parameter, body);
       use(function->body, body);

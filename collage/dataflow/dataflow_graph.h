@@ -103,6 +103,16 @@ class DataflowGraph {
   [[nodiscard]] size_t BlockCount() const { return blocks_.size(); }
   /// The block of the body of a function literal that is a node and not atomic.
   [[nodiscard]] size_t BodyBlock(PostDfsIndex function) const { return body_block_.at(function); }
+  /// Whose body (part 0) or branch (part 0 or 1) a block is.
+  struct BlockOwner {
+    PostDfsIndex node;
+    size_t part;
+  };
+  [[nodiscard]] const BlockOwner& OwnerOf(size_t block) const { return block_owners_[block]; }
+  /// The block of a branch of an if.
+  [[nodiscard]] size_t BranchBlock(PostDfsIndex branch, size_t part) const { return then_block_.at(branch) + part; }
+  /// The innermost block that holds both.
+  [[nodiscard]] size_t CommonBlock(size_t a, size_t b) const { return blocks_.LowestCommonAncestor(a, b); }
 
  private:
   /// Of each node, the nodes that its expression is made of, one list behind the other.
@@ -123,6 +133,8 @@ class DataflowGraph {
   ExprTable index_;
   AncestorTree blocks_;
   std::unordered_map<PostDfsIndex, size_t> body_block_;
+  std::unordered_map<PostDfsIndex, size_t> then_block_;
+  std::vector<BlockOwner> block_owners_;
 };
 
 /// True for a function literal with "Primitive" or "Composite": one operator of a backend, never looked into.

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "collage/backend/registry.h"
-#include "collage/candidate/target.h"
 #include "collage/driver/placement.h"
+#include "collage/ir/target.h"
 
 namespace collage {
 namespace {

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "collage/ir/virtual_device.h"
 #include "collage/support/block_allocator.h"
 #include "collage/support/check.h"
 
@@ -105,7 +106,9 @@ ExprNode::~ExprNode() {
   queue = nullptr;
 }
 
-Expr MakeVar(std::string name, Type type) { return Make(Var{std::move(name)}, std::move(type)); }
+Expr MakeVar(std::string name, Type type, std::string virtual_device) {
+  return Make(Var{std::move(name), std::move(virtual_device)}, std::move(type));
+}
 
 Expr MakeGlobalVar(std::string name, Type function_type) { return Make(GlobalVar{std::move(name)}, std::move(function_type)); }
 
@@ -181,6 +184,10 @@ Result<Expr> MakeFunction(std::vector<Expr> parameters, Expr body, Attributes at
   if (!result_type.Defined()) result_type = body->type();
   if (!(result_type == body->type())) {
     return Fail("the function is declared to give " + ToString(result_type) + " but its body has type " + ToString(body->type()));
+  }
+  if (const AttributeValue* devices = attributes.Find("virtual_device")) {
+    if (!devices->AsString()) return Fail("attribute 'virtual_device' is " + ToString(*devices) + ", expected a string");
+    COLLAGE_TRY(ParseDevices(*devices->AsString(), result_type));
   }
   type.result = std::make_shared<const Type>(result_type);
   return Make(Function{std::move(parameters), std::move(body), std::move(result_type), std::move(attributes)}, std::move(type));

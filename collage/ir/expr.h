@@ -23,9 +23,11 @@ namespace collage {
 class ExprNode;
 using Expr = std::shared_ptr<const ExprNode>;
 
-/// A local variable; its identity is the node, the name is a hint. Printed as %name.
+/// A local variable; its identity is the node, the name is a hint. Printed as %name. A parameter may say where its tensors lie, as
+/// the text of its devices (virtual_device.h): %name {virtual_device="cpu:0"}.
 struct Var {
   std::string name;
+  std::string virtual_device = {};
 };
 /// A function of the module; printed as @name.
 struct GlobalVar {
@@ -61,7 +63,8 @@ struct If {
   Expr then_branch;
   Expr else_branch;
 };
-/// Parameters are Vars. Attributes in use: "Primitive", "Compiler", "Composite", "global_symbol".
+/// Parameters are Vars. Attributes in use: "Primitive", "Compiler", "Composite", "global_symbol", and "virtual_device", which says
+/// where the result lies.
 struct Function {
   std::vector<Expr> parameters;
   Expr body;
@@ -96,7 +99,7 @@ class ExprNode {
   Origin origin_;
 };
 
-Expr MakeVar(std::string name, Type type);
+Expr MakeVar(std::string name, Type type, std::string virtual_device = {});
 Expr MakeGlobalVar(std::string name, Type function_type);
 Expr MakeConstant(Tensor value);
 /// One shared node an operator.
@@ -109,7 +112,7 @@ Expr MakeTuple(std::vector<Expr> fields);
 Result<Expr> MakeTupleGetItem(Expr tuple, size_t index);
 Result<Expr> MakeLet(Expr variable, Expr value, Expr body);
 Result<Expr> MakeIf(Expr condition, Expr then_branch, Expr else_branch);
-/// `result_type` undefined means the body's; otherwise they must agree.
+/// `result_type` undefined means the body's; otherwise they must agree. So must the form of the attribute "virtual_device".
 Result<Expr> MakeFunction(std::vector<Expr> parameters, Expr body, Attributes attributes = {}, Type result_type = {});
 
 /// The operator that an expression calls, or null when it is not a call of an operator.

@@ -37,6 +37,9 @@ struct AttributeSpec {
   bool required = false;
 };
 
+/// Where an argument or a result lies beside the call that reads or makes it: with it, on the host, or anywhere.
+enum class DeviceUse : uint8_t { kSame, kHost, kAny };
+
 /// What Relay says an operator is, as one record; the table of them is a value (op/table.h), this folder knows none.
 struct OpDef {
   /// Result type from argument types (one entry an argument, tuples unflattened), or the constraint that is broken.
@@ -55,6 +58,13 @@ struct OpDef {
   bool commutative = false;
   /// The output is the input's elements in the same row-major order: a host may do it without a kernel (reshape, squeeze).
   bool is_view = false;
+  /// Its value is its argument's, of whatever type, functions included (on_device, device_copy).
+  bool is_identity = false;
+  /// One for each argument; an argument without an entry lies with the call, and so does the result unless stated.
+  std::vector<DeviceUse> argument_devices = {};
+  DeviceUse result_device = DeviceUse::kSame;
+  /// The result tells of the extents of its arguments, not of their elements.
+  bool makes_shape_value = false;
   TypeRule infer_type;
   WorkRule work;
   ReferenceKernel reference;

@@ -55,6 +55,7 @@ class Parser {
   Result<AttributeValue> ParseAttributeValue();
   Result<AttributeValue> ParseAttributeList(const char* close);
   Status ParseAttribute(Attributes& attributes);
+  Result<Expr> ParseParameter();
   Result<Signature> ParseSignature();
   static Status CheckType(const Token& token, const Type& type);
   Status CheckTupleType(const Token& token, const std::vector<Expr>& fields) const;

@@ -2,6 +2,7 @@
 
 #include "collage/ir/literal.h"
 #include "collage/ir/parser.h"
+#include "collage/ir/virtual_device.h"
 
 namespace collage {
 namespace {
@@ -181,6 +182,30 @@ Status Parser::ParseAttribute(Attributes& attributes) {
   return {};
 }
 
+// %name: type, or %name {virtual_device="cpu:0"}: type
+Result<Expr> Parser::ParseParameter() {
+  std::string name(token_.text);
+  Step();
+  Token devices_at;
+  std::string devices;
+  if (Accept("{")) {
+    if (!AtWord("virtual_device")) return Unexpected("virtual_device=, which is all that is said of a parameter here");
+    Step();
+    COLLAGE_TRY_STATUS(Expect("="));
+    if (token_.kind != Token::Kind::kString) return Unexpected("the devices of the parameter, as a string");
+    devices_at = token_;
+    devices = Unescape(token_.text);
+    Step();
+    COLLAGE_TRY_STATUS(Expect("}"));
+  }
+  COLLAGE_TRY_STATUS(Expect(":"));
+  Type type = COLLAGE_TRY(ParseType());
+  if (devices_at.kind == Token::Kind::kString) {
+    if (const auto read = ParseDevices(devices, type); !read) return ErrorAt(devices_at, read.error().message);
+  }
+  return MakeVar(std::move(name), std::move(type), std::move(devices));
+}
+
 Result<Parser::Signature> Parser::ParseSignature() {
   COLLAGE_TRY_STATUS(Expect("("));
   Signature signature;
@@ -193,9 +218,7 @@ Result<Parser::Signature> Parser::ParseSignature() {
         return Unexpected("a parameter '%name: type', or an attribute");
       const std::string name(token_.text);
       if (!names.insert(name).second) return ErrorAt(token_, "two parameters have the name %" + name);
-      Step();
-      COLLAGE_TRY_STATUS(Expect(":"));
-      signature.parameters.push_back(MakeVar(name, COLLAGE_TRY(ParseType())));
+      signature.parameters.push_back(COLLAGE_TRY(ParseParameter()));
     }
     if (!Accept(",")) break;
   }

@@ -190,7 +190,10 @@ class FunctionPrinter {
     std::string text = mark + std::string("(");
     const char* separator = "";
     for (const Expr& parameter : function.parameters) {
-      text += separator + names_.Of(parameter) + ": " + ToString(parameter->type());
+      const std::string& devices = parameter->As<Var>()->virtual_device;
+      text += separator + names_.Of(parameter);
+      if (!devices.empty()) text += " {virtual_device=" + ToString(AttributeValue(devices)) + "}";
+      text += ": " + ToString(parameter->type());
       separator = ", ";
     }
     for (const auto& [name, value] : function.attributes.entries()) {

@@ -84,7 +84,10 @@ class Hasher {
   }
 
   uint64_t HashOfContent(const Expr& expr) const {
-    if (expr->As<Var>()) return HashOfType(expr->type());
+    if (const Var* variable = expr->As<Var>()) {
+      const uint64_t type = HashOfType(expr->type());
+      return variable->virtual_device.empty() ? type : HashCombine(type, HashBytes(variable->virtual_device));
+    }
     if (const Call* call = expr->As<Call>()) return call->attributes.Hash();
     if (const TupleGetItem* item = expr->As<TupleGetItem>()) return item->index;
     if (const Tuple* tuple = expr->As<Tuple>()) return tuple->fields.size();
@@ -156,7 +159,7 @@ class Comparison {
   bool EqualVariables(const Expr& a, const Expr& b) const {
     const bool bound = a_.bound.contains(a.get());
     if (bound != b_.bound.contains(b.get())) return false;
-    return bound ? a->type() == b->type() : a == b;
+    return bound ? a->type() == b->type() && a->As<Var>()->virtual_device == b->As<Var>()->virtual_device : a == b;
   }
 
   bool EqualConstants(const Tensor& a, const Tensor& b) const {

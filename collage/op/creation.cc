@@ -102,6 +102,10 @@ void AddCreationOperators(OpTable& table) {
   OpDef shape_of = Creation("shape_of", "The extents of data as a vector.", {"data"}, ShapeOfType, ShapeOfKernel);
   shape_of.attributes = {{"dtype", "string", "\"int64\" or \"int32\", default \"int64\""}};
   shape_of.kind = OpKind::kOpaque;
+  // It reads the extents, which the host knows, wherever the elements are.
+  shape_of.argument_devices = {DeviceUse::kAny};
+  shape_of.result_device = DeviceUse::kHost;
+  shape_of.makes_shape_value = true;
   Register(table, std::move(shape_of), SixteenBitFloats::kAsStored);
 }
 

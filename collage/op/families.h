@@ -28,5 +28,6 @@ void AddVolumeOperators(OpTable& table);
 void AddSamplingOperators(OpTable& table);
 void AddResizeOperators(OpTable& table);
 void AddCreationOperators(OpTable& table);
+void AddDeviceOperators(OpTable& table);
 
 }  // namespace collage

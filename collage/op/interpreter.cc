@@ -237,7 +237,9 @@ class Interpreter {
     if (!op) callee = COLLAGE_TRY(Take(call.callee));
     std::vector<Value> arguments;
     for (const Expr& arg : call.args) arguments.push_back(COLLAGE_TRY(Take(arg)));
-    if (op) {
+    if (op && op->def->is_identity) {
+      Finish(expr, std::move(arguments[0]));
+    } else if (op) {
       Finish(expr, RunOperator(expr, *op->def, call.attributes, arguments));
     } else {
       Enter(callee, std::move(arguments));

@@ -12,7 +12,7 @@ OpTable BuildTable() {
         AddElementwiseOperators,  AddCastOperators,      AddBroadcastOperators,    AddReduceOperators,        AddViewOperators,
         AddDataMovementOperators, AddGatherOperators,    AddScatterOperators,      AddSelectionOperators,     AddCumulativeOperators,
         AddEinsumOperators,       AddRecurrentOperators, AddQuantisationOperators, AddVolumeOperators,        AddSamplingOperators,
-        AddResizeOperators,       AddCreationOperators}) {
+        AddResizeOperators,       AddCreationOperators,  AddDeviceOperators}) {
     add(table);
   }
   return table;

@@ -140,11 +140,11 @@ Result<QueryProgram> QueryProgram::Read(const JsonReader& entry) {
   const Status verified = Verify(parsed->module);
   if (!verified) return text.Wrong(verified.error().message);
   QueryProgram program;
-  program.module_ = parsed->module;
   for (const auto& [name, function] : parsed->module.functions()) {
     const NamedFunction::Origin origin{parsed->bindings.at(name), parsed->blocks, parsed->names.at(name), parsed->constants};
     program.functions_.push_back(std::make_unique<NamedFunction>(name, function, origin));
   }
+  program.text_ = *std::move(parsed);
   return program;
 }
 

@@ -67,7 +67,9 @@ class QueryProgram {
  public:
   static Result<QueryProgram> Read(const JsonReader& entry);
 
-  [[nodiscard]] const IRModule& module() const { return module_; }
+  [[nodiscard]] const IRModule& module() const { return text_.module; }
+  /// The module with what its text calls everything.
+  [[nodiscard]] const ParsedModule& text() const { return text_; }
   /// In the order of the text.
   [[nodiscard]] const std::vector<std::unique_ptr<NamedFunction>>& functions() const { return functions_; }
   /// The function whose nodes `names` (a list, or one name) are: what the field "function" of `query` says, else @main when it has
@@ -79,7 +81,7 @@ class QueryProgram {
  private:
   [[nodiscard]] Result<const NamedFunction*> Named(const JsonReader& field) const;
 
-  IRModule module_;
+  ParsedModule text_;
   std::vector<std::unique_ptr<NamedFunction>> functions_;
 };
 

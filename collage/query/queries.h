@@ -13,5 +13,11 @@ Result<Json> AnswerRule(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerSearch(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerPrice(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerPasses(const QueryProgram& program, const JsonReader& query);
+/// A search whose candidates lie on devices ("devices" in place of "targets").
+Result<Json> AnswerDeviceSearch(const QueryProgram& program, const JsonReader& query);
+/// Takes no program.
+Result<Json> AnswerVirtualDevice(const JsonReader& query);
+Result<Json> AnswerHoistDevices(const QueryProgram& program, const JsonReader& query);
+Result<Json> AnswerPlanDevices(const QueryProgram& program, const JsonReader& query);
 
 }  // namespace collage

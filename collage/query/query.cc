@@ -16,7 +16,10 @@ struct Kind {
 };
 
 // A query is of the first kind whose field it has: some share fields with those before them.
-constexpr std::array<Kind, 11> kKinds = {{{"passes", AnswerPasses},
+constexpr std::array<Kind, 14> kKinds = {{{"plan-devices", AnswerPlanDevices},
+                                          {"hoist-devices", AnswerHoistDevices},
+                                          {"devices", AnswerDeviceSearch},
+                                          {"passes", AnswerPasses},
                                           {"pass", AnswerPasses},
                                           {"assignment", AnswerPasses},
                                           {"regions", AnswerPasses},
@@ -49,11 +52,12 @@ size_t Nesting(std::string_view text) {
 Result<Json> AnswerCase(const JsonReader& entry) {
   const JsonReader query = COLLAGE_TRY(entry.At("query"));
   if (!query.IsObject()) return query.Expected("an object");
+  if (query.Has("virtual-device")) return AnswerVirtualDevice(query);
   const QueryProgram program = COLLAGE_TRY(QueryProgram::Read(entry));
-  std::string all;
+  std::string all = "virtual-device";
   for (const Kind& kind : kKinds) {
     if (query.Has(kind.field)) return kind.answer(program, query);
-    all += (all.empty() ? "" : ", ") + std::string(kind.field);
+    all += ", " + std::string(kind.field);
   }
   return query.Wrong("asks nothing that is known, expected one of the fields " + all);
 }

@@ -9,6 +9,10 @@
 
 namespace collage {
 
+/// The spec of a compiler ("native" without one): its rule in `rules`, which only native may lack, and where `add_maximal` the largest
+/// regions beside it. `query` is where an error is placed.
+Result<SpecPointer> SpecFor(const std::string& compiler, const JsonReader& query, const std::optional<JsonReader>& rules, bool add_maximal);
+
 /// A candidate of the cheapest cover; host nodes are left out.
 struct ChosenCandidate {
   SubGraph sub_graph;

@@ -17,19 +17,6 @@ struct Question {
   double penalty = 0;
 };
 
-Result<SpecPointer> SpecFor(const QueryTarget& target, const JsonReader& query, const std::optional<JsonReader>& rules, bool add_maximal) {
-  const std::string compiler = target.IsNative() ? std::string() : target.compiler;
-  const bool stated = rules && rules->Has(target.compiler);
-  if (!stated && !target.IsNative()) return query.Wrong("\"rules\" gives no rule for the target \"" + target.compiler + "\"");
-  Rule rule = stated ? COLLAGE_TRY(RuleFrom(COLLAGE_TRY(rules->At(target.compiler)), compiler)) : DefaultNativeRule();
-  if (add_maximal) {
-    const Rule maximal = stated ? COLLAGE_TRY(MaximalRuleFor(COLLAGE_TRY(rules->At(target.compiler)), compiler)) : NativeFusionRule();
-    rule = UnionRule({rule, maximal});
-  }
-  PartitionSpec spec{target.compiler, {Target{DeviceKind::kCpu, {{"compiler", target.compiler}}}}, std::move(rule)};
-  return std::make_shared<const PartitionSpec>(std::move(spec));
-}
-
 Result<Question> Read(const JsonReader& query) {
   COLLAGE_TRY_STATUS(query.OnlyFields({"targets", "rules", "prices", "transition_penalty", "maximal_regions", "function"}));
   Question question;
@@ -55,7 +42,7 @@ Result<Question> Read(const JsonReader& query) {
   const bool has_native = std::any_of(targets.begin(), targets.end(), [](const QueryTarget& target) { return target.IsNative(); });
   if (!has_native) targets.push_back({"native", "native"});
   const bool add_maximal = COLLAGE_TRY(query.BoolOr("maximal_regions", false));
-  for (const QueryTarget& target : targets) question.specs.push_back(COLLAGE_TRY(SpecFor(target, query, rules, add_maximal)));
+  for (const QueryTarget& target : targets) question.specs.push_back(COLLAGE_TRY(SpecFor(target.compiler, query, rules, add_maximal)));
   question.prices = COLLAGE_TRY(FixedPrices::Read(COLLAGE_TRY(query.At("prices"))));
   question.penalty = COLLAGE_TRY(query.NumberOr("transition_penalty", 0));
   if (question.penalty < 0) return COLLAGE_TRY(query.At("transition_penalty")).Expected("a number that is not negative");
@@ -111,6 +98,20 @@ Joined Join(const NamedFunction& function, const Question& question, const std::
 }
 
 }  // namespace
+
+Result<SpecPointer> SpecFor(const std::string& name, const JsonReader& query, const std::optional<JsonReader>& rules, bool add_maximal) {
+  const bool is_native = name == "native";
+  const std::string compiler = is_native ? std::string() : name;
+  const bool stated = rules && rules->Has(name);
+  if (!stated && !is_native) return query.Wrong("\"rules\" gives no rule for the target \"" + name + "\"");
+  Rule rule = stated ? COLLAGE_TRY(RuleFrom(COLLAGE_TRY(rules->At(name)), compiler)) : DefaultNativeRule();
+  if (add_maximal) {
+    const Rule maximal = stated ? COLLAGE_TRY(MaximalRuleFor(COLLAGE_TRY(rules->At(name)), compiler)) : NativeFusionRule();
+    rule = UnionRule({rule, maximal});
+  }
+  PartitionSpec spec{name, {Target{DeviceKind::kCpu, {{"compiler", name}}}}, std::move(rule)};
+  return std::make_shared<const PartitionSpec>(std::move(spec));
+}
 
 Result<Json> AnswerSearch(const QueryProgram& program, const JsonReader& query) {
   const Question question = COLLAGE_TRY(Read(query));

@@ -2,9 +2,9 @@
 
 #include <string>
 
-namespace collage {
+#include "collage/tensor/device_kind.h"
 
-enum class DeviceKind { kCpu, kCuda, kOpenCl };
+namespace collage {
 
 /// Where kernels run and with how many threads. The thread count is part of it because it rules every backend alike and
 /// because prices hold for one count only.

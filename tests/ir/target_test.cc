@@ -1,4 +1,4 @@
-#include "collage/candidate/target.h"
+#include "collage/ir/target.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "collage/runtime/device.h"
 #include "collage/support/result.h"
+#include "collage/tensor/device_kind.h"
 
 namespace collage {
 
@@ -30,5 +30,7 @@ struct Target {
 
 /// True when `a` adds a compiler or a partition rule to `b` and agrees with it on everything else.
 bool Refines(const Target& a, const Target& b);
+/// Equal but for the order of attributes, which means nothing.
+bool SameTarget(const Target& a, const Target& b);
 
 }  // namespace collage

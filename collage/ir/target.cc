@@ -1,4 +1,4 @@
-#include "collage/candidate/target.h"
+#include "collage/ir/target.h"
 
 #include <algorithm>
 #include <array>
@@ -8,19 +8,21 @@
 namespace collage {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DeviceKind>, 3> kKinds = {
-    {{"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}, {"opencl", DeviceKind::kOpenCl}}};
 constexpr std::array<std::string_view, 4> kAttributes = {"compiler", "libs", "partition_rule", "host"};
 
 bool AddsToATarget(const std::string& attribute) { return attribute == "compiler" || attribute == "partition_rule"; }
 
-std::vector<std::pair<std::string, std::string>> PlainAttributes(const Target& target) {
-  std::vector<std::pair<std::string, std::string>> plain;
-  for (const auto& attribute : target.attributes) {
-    if (!AddsToATarget(attribute.first)) plain.push_back(attribute);
-  }
-  std::sort(plain.begin(), plain.end());
-  return plain;
+using AttributeList = std::vector<std::pair<std::string, std::string>>;
+
+AttributeList Sorted(AttributeList attributes) {
+  std::sort(attributes.begin(), attributes.end());
+  return attributes;
+}
+
+AttributeList PlainAttributes(const Target& target) {
+  AttributeList plain = target.attributes;
+  std::erase_if(plain, [](const auto& attribute) { return AddsToATarget(attribute.first); });
+  return Sorted(std::move(plain));
 }
 
 }  // namespace
@@ -31,9 +33,9 @@ Result<Target> Target::Parse(const std::string& text) {
   const auto fail = [&](const std::string& what) { return Fail("target '" + text + "': " + what); };
   if (!(words >> word)) return fail("is empty, expected a device kind (cpu, cuda, opencl), then attributes such as -compiler=dnnl");
   Target target;
-  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const auto& entry) { return entry.first == word; });
-  if (kind == kKinds.end()) return fail("unknown device kind '" + word + "', expected cpu, cuda or opencl");
-  target.kind = kind->second;
+  const std::optional<DeviceKind> kind = DeviceKindFromName(word);
+  if (!kind) return fail("unknown device kind '" + word + "', expected cpu, cuda or opencl");
+  target.kind = *kind;
   while (words >> word) {
     const size_t equals = word.find('=');
     if (word[0] != '-' || equals == std::string::npos) return fail("cannot read '" + word + "', expected -name=value");
@@ -50,10 +52,7 @@ Result<Target> Target::Parse(const std::string& text) {
 }
 
 std::string Target::ToString() const {
-  std::string text;
-  for (const auto& [name, value] : kKinds) {
-    if (value == kind) text = name;
-  }
+  std::string text(Name(kind));
   for (const auto& [name, value] : attributes) text += " -" + name + "=" + value;
   return text;
 }
@@ -69,6 +68,8 @@ std::string Target::CompilerName() const {
   const std::string compiler = Attribute("compiler");
   return compiler.empty() ? "native" : compiler;
 }
+
+bool SameTarget(const Target& a, const Target& b) { return a.kind == b.kind && Sorted(a.attributes) == Sorted(b.attributes); }
 
 bool Refines(const Target& a, const Target& b) {
   const auto adds = [](const auto& attribute) { return AddsToATarget(attribute.first); };
