@@ -235,27 +235,37 @@ class Belief {
     student_ = StudentQuantile(declared_.confidence, degrees_);
   }
 
+  /// By backend and variant: what is flattered when it runs alone (by caches that only it has filled, say) is so by the way in which it is
+  /// made. What another variant will show is drawn from what variants have shown, not kernels.
   void FindRatios() {
-    std::map<size_t, std::vector<Weighted>> logs;
-    std::vector<Weighted> all;
+    std::map<Group, std::vector<Weighted>> logs;
     for (size_t k = 0; k < times_.size(); ++k) {
       const Times& times = times_[k];
       if (std::isnan(times.alone) || std::isnan(times.in_program) || times.alone <= 0) continue;
-      const Weighted ratio{std::log(times.in_program / times.alone), times.in_program};
-      logs[relations_.kernels()[k].backend].push_back(ratio);
-      all.push_back(ratio);
+      logs[GroupOf(k)].push_back({std::log(times.in_program / times.alone), times.in_program});
+    }
+    std::vector<Weighted> groups;
+    for (const auto& [group, of] : logs) {
+      double weight = 0;
+      for (const Weighted& one : of) weight += one.weight;
+      groups.push_back({WeightedMedian(of), weight});
     }
     const auto summed = [&](const std::vector<Weighted>& of) {
       Ratio ratio{std::exp(WeightedMedian(of)), NextIsWithin(of, declared_.confidence)};
       if (ratio.interval) ratio.interval = Interval{std::exp(ratio.interval->low), std::exp(ratio.interval->high)};
       return ratio;
     };
-    if (!all.empty()) unseen_ratio_ = summed(all);
-    for (const auto& [backend, of] : logs) {
+    if (!groups.empty()) unseen_ratio_ = summed(groups);
+    for (const auto& [group, of] : logs) {
       Ratio ratio = summed(of);
       if (!ratio.interval) ratio.interval = unseen_ratio_.interval;
-      ratio_of_backend_.emplace(backend, ratio);
+      ratio_of_group_.emplace(group, ratio);
     }
+  }
+
+  using Group = std::pair<size_t, uint64_t>;
+  [[nodiscard]] Group GroupOf(size_t kernel) const {
+    return {relations_.kernels()[kernel].backend, relations_.kernels()[kernel].variant};
   }
 
   struct Ratio {
@@ -264,8 +274,8 @@ class Belief {
   };
 
   [[nodiscard]] const Ratio& RatioOf(size_t kernel) const {
-    const auto found = ratio_of_backend_.find(relations_.kernels()[kernel].backend);
-    return found == ratio_of_backend_.end() ? unseen_ratio_ : found->second;
+    const auto found = ratio_of_group_.find(GroupOf(kernel));
+    return found == ratio_of_group_.end() ? unseen_ratio_ : found->second;
   }
 
   /// The time alone that kernels which have not run stay above, drawn from those that have.
@@ -338,8 +348,8 @@ class Belief {
   double spread_ = 0;   // of a round, as the logarithm of a ratio
   size_t degrees_ = 0;  // of freedom of `spread_`
   double student_ = 0;
-  Ratio unseen_ratio_;  // of backends that no program has held
-  std::map<size_t, Ratio> ratio_of_backend_;
+  Ratio unseen_ratio_;  // of variants that no program has held
+  std::map<Group, Ratio> ratio_of_group_;
   std::vector<double> assumed_low_;
 };
 

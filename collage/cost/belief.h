@@ -95,7 +95,7 @@ class KernelRelations {
 /// moments at which something was measured inside of programs.
 ///
 /// * Alone: the confidence interval of the median, times the interval in which the next ratio of a kernel's time inside of programs to its
-///   time alone falls, by those that its backend has shown, or where these are too few to tell, those of all backends; else there is a
+///   time alone falls, by those that its variant has shown, or where these are too few to tell, by those of all variants; else there is a
 ///   centre and no interval. Kernels count by their time.
 /// * In programs: rounds are taken at moments of different speed, which the anchor and all kernels of a round tell together: the logarithms
 /// of

@@ -108,7 +108,13 @@ class Decider {
         return true;
       }
     }
-    return Challenge();
+    if (!COLLAGE_TRY(Challenge())) return false;
+    if (!is_settled_ || IsOver()) return true;
+    // A plan of fewer partitions that cannot be told from the best one is preferred, once it is known as well.
+    const SearchResult fewer = COLLAGE_TRY(
+        WithFewerPartitions(arms_, Centres(prices_), options_.allowed, *best_, options_.declared.smallest_difference));
+    if (AllInPrograms(fewer.choices)) return true;
+    return MeasureCover(fewer.choices);
   }
 
   bool FindBest() {

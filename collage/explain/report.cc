@@ -174,7 +174,8 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     }
     report.search_complete = json.at("search_complete");
     report.open = json.value("open", 0.0);  // files of before have none of these
-    for (const auto& [name, reason] : json.value("missing", Json::object()).items()) report.missing.push_back({name, reason});
+    const Json missing = json.value("missing", Json::object());
+    for (const auto& [name, reason] : missing.items()) report.missing.push_back({name, reason});
     report.not_compared = json.value("not_compared", "");
     report.decisions_left_out = json.value("decisions_left_out", size_t{0});
     const Json& counts = json.at("candidates");

@@ -1,5 +1,7 @@
 #include "collage/cost/cache_maintenance.h"
 
+#include "collage/cost/cache_database.h"
+
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -143,9 +145,11 @@ TEST_F(CacheMaintenanceTest, StatisticsCount) {
   MeasurementCache cache = MeasurementCache::Open(File()).value();
   Fill(cache);
   const CacheStatistics statistics = StatisticsOf(cache).value();
-  EXPECT_EQ(statistics.schema, 2);
-  EXPECT_EQ(std::tuple(statistics.entries, statistics.invalid, statistics.verified, statistics.samples), std::tuple(5u, 1u, 1u, 5u));
+  EXPECT_EQ(statistics.schema, kCacheSchemaVersion);
+  EXPECT_EQ(std::tuple(statistics.entries, statistics.invalid, statistics.verified, statistics.samples), std::tuple(5u, 1u, 1u, 6u));
   EXPECT_EQ(statistics.by_backend.at("dnnl 2.6.3"), 2u);
+  EXPECT_EQ(statistics.by_backend.size(), 2u);
+  EXPECT_EQ(statistics.by_fact, (std::map<std::string, size_t>{{kDecisionBackend, 1}, {kDifferenceBackend, 1}}));
   EXPECT_EQ(statistics.by_device, (std::map<std::string, size_t>{{"cpu-1", 4}, {"cpu-10", 1}}));
 }
 
@@ -193,7 +197,7 @@ TEST_F(CacheMaintenanceTest, AFileOfVersionOneIsMigrated) {
   EXPECT_EQ(cache.Find(Key(1)).value()->samples, std::vector<double>{1.0});
   EXPECT_TRUE(cache.IsVerified(Key(1)).value());
   ASSERT_TRUE(cache.Store(Key(2), {{1.0}, ""}));
-  EXPECT_EQ(StatisticsOf(cache).value().schema, 2);
+  EXPECT_EQ(StatisticsOf(cache).value().schema, kCacheSchemaVersion);
   PruneFilter old;
   old.stored_before = 1;
   EXPECT_EQ(Prune(cache, old, false).value(), 1u) << "of unknown time";
