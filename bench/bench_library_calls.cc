@@ -147,7 +147,8 @@ class Bench {
     for (const std::string& variant : VariantsOf(Calling(layer, ""), "native")) forms.emplace_back(variant, Calling(layer, variant));
     const std::vector<RaceResult> results = RaceOf(forms, 10);
     std::printf("%s, %lld rows: %.3f ms apart\n", layer.name.c_str(), static_cast<long long>(rows), 1e3 * Median(results[0].rounds));
-    for (size_t i = 1; i < results.size(); ++i) std::printf("  %-60s %.3f\n", forms[i].first.c_str(), PairedRatio(results[i].rounds, results[0].rounds));
+    for (size_t i = 1; i < results.size(); ++i)
+      std::printf("  %-60s %.3f\n", forms[i].first.c_str(), PairedRatio(results[i].rounds, results[0].rounds));
     std::fflush(stdout);
   }
 

@@ -264,9 +264,7 @@ class Belief {
   }
 
   using Group = std::pair<size_t, uint64_t>;
-  [[nodiscard]] Group GroupOf(size_t kernel) const {
-    return {relations_.kernels()[kernel].backend, relations_.kernels()[kernel].variant};
-  }
+  [[nodiscard]] Group GroupOf(size_t kernel) const { return {relations_.kernels()[kernel].backend, relations_.kernels()[kernel].variant}; }
 
   struct Ratio {
     double centre = 1;

@@ -118,8 +118,7 @@ Status CheckKey(const CacheEntry& entry) {
 }  // namespace
 
 bool IsKernel(const MeasurementKey& key) {
-  constexpr const char* kOthers[] = {kRaceBackend,     kDriftBackend,      kDifferenceBackend,
-                                     kDecisionBackend, kTransitionBackend, kTuningBackend};
+  constexpr const char* kOthers[] = {kRaceBackend, kDriftBackend, kDifferenceBackend, kDecisionBackend, kTransitionBackend, kTuningBackend};
   return std::none_of(std::begin(kOthers), std::end(kOthers), [&](const char* other) { return key.backend == other; });
 }
 
@@ -134,8 +133,7 @@ Status CheckEntry(const CacheEntry& entry) {
   }
   const bool has_reason = !entry.measurement.invalid_reason.empty();
   if (has_reason && !samples.empty()) return FieldError("invalid_reason", "there are samples too");
-  if (!has_reason && samples.empty())
-    return FieldError("samples", "is empty, and there is no invalid_reason");
+  if (!has_reason && samples.empty()) return FieldError("samples", "is empty, and there is no invalid_reason");
   if (entry.stored_at < 0) return FieldError("stored_at", "is " + std::to_string(entry.stored_at) + ", expected 0 or more");
   return {};
 }

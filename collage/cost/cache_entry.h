@@ -8,8 +8,8 @@
 
 namespace collage {
 
-/// Rows of these names are no kernels: what a race of plans found and how fast the machine was then, how far a plan is from the reference (zero
-/// when it is equal), how long was measured before a decision was final, how long trivial kernels take after those of other backends,
+/// Rows of these names are no kernels: what a race of plans found and how fast the machine was then, how far a plan is from the reference
+/// (zero when it is equal), how long was measured before a decision was final, how long trivial kernels take after those of other backends,
 /// and what tuning chose for a kernel.
 inline constexpr const char* kRaceBackend = "race of plans";
 inline constexpr const char* kDriftBackend = "drift until the race";

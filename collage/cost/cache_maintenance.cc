@@ -32,9 +32,9 @@ constexpr int kAllColumns = 12;
 
 /// What EntryOf would hide: SQLite keeps values of any type in any column.
 Status CheckColumns(const CacheQuery& row, int columns) {
-  constexpr const char* kNames[] = {"function_hash", "backend", "backend_version", "variant",  "device",   "threads",
+  constexpr const char* kNames[] = {"function_hash", "backend", "backend_version", "variant",  "device",    "threads",
                                     "protocol",      "samples", "invalid_reason",  "verified", "stored_at", "anchors"};
-  constexpr int kTypes[] = {SQLITE_INTEGER, SQLITE_TEXT, SQLITE_TEXT, SQLITE_TEXT,    SQLITE_TEXT,   SQLITE_INTEGER,
+  constexpr int kTypes[] = {SQLITE_INTEGER, SQLITE_TEXT, SQLITE_TEXT, SQLITE_TEXT,    SQLITE_TEXT,    SQLITE_INTEGER,
                             SQLITE_INTEGER, SQLITE_BLOB, SQLITE_TEXT, SQLITE_INTEGER, SQLITE_INTEGER, SQLITE_BLOB};
   for (int column = 0; column < columns; ++column) {
     if (row.Type(column) != kTypes[column]) return Fail(std::string("field '") + kNames[column] + "': is of the wrong type");
@@ -134,8 +134,9 @@ Result<ImportCounts> ImportEntries(MeasurementCache& cache, std::istream& lines,
   const int64_t before = COLLAGE_TRY(ReadInteger(database, "SELECT count(*) FROM measurement"));
   ImportCounts counts;
   {
-    CacheQuery insert(database.get(), std::string("INSERT OR ") + (replace ? "REPLACE" : "IGNORE") + " INTO measurement(" + kKeyColumns +
-                                          ", samples, invalid_reason, verified, stored_at, anchors) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+    CacheQuery insert(database.get(),
+                      std::string("INSERT OR ") + (replace ? "REPLACE" : "IGNORE") + " INTO measurement(" + kKeyColumns +
+                          ", samples, invalid_reason, verified, stored_at, anchors) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
     for (const CacheEntry& entry : entries) {
       BindEntry(insert, entry);
       if (insert.Step() != SQLITE_DONE) return database.Failure();
@@ -187,7 +188,8 @@ std::vector<std::string> PageProblems(const CacheDatabase& database) {
 
 void AddEntryProblems(const CacheDatabase& database, int version, std::vector<std::string>& problems) {
   CacheQuery rows(database.get(), std::string("SELECT ") + kKeyColumns + ", samples, invalid_reason, verified, " +
-                                      (version < 2 ? "0" : "stored_at") + (version < 3 ? ", x''" : ", anchors") + " FROM measurement ORDER BY " + kKeyColumns);
+                                      (version < 2 ? "0" : "stored_at") + (version < 3 ? ", x''" : ", anchors") +
+                                      " FROM measurement ORDER BY " + kKeyColumns);
   int step = SQLITE_ROW;
   while ((step = rows.Step()) == SQLITE_ROW) {
     const CacheEntry entry = EntryOf(rows);

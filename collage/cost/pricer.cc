@@ -1,10 +1,10 @@
 #include "collage/cost/pricer.h"
 
 #include "collage/ir/visit.h"
-#include "collage/tensor/tensor.h"
 #include "collage/runtime/layout_conversion.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
+#include "collage/tensor/tensor.h"
 
 namespace collage {
 namespace {
@@ -74,8 +74,9 @@ Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& funct
   ++counts_.measured;
   const Measurement measurement = COLLAGE_TRY(timer_->Measure({function, &backend, variant, device_, options_}));
   if (!measurement.invalid_reason.empty()) ++counts_.rejected;
-  spdlog::debug("{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
-                measurement.invalid_reason.empty() ? std::to_string(Median(measurement.samples) * 1e6) + " us" : measurement.invalid_reason);
+  spdlog::debug(
+      "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
+      measurement.invalid_reason.empty() ? std::to_string(Median(measurement.samples) * 1e6) + " us" : measurement.invalid_reason);
   COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
   return measurement;
 }
@@ -89,7 +90,8 @@ Result<double> Pricer::Difference(const Expr& function, const Backend& backend, 
 }
 
 MeasurementKey Pricer::KeyOfConversion(const TensorType& type, const Layout& from, const Layout& to) const {
-  return KeyOf(HashBytes(ToString(type)), "layout conversion", std::string(LayoutConversionVersion()), from.ToString() + " -> " + to.ToString());
+  return KeyOf(HashBytes(ToString(type)), "layout conversion", std::string(LayoutConversionVersion()),
+               from.ToString() + " -> " + to.ToString());
 }
 
 Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const Layout& from, const Layout& to) {

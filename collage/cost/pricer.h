@@ -49,8 +49,8 @@ class Pricer {
   Result<Measurement> MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant);
   /// How far a kernel is from the reference executor; an error is why it could not be compared.
   Result<double> Difference(const Expr& function, const Backend& backend, const Variant& variant);
-  /// What the kernel took inside a whole program, `context` being the hash of that: seconds of each round, and as anchors for each round the
-  /// anchor's seconds and its number.
+  /// What the kernel took inside a whole program, `context` being the hash of that: seconds of each round, and as anchors for each round
+  /// the anchor's seconds and its number.
   Result<std::optional<Measurement>> FindInContext(const MeasurementKey& key, uint64_t context);
   Status StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement);
   /// A kernel that was found to be wrong costs Invalid from now on.

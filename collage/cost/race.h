@@ -38,7 +38,8 @@ struct RaceResult {
 
 /// Times all contestants in interleaved rounds, in an order that changes with each round: machines drift by more than what
 /// separates good plans, and only what runs side by side can be compared. Who is worse than the fastest by Compare leaves the time to the
-/// others. Ends when nobody who is left needs more, or the budget does; with what is there but not before the first round, when asked to stop.
+/// others. Ends when nobody who is left needs more, or the budget does; with what is there but not before the first round, when asked to
+/// stop.
 std::vector<RaceResult> Race(const std::vector<Contestant>& contestants, const RaceOptions& options, const Progress& progress);
 
 }  // namespace collage

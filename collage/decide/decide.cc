@@ -111,9 +111,9 @@ class Decider {
     if (!COLLAGE_TRY(Challenge())) return false;
     if (!is_settled_ || IsOver()) return true;
     // A plan of fewer partitions that cannot be told from the best one is preferred, once it is known as well.
-    const SearchResult fewer = COLLAGE_TRY(
-        WithFewerPartitions(arms_, Centres(prices_), options_.allowed, *best_, options_.declared.smallest_difference));
-    if (AllInPrograms(fewer.choices)) return true;
+    const SearchResult fewer =
+        COLLAGE_TRY(WithFewerPartitions(arms_, Centres(prices_), options_.allowed, *best_, options_.declared.smallest_difference));
+    if (HasRun(fewer.choices)) return true;
     return MeasureCover(fewer.choices);
   }
 
@@ -137,7 +137,8 @@ class Decider {
 
   Result<bool> Challenge() {
     const double worthwhile = options_.declared.smallest_difference * best_->cost.ToSeconds();
-    if (HasNoUpperEnd(best_->choices)) {
+    // A cover that never ran as a whole is not believed to be the best.
+    if (HasNoUpperEnd(best_->choices) || !HasRun(best_->choices)) {
       open_ = 1;
       if (IsOver()) return true;
       return MeasureCover(best_->choices);
@@ -151,7 +152,7 @@ class Decider {
       is_settled_ = gain <= worthwhile;
       if (is_settled_) return true;
       const std::vector<size_t> unknown = UnknownIn(challenger.choices);
-      if (unknown.empty() && !HasNoUpperEnd(challenger.choices) && AllInPrograms(challenger.choices)) {
+      if (unknown.empty() && !HasNoUpperEnd(challenger.choices) && HasRun(challenger.choices)) {
         const Difference difference = DifferenceTo(challenger.choices);
         open_ = std::max(0.0, difference.most_gain / best_->cost.ToSeconds());
         if (difference.most_gain <= worthwhile && SettleAll(difference.kernels)) continue;
@@ -168,15 +169,16 @@ class Decider {
     }
   }
 
-  /// By how much the price of a cover is in doubt, seconds: the root of the sum of squares, since doubt of different kernels is independent.
+  /// By how much the price of a cover is in doubt, seconds: the root of the sum of squares, since doubt of different kernels is
+  /// independent.
   [[nodiscard]] double RadiusOf(const std::vector<SearchChoice>& cover) const {
     double squares = 0;
     for (const auto& [kernel, uses] : UsesOf(arms_, cover)) squares += std::pow(uses * prices_[kernel].radius, 2);
     return std::sqrt(squares);
   }
 
-  /// High for the kernels of the best cover, low for all others, and the centre where a whole comparison has settled it. The best cover as a
-  /// whole is no dearer than its own doubt allows, so its kernels share that.
+  /// High for the kernels of the best cover, low for all others, and the centre where a whole comparison has settled it. The best cover as
+  /// a whole is no dearer than its own doubt allows, so its kernels share that.
   [[nodiscard]] std::vector<Cost> ViewAgainstBest() const {
     std::vector<Cost> view = Lows(prices_);
     double sum = 0;
@@ -184,7 +186,9 @@ class Decider {
     for (const auto& [kernel, uses] : uses_of_best) sum += uses * prices_[kernel].radius;
     const double share = sum > 0 ? RadiusOf(best_->choices) / sum : 0;
     for (const auto& [kernel, uses] : uses_of_best)
-      view[kernel] = prices_[kernel].radius > 0 ? prices_[kernel].centre + Cost::Seconds(share * prices_[kernel].radius) : prices_[kernel].high;
+      view[kernel] = prices_[kernel].radius > 0 ? prices_[kernel].centre + Cost::Seconds(share * prices_[kernel].radius)
+                     : unseen_.contains(kernel) ? prices_[kernel].centre
+                                                : prices_[kernel].high;
     for (const size_t kernel : settled_) view[kernel] = prices_[kernel].centre;
     return view;
   }
@@ -227,8 +231,13 @@ class Decider {
 
   /// Dearest first, as long as one search takes (then it is worth asking again what is needed), or all. False: go on.
   Result<bool> MeasureCover(const std::vector<SearchChoice>& cover) {
-    COLLAGE_TRY_STATUS(Take(COLLAGE_TRY(measurer_->MeasureInProgram(cover))));
+    const Measurer::Found found = COLLAGE_TRY(measurer_->MeasureInProgram(cover));
+    COLLAGE_TRY_STATUS(Take(found));
     settled_.clear();
+    const bool has_run = std::all_of(found.begin(), found.end(), [](const auto& one) { return one.second.invalid_reason.empty(); });
+    for (const size_t kernel : KernelsOf(cover)) {
+      if (has_run && evidence_[kernel].in_program.empty()) unseen_.insert(kernel);
+    }
     prices_ = Believe(arms_.kernels, evidence_, options_.declared);
     return false;
   }
@@ -273,14 +282,15 @@ class Decider {
 
   [[nodiscard]] bool HasNoUpperEnd(const std::vector<SearchChoice>& cover) const {
     const std::set<size_t> kernels = KernelsOf(cover);
-    return std::any_of(kernels.begin(), kernels.end(), [&](size_t kernel) { return prices_[kernel].high.IsUnknown(); });
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [&](size_t kernel) { return prices_[kernel].high.IsUnknown() && !unseen_.contains(kernel); });
   }
 
-  [[nodiscard]] bool AllInPrograms(const std::vector<SearchChoice>& cover) const {
+  /// Whether each kernel of the cover has run inside of a program.
+  [[nodiscard]] bool HasRun(const std::vector<SearchChoice>& cover) const {
     const std::set<size_t> kernels = KernelsOf(cover);
-    const auto has_run = [&](size_t kernel) { return prices_[kernel].known == Price::Known::kInProgram; };
-    const std::set<size_t> of_best = KernelsOf(best_->choices);
-    return std::all_of(kernels.begin(), kernels.end(), has_run) && std::all_of(of_best.begin(), of_best.end(), has_run);
+    return std::all_of(kernels.begin(), kernels.end(),
+                       [&](size_t kernel) { return prices_[kernel].known == Price::Known::kInProgram || unseen_.contains(kernel); });
   }
 
   const Arms& arms_;
@@ -291,6 +301,7 @@ class Decider {
   std::vector<Price> prices_;
   std::optional<SearchResult> best_;
   std::unordered_set<size_t> settled_;  // kernels that whole comparisons have told apart, since the last program ran
+  std::unordered_set<size_t> unseen_;   // kernels that have no step of their own in a program that was to hold them
   double seconds_of_search_ = 0;
   double open_ = 1;
   bool is_settled_ = false;

@@ -78,8 +78,8 @@ class Compile {
   Result<PlacedFunction> PlaceOnly() {
     COLLAGE_TRY_STATUS(Place());
     COLLAGE_TRY_STATUS(Decide());
-    const FinalPlans plans = COLLAGE_TRY(
-        PlansToRace(*placement_, Believe(placement_->arms.kernels, evidence_, options_.declared), greedy_, options_.declared));
+    const FinalPlans plans =
+        COLLAGE_TRY(PlansToRace(*placement_, Believe(placement_->arms.kernels, evidence_, options_.declared), greedy_, options_.declared));
     return PlacedFunction{COLLAGE_TRY(Apply(*placement_, plans.plans.front())), Save(*placement_, plans.plans.front())};
   }
 
@@ -120,15 +120,15 @@ class Compile {
     decision_ = COLLAGE_TRY(DecideAmongAll());
     if (options_.tuning_seconds > 0) {
       const Plan plan = MakePlan(*placement_, "searched", decision_->best);
-      COLLAGE_TRY_STATUS(
-          Use(COLLAGE_TRY(Tune(placement_, evidence_, plan, pricer_, options_.tuning_seconds, measuring_))));
+      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Tune(placement_, evidence_, plan, pricer_, options_.tuning_seconds, measuring_))));
       decision_ = COLLAGE_TRY(DecideAmongAll());
     }
     COLLAGE_TRY_STATUS(JoinPartitions());
     COLLAGE_TRY_STATUS(DecideSingles());
     const bool is_stopped = options_.progress.stop_requested && options_.progress.stop_requested->load();
     if (is_stopped || pricer_.allows_only_cached()) return {};
-    return pricer_.cache().Store(KeyOfDecision(), {{decision_->is_settled ? kForever : options_.seconds_spent + Clock::SecondsSince(start)}, {}});
+    return pricer_.cache().Store(KeyOfDecision(),
+                                 {{decision_->is_settled ? kForever : options_.seconds_spent + Clock::SecondsSince(start)}, {}});
   }
 
   [[nodiscard]] MeasurementKey KeyOfDecision() const {
@@ -333,8 +333,10 @@ class Compile {
       if (kernel.candidate == PlacedKernel::kNone) continue;
       distinct.emplace(kernel.key.backend, kernel.key.function_hash);
       if (prices_[number].known == Price::Known::kRelatives) ++counts.variants.assumed;
-      if (prices_[number].centre.IsUnknown()) ++counts.variants.unpriced;
-      else known.emplace(kernel.key.backend, kernel.key.function_hash);
+      if (prices_[number].centre.IsUnknown())
+        ++counts.variants.unpriced;
+      else
+        known.emplace(kernel.key.backend, kernel.key.function_hash);
     }
     counts.distinct = distinct.size();
     counts.measured = known.size();

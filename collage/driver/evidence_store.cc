@@ -25,9 +25,8 @@ Result<Evidence> EvidenceStore::Find(const PlacedKernel& kernel) const {
   for (size_t i = 0; rounds && 2 * i + 1 < rounds->anchors.size() && i < rounds->samples.size(); ++i) {
     const double anchor_seconds = rounds->anchors[2 * i];
     // All kernels of a round have the anchor's time of that round, and no two rounds have the same.
-    evidence.in_program.push_back({{rounds->samples[i], anchor_seconds},
-                                   static_cast<uint64_t>(rounds->anchors[2 * i + 1]),
-                                   std::bit_cast<uint64_t>(anchor_seconds)});
+    evidence.in_program.push_back(
+        {{rounds->samples[i], anchor_seconds}, static_cast<uint64_t>(rounds->anchors[2 * i + 1]), std::bit_cast<uint64_t>(anchor_seconds)});
   }
   return evidence;
 }

@@ -20,7 +20,7 @@ uint64_t NumberOf(const OpSequence::Step& step) {
 /// Operators that cannot give their whole result without every element of every argument. Not those with a window or an index: padding,
 /// strides and indices may leave elements out.
 bool NeedsAll(const OpSequence::Step& step) {
-  static const std::set<std::string> whole = {"nn.dense",      "nn.batch_matmul", "nn.softmax", "nn.log_softmax",
+  static const std::set<std::string> whole = {"nn.dense",      "nn.batch_matmul", "nn.softmax",          "nn.log_softmax",
                                               "nn.layer_norm", "concatenate",     "nn.global_avg_pool2d"};
   const OpKind kind = step.op->kind;
   return kind == OpKind::kElementwise || kind == OpKind::kBroadcast || kind == OpKind::kCommReduce || whole.contains(step.op->name);

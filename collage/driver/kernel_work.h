@@ -16,8 +16,8 @@ struct DeviceLimits {
 /// Networks", 2016, F(4x4, 3x3)).
 DeviceLimits LimitsOf(const Device& device);
 
-/// Heavy operators, bytes and roofline of an extracted function. The roofline counts only what no kernel can do without: elements that reach
-/// a result, no padding, no more of a parameter than the slices that are read of it.
+/// Heavy operators, bytes and roofline of an extracted function. The roofline counts only what no kernel can do without: elements that
+/// reach a result, no padding, no more of a parameter than the slices that are read of it.
 KernelFacts WorkOf(const Function& function, const Device& device);
 
 }  // namespace collage

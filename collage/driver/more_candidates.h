@@ -10,9 +10,9 @@
 
 namespace collage {
 
-/// For each run of touching partitions of one graph compiler in the plan, their union, wherever that is valid and the contracted graph stays
-/// acyclic: graph compilers gain by seeing more, and cuts offer a region whole, in few-way cuts and in small pieces, but not every run of
-/// small pieces. Two partitions at a time; who wins may be joined again.
+/// For each run of touching partitions of one graph compiler in the plan, their union, wherever that is valid and the contracted graph
+/// stays acyclic: graph compilers gain by seeing more, and cuts offer a region whole, in few-way cuts and in small pieces, but not every
+/// run of small pieces. Two partitions at a time; who wins may be joined again.
 std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const Plan& plan);
 
 /// What `partition_for_<backend>` would do, greedy and unmeasured.

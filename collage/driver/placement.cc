@@ -241,7 +241,8 @@ namespace {
 /// True when no other backend covers any operator of the candidate.
 bool CoversOnlyOrphans(const Placement& placement, size_t candidate) {
   for (size_t target = 0; target < placement.targets.size(); ++target) {
-    if (!placement.targets[target].is_fallback && placement.coverable[target].Intersects(placement.built.problem.candidates[candidate].inside))
+    if (!placement.targets[target].is_fallback &&
+        placement.coverable[target].Intersects(placement.built.problem.candidates[candidate].inside))
       return false;
   }
   return true;

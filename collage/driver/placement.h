@@ -77,8 +77,8 @@ using PlacementPointer = std::shared_ptr<const Placement>;
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
                                        const Progress& progress, const UserConstraints& constraints = {});
 
-/// What is added to a placement: candidates behind the others, variants behind the others of those that share a kernel with them. Kernels keep
-/// their numbers.
+/// What is added to a placement: candidates behind the others, variants behind the others of those that share a kernel with them. Kernels
+/// keep their numbers.
 struct PlacementAddition {
   std::vector<PricedCandidate> candidates;
   std::vector<std::pair<size_t, Variant>> tuned;  ///< the kernel of a template, and what it was tuned to

@@ -173,7 +173,10 @@ RecordedProblem RecordOf(const Placement& placement, const KnownPrices& known, c
       const Cost cost = problem.candidates[c].variants[v].cost;
       const size_t kernel = placement.arms.kernel_of[c][v];
       const bool is_invalid = kernel != Arms::kNoKernel && known.prices[kernel].known == Price::Known::kInvalid;
-      bounds.back().push_back(cost.IsKnown() ? cost : is_invalid ? Cost::Invalid() : kernel == Arms::kNoKernel ? Cost() : known.prices[kernel].low);
+      bounds.back().push_back(cost.IsKnown()              ? cost
+                              : is_invalid                ? Cost::Invalid()
+                              : kernel == Arms::kNoKernel ? Cost()
+                                                          : known.prices[kernel].low);
     }
   }
   std::vector<std::string> backends;
@@ -181,7 +184,8 @@ RecordedProblem RecordOf(const Placement& placement, const KnownPrices& known, c
   std::vector<std::string> operators;
   for (const PostDfsIndex index : placement.built.nodes) operators.push_back(CalledOp((*placement.graph)[index].expr)->name);
   RecordedProblem recorded = Record(problem, std::move(bounds), std::move(backends), placement.node_names, std::move(operators));
-  for (const PostDfsIndex index : placement.built.nodes) recorded.onnx_nodes.push_back((*placement.graph)[index].expr->origin().OnnxNodes());
+  for (const PostDfsIndex index : placement.built.nodes)
+    recorded.onnx_nodes.push_back((*placement.graph)[index].expr->origin().OnnxNodes());
   for (const PricedCandidate& candidate : placement.candidates) {
     std::vector<std::string>& names = recorded.variants.emplace_back();
     for (const PricedVariant& variant : candidate.variants) names.push_back(variant.variant.name);

@@ -66,8 +66,8 @@ Result<Measurer::Found> PlanMeasurer::MeasureAlone(size_t number) {
     return Found{{number, ToEvidence(COLLAGE_TRY(
                               pricer_.MeasureConversion(kernel.type, kernel.variant.inputs.front(), kernel.variant.outputs.front())))}};
   const PricedCandidate& candidate = placement_->candidates[kernel.candidate];
-  const Measurement measurement = COLLAGE_TRY(pricer_.Measure(kernel.key, candidate.extracted.function,
-                                                              *placement_->targets[candidate.backend].backend, kernel.variant));
+  const Measurement measurement = COLLAGE_TRY(
+      pricer_.Measure(kernel.key, candidate.extracted.function, *placement_->targets[candidate.backend].backend, kernel.variant));
   return Found{{number, ToEvidence(measurement)}};
 }
 
@@ -199,8 +199,10 @@ Result<Measurer::Found> PlanMeasurer::Blame(const ProfiledPlan& failed, const Er
     Evidence evidence;
     evidence.invalid_reason = reason;
     const size_t number = kernel.kernel;
-    if (&failed == &*anchor_) anchor_.reset();
-    else last_.reset();
+    if (&failed == &*anchor_)
+      anchor_.reset();
+    else
+      last_.reset();
     return Found{{number, std::move(evidence)}};
   }
   return Fail("the kernel is none of the plan's: " + entry->key.backend + " " + entry->key.variant);

@@ -40,8 +40,8 @@ class ProfiledPlan {
   std::vector<std::vector<double>> steps_;
 };
 
-/// Measures for a decision: kernels alone through the pricer, covers as whole programs beside the first of them, which is the anchor. Kernels
-/// are compared with the reference before they run inside of a program.
+/// Measures for a decision: kernels alone through the pricer, covers as whole programs beside the first of them, which is the anchor.
+/// Kernels are compared with the reference before they run inside of a program.
 class PlanMeasurer : public Measurer {
  public:
   /// All must outlive it. `progress` says when time is over.

@@ -95,7 +95,8 @@ class PlanRace {
   }
 
   Result<bool> FindEarlier() {
-    if (const auto drift = COLLAGE_TRY(pricer_.cache().Find(KeyOfDrift())); drift && !drift->samples.empty()) drift_ = drift->samples.front();
+    if (const auto drift = COLLAGE_TRY(pricer_.cache().Find(KeyOfDrift())); drift && !drift->samples.empty())
+      drift_ = drift->samples.front();
     for (size_t i = 0; i <= entries_.size(); ++i) {
       const std::optional<Measurement> found = COLLAGE_TRY(pricer_.cache().Find(KeyOf(i)));
       if (!found) {
@@ -153,8 +154,8 @@ class PlanRace {
     results_.pop_back();
     const RaceResult& base = results_.front();
     if (of_anchor.rounds.empty() || base.rounds.empty() || usual_seconds <= 0) return;
-    const std::vector<double> side_by_side(base.rounds.begin(),
-                                           base.rounds.begin() + static_cast<ptrdiff_t>(std::min(base.rounds.size(), of_anchor.rounds.size())));
+    const std::vector<double> side_by_side(
+        base.rounds.begin(), base.rounds.begin() + static_cast<ptrdiff_t>(std::min(base.rounds.size(), of_anchor.rounds.size())));
     drift_ = anchor.Whole() / usual_seconds * Median(base.rounds) / Median(side_by_side);
   }
 
@@ -167,7 +168,8 @@ class PlanRace {
     if (order.empty()) return order;
     const auto ratio = [&](size_t a, size_t b) { return PairedRatio(results_[a].rounds, results_[b].rounds); };
     const size_t base = order.front();
-    const size_t fastest = *std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) { return ratio(a, base) < ratio(b, base); });
+    const size_t fastest =
+        *std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) { return ratio(a, base) < ratio(b, base); });
     const auto ties = [&](size_t i) {
       const Comparison verdict = Compare(results_[i].rounds, results_[fastest].rounds, options_.declared);
       return i == fastest || verdict == Comparison::kTie ||
@@ -284,7 +286,8 @@ Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan
                               const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, const CompileOptions& options,
                               const Progress& progress) {
   std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
-  return PlanRace(placement, pricer, lower, sample, options, progress, std::move(entries)).Run(contestants.data(), anchor, usual_anchor_seconds);
+  return PlanRace(placement, pricer, lower, sample, options, progress, std::move(entries))
+      .Run(contestants.data(), anchor, usual_anchor_seconds);
 }
 
 }  // namespace collage

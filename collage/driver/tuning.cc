@@ -28,7 +28,8 @@ Cost CostOf(const Measurement& measurement) {
 
 class ScheduleTuning {
  public:
-  ScheduleTuning(const Placement& placement, const std::vector<Evidence>& evidence, Pricer& pricer, double seconds, const Progress& progress)
+  ScheduleTuning(const Placement& placement, const std::vector<Evidence>& evidence, Pricer& pricer, double seconds,
+                 const Progress& progress)
       : placement_(placement),
         prices_(Believe(placement.arms.kernels, evidence, {})),
         pricer_(pricer),
@@ -49,7 +50,9 @@ class ScheduleTuning {
  private:
   [[nodiscard]] bool IsOver() const { return progress_.ShouldStop() || Clock::now() >= end_; }
 
-  [[nodiscard]] const PricedCandidate& CandidateOf(size_t kernel) const { return placement_.candidates[placement_.kernels[kernel].candidate]; }
+  [[nodiscard]] const PricedCandidate& CandidateOf(size_t kernel) const {
+    return placement_.candidates[placement_.kernels[kernel].candidate];
+  }
   [[nodiscard]] const PlacementTarget& TargetOf(size_t kernel) const { return placement_.targets[CandidateOf(kernel).backend]; }
 
   [[nodiscard]] std::vector<Job> Jobs(const Plan& plan) const {

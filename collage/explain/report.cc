@@ -201,9 +201,9 @@ std::string PlanTable(const CompileReport& report) {
     cost += entry.cost_us;
   }
   text += fmt::format("plan: {} partitions, estimated {:.1f} us\n", report.plan.size(), report.estimated_us);
-  text += report.search_complete
-              ? fmt::format("  with 95% confidence no cover of these candidates is more than {:.1f}% cheaper", 100 * std::max(report.open, 0.01))
-              : fmt::format("  time ended: a cover of these candidates might be {:.1f}% cheaper", 100 * report.open);
+  text += report.search_complete ? fmt::format("  with 95% confidence no cover of these candidates is more than {:.1f}% cheaper",
+                                               100 * std::max(report.open, 0.01))
+                                 : fmt::format("  time ended: a cover of these candidates might be {:.1f}% cheaper", 100 * report.open);
   if (report.candidates.variants.assumed > 0)
     text += fmt::format(", if the {} kernels that never ran are like those that did", report.candidates.variants.assumed);
   text += fmt::format("\n  likely bound {:.1f} us, proved bound {:.1f} us\n", report.lower_bound_us, report.proved_lower_bound_us);

@@ -40,7 +40,8 @@ struct RecordedProblem {
   [[nodiscard]] bool IsCalled(size_t node, const std::string& name) const;
 };
 
-/// Keeps the prices and, of the conversions, those that some variant can ask for. `bounds` as in RecordedProblem; costs are those of `problem`.
+/// Keeps the prices and, of the conversions, those that some variant can ask for. `bounds` as in RecordedProblem; costs are those of
+/// `problem`.
 RecordedProblem Record(const SearchProblem& problem, std::vector<std::vector<Cost>> bounds, std::vector<std::string> backends,
                        std::vector<std::string> nodes, std::vector<std::string> operators);
 

@@ -1,7 +1,5 @@
 #include "collage/cost/cache_maintenance.h"
 
-#include "collage/cost/cache_database.h"
-
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -9,6 +7,7 @@
 
 #include <sstream>
 
+#include "collage/cost/cache_database.h"
 #include "collage/support/file.h"
 
 namespace collage {

@@ -60,7 +60,8 @@ class Decided {
   [[nodiscard]] FinalPlans Plans() const { return PlansToRace(*placement_, Prices(), {}, options_.declared).value(); }
 
   Result<RaceOutcome> Race(const std::vector<Plan>& plans) {
-    return RacePlans(*placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_, options_.progress);
+    return RacePlans(
+        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_, options_.progress);
   }
 
   /// How many kernels of a plan are such a variant.

@@ -248,11 +248,9 @@ TEST_P(UnsociableTest, WhatFailsInsideAPlanIsInvalidAndTheDecisionGoesOn) {
     EXPECT_THAT(refused, testing::Not(testing::Contains(decided.placement().kernels[kernel.kernel].key)));
 }
 
-INSTANTIATE_TEST_SUITE_P(SoonAndLate, UnsociableTest, testing::Combine(testing::Values(5, 60, 300), testing::Bool()),
-                         [](const auto& info) {
-                           return std::string(std::get<1>(info.param) ? "Throws" : "Fails") + "After" +
-                                  std::to_string(std::get<0>(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(SoonAndLate, UnsociableTest, testing::Combine(testing::Values(5, 60, 300), testing::Bool()), [](const auto& info) {
+  return std::string(std::get<1>(info.param) ? "Throws" : "Fails") + "After" + std::to_string(std::get<0>(info.param));
+});
 
 }  // namespace
 }  // namespace collage

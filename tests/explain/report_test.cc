@@ -59,8 +59,8 @@ TEST(ReportTest, JsonReadsBackAsItWas) {
 TEST(ReportTest, NamesOfTheHonestTotals) {
   const std::string text = ToJson(Example());
   for (const char* field :
-       {"\"additive_error_us\": 1.3", "\"drift\": 1.125", "\"apparent_loss\": -0.2", "\"not_compared\": \"2 operators\"", "\"margin_us\": 0.1",
-        "\"elapsed_seconds\": 7.5", "\"budget_seconds\": 10", "\"open\": 0.004", "\"decisions_left_out\": 3"})
+       {"\"additive_error_us\": 1.3", "\"drift\": 1.125", "\"apparent_loss\": -0.2", "\"not_compared\": \"2 operators\"",
+        "\"margin_us\": 0.1", "\"elapsed_seconds\": 7.5", "\"budget_seconds\": 10", "\"open\": 0.004", "\"decisions_left_out\": 3"})
     EXPECT_THAT(text, testing::HasSubstr(field));
   const std::string table = PlanTable(Example());
   EXPECT_THAT(table, testing::HasSubstr("additive error (measured less the sum of prices): +1.3 us (+10.0%)"));
@@ -75,8 +75,7 @@ TEST(ReportTest, WhatIsNotThereIsNullAndReadsBack) {
   CompileReport report;
   report.plan = {{"a", "dnnl", "direct", {"nn.relu"}, 1}};
   const CompileReport read = ReportFromJson(ToJson(report)).value();
-  EXPECT_FALSE(read.additive_error_us || read.apparent_loss || read.budget_seconds || read.open > 0 ||
-               read.plan[0].margin_us);
+  EXPECT_FALSE(read.additive_error_us || read.apparent_loss || read.budget_seconds || read.open > 0 || read.plan[0].margin_us);
 }
 
 TEST(ReportTest, MalformedJsonIsAnError) {

@@ -156,13 +156,13 @@ TEST_F(SaveTest, MachineCodeIsLeftAloneWhenCompiledAgain) {
 }
 
 TEST_F(SaveTest, SizesThatNothingHoldsAreErrors) {
-  for (const auto& [from, to, says] : std::vector<std::array<std::string, 3>>{
-           {"[1,20,2,2]", "[4611686018427387904,4,0,2]", "which no memory holds"},
-           {"[1,20,2,2]", "[1,20,2,1073741824]", "expected Tensor[(1, 20, 2, 1073741824), float32]"},
-           {"[1,20,2,2]", "[1.5,20,2,2]", "shape holds 1.5"},
-           {"\"value\":1", "\"value\":-1", "value is -1"},
-           {"\"threads\":1", "\"threads\":-1", "threads is -1"},
-           {"\"kind\":0", "\"kind\":9", "device"}}) {
+  for (const auto& [from, to, says] :
+       std::vector<std::array<std::string, 3>>{{"[1,20,2,2]", "[4611686018427387904,4,0,2]", "which no memory holds"},
+                                               {"[1,20,2,2]", "[1,20,2,1073741824]", "expected Tensor[(1, 20, 2, 1073741824), float32]"},
+                                               {"[1,20,2,2]", "[1.5,20,2,2]", "shape holds 1.5"},
+                                               {"\"value\":1", "\"value\":-1", "value is -1"},
+                                               {"\"threads\":1", "\"threads\":-1", "threads is -1"},
+                                               {"\"kind\":0", "\"kind\":9", "device"}}) {
     SaveExample("library");
     Edit(from, to);
     EXPECT_THAT(LoadError(), HasSubstr(says)) << from << " -> " << to;
