@@ -47,7 +47,8 @@ std::string Documentation(const OpTable& table) {
           "Written by `generate_ops_doc` from the table of `collage/op`; change the records there, not this page. Each operator is "
           "a fusion kind, type and work rules and a reference kernel. Names and attributes are Relay's; data is NCHW. Operators take "
           "float32, float64, float16, bfloat16 and, where that makes sense, integers and bool; the 16-bit formats are computed with in "
-          "float32 and rounded once an operator. A view passes the elements on in their row-major order, so a host needs no kernel for it.") +
+          "float32 and rounded once an operator. A view passes the elements on in their row-major order, so a host needs no kernel for "
+          "it.") +
       "\n";
   for (const auto& op : table.records()) text += "\n" + Section(*op);
   return text;
