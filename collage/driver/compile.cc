@@ -111,7 +111,7 @@ class Compile {
 
   /// What an earlier compile has decided is not decided again, unless there is more time now than there was then.
   Status Decide() {
-    if (COLLAGE_TRY(IsDecided())) return {};
+    if (options_.tuning_seconds <= 0 && COLLAGE_TRY(IsDecided())) return {};
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY(Sample());
     StartMeasuring();
@@ -131,12 +131,9 @@ class Compile {
                                  {{decision_->is_settled ? kForever : options_.seconds_spent + Clock::SecondsSince(start)}, {}});
   }
 
-  [[nodiscard]] MeasurementKey KeyOfDecision() const {
-    return pricer_.KeyOf(first_placement_hash_ ? *first_placement_hash_ : placement_->DecisionHash(), kDecisionBackend, "", "");
-  }
+  [[nodiscard]] MeasurementKey KeyOfDecision() const { return pricer_.KeyOf(placement_->DecisionHash(), kDecisionBackend, "", ""); }
 
   Result<bool> IsDecided() {
-    first_placement_hash_ = placement_->DecisionHash();
     const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDecision()));
     const bool may_measure = !pricer_.allows_only_cached();
     if (!known || known->samples.empty()) return false;
@@ -379,7 +376,6 @@ class Compile {
   double seconds_left_ = 0;
   Clock::time_point start_ = Clock::now();
   PlacementPointer placement_;
-  std::optional<uint64_t> first_placement_hash_;
   std::vector<GreedyPlan> greedy_;
   std::optional<EvidenceStore> store_;
   std::vector<Evidence> evidence_;

@@ -98,6 +98,7 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
 }
 
 Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchChoice>& cover) {
+  if (pricer_.allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole programs"));
   if (Found wrong = COLLAGE_TRY(FindWrong(cover)); !wrong.empty()) return wrong;
   if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
   progress_.Report({"timing whole programs", ++programs_, 0, {}});

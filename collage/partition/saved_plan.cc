@@ -6,7 +6,7 @@
 namespace collage {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // attributes keep their order
 
 /// Tells programs apart by their operators and edges; weights do not matter to a plan.
 std::string Fingerprint(const DataflowGraph& graph) {

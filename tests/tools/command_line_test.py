@@ -68,13 +68,14 @@ class GoodInputTest(CommandLineTestCase):
         report = json.loads(self.report.read_text())
         measured = report["end_to_end_ms"]["chosen"] * 1e3
         self.assertAlmostEqual(report["additive_error_us"], measured - report["estimated_us"], places=6)
-        self.assertGreater(report["noise_floor"], 0)
-        self.assertLess(report["noise_floor"], 10)
+        self.assertGreaterEqual(report["open"], 0)
+        self.assertLessEqual(report["open"], 1)
+        self.assertEqual(report["not_compared"], "")
         self.assertIsNotNone(report["apparent_loss"])
         if report["winner"] == "searched":
             singles = [ratio for name, ratio in report["end_to_end_ratio"].items() if name != "chosen"]
             self.assertAlmostEqual(report["apparent_loss"], max(1 / ratio for ratio in singles) - 1, delta=0.1)
-        self.assertIsNone(report["budget_seconds"])
+        self.assertEqual(report["budget_seconds"], 300)
         self.assertGreater(report["elapsed_seconds"], 0)
         # Forbidding a partition's backend is a stronger condition than forbidding the partition.
         margins = {entry["partition"]: entry["margin_us"] for entry in report["plan"]}
@@ -103,7 +104,6 @@ class GoodInputTest(CommandLineTestCase):
         done = self.compile(self.model, "--json", again)
         self.assertEqual(done.returncode, 0, done.stderr)
         first, second = json.loads(self.report.read_text()), json.loads(again.read_text())
-        self.assertEqual(second["candidates"]["measured"], 0)
         self.assertEqual(second["candidates"]["variants"]["measured"], 0)
         self.assertFalse(second["raced"])
         self.assertEqual(first["plan"], second["plan"])
@@ -119,7 +119,7 @@ class GoodInputTest(CommandLineTestCase):
             done = self.collage("run", singles / f"{name}.collage", "--inputs", self.inputs)
             self.assertEqual(done.returncode, 0, done.stderr)
             backends = {placement["backend"] for placement in json.loads(self.explain(singles / f"{name}.collage"))["plan"]}
-            self.assertLessEqual(backends, {name, "native", "reference"})
+            self.assertLessEqual(backends, {name.removesuffix(" (greedy)"), "native", "reference"})
 
     def explain(self, program):
         done = self.collage("explain", program, "--json")
@@ -136,10 +136,11 @@ class GoodInputTest(CommandLineTestCase):
         exported = self.folder / "all.jsonl"
         self.assertEqual(self.collage("cache", "export", exported, "--cache", self.cache).returncode, 0)
         entries = [json.loads(line) for line in exported.read_text().splitlines()]
-        cases = {"kernels": ("dnnl", ["nn.", "dnnl", "variant"]), "race": ("plan", ["race"]), "context": ("pricing in context", ["plans"])}
-        for name, (backend, parts) in cases.items():
+        cases = {"kernels": ({"dnnl", "decision"}, ["nn.", "dnnl", "variant"]), "race": ({"race of plans"}, ["race"]),
+                 "verdict": ({"difference of plan"}, ["reference"])}
+        for name, (backends, parts) in cases.items():
             with self.subTest(name):
-                kept = "".join(json.dumps(entry) + "\n" for entry in entries if entry["backend"] != backend)
+                kept = "".join(json.dumps(entry) + "\n" for entry in entries if entry["backend"] not in backends)
                 (self.folder / f"{name}.jsonl").write_text(kept)
                 cache = self.folder / f"{name}.sqlite"
                 self.assertEqual(self.collage("cache", "import", self.folder / f"{name}.jsonl", "--cache", cache).returncode, 0)
@@ -210,9 +211,9 @@ class GoodInputTest(CommandLineTestCase):
         said = []
         for line in supervisor.stderr:
             said.append(line)
-            if line.startswith("pricing in context 2"):
+            if line.startswith("timing whole programs 1"):
                 break
-        time.sleep(0.3)
+        time.sleep(0.05)
         (compiling,) = children_of(supervisor.pid)
         self.assertEqual(pathlib.Path(f"/proc/{compiling}/comm").read_text(), "collage\n")
         os.kill(compiling, signal.SIGSEGV)
@@ -321,7 +322,7 @@ class GoodInputTest(CommandLineTestCase):
             self.assertEqual(later[key], samples)
         # What was found serves compiles that do not tune; they measure nothing.
         tuned = self.tune(cache, None)
-        self.assertEqual(tuned["candidates"].get("measured"), 0)
+        self.assertEqual(tuned["candidates"]["variants"]["measured"], 0)
         self.assertEqual(self.tune(cache, None, "--cache-only")["plan"], tuned["plan"])
         self.assertTrue(untuned["plan"])
         run = self.collage("run", self.folder / "tuned.collage", "--inputs", self.inputs, "--output", self.folder / "o")
