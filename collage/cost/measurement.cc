@@ -53,9 +53,9 @@ class Anchor {
 
 }  // namespace
 
-double MedianHalfWidth(const std::vector<double>& samples) {
+double MedianHalfWidth(const std::vector<double>& samples, double confidence) {
   const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
-  const Interval interval = MedianInterval(samples, Declared().confidence).value_or(Interval{*least, *most});
+  const Interval interval = MedianInterval(samples, confidence).value_or(Interval{*least, *most});
   return (interval.high - interval.low) / 2;
 }
 

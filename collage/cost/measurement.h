@@ -39,7 +39,7 @@ struct Measurement {
 };
 
 /// Half the width of the confidence interval of the median; of few samples, of all that they allow. `samples` must not be empty.
-double MedianHalfWidth(const std::vector<double>& samples);
+double MedianHalfWidth(const std::vector<double>& samples, double confidence = Declared().confidence);
 
 /// Times Kernel::Run on these inputs (row-major; SuitableInputs), in turn with the anchor: a fixed amount of work by all threads, which
 /// says how fast the machine is at that moment. Before each sample, caches are evicted and the inputs are read again, as their producer

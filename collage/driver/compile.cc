@@ -1,6 +1,7 @@
 #include "collage/driver/compile.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "collage/backend/registry.h"
@@ -120,7 +121,8 @@ class Compile {
     decision_ = COLLAGE_TRY(DecideAmongAll());
     if (options_.tuning_seconds > 0) {
       const Plan plan = MakePlan(*placement_, "searched", decision_->best);
-      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Tune(placement_, evidence_, plan, pricer_, options_.tuning_seconds, measuring_))));
+      COLLAGE_TRY_STATUS(
+          Use(COLLAGE_TRY(Tune(placement_, evidence_, plan, pricer_, options_.tuning_seconds, options_.declared, measuring_))));
       decision_ = COLLAGE_TRY(DecideAmongAll());
     }
     COLLAGE_TRY_STATUS(JoinPartitions());
@@ -281,15 +283,12 @@ class Compile {
   }
 
   [[nodiscard]] double UsualAnchorSeconds() const {
-    std::vector<double> seconds;
-    std::vector<uint64_t> rounds;
+    std::map<uint64_t, double> by_round;
     for (const Evidence& evidence : evidence_) {
-      for (const ProgramRow& row : evidence.in_program) {
-        if (std::find(rounds.begin(), rounds.end(), row.round) != rounds.end()) continue;
-        rounds.push_back(row.round);
-        seconds.push_back(row.row.anchor_seconds);
-      }
+      for (const ProgramRow& row : evidence.in_program) by_round.emplace(row.round, row.row.anchor_seconds);
     }
+    std::vector<double> seconds;
+    for (const auto& [round, of_anchor] : by_round) seconds.push_back(of_anchor);
     return seconds.empty() ? 0 : Median(std::move(seconds));
   }
 
@@ -303,8 +302,11 @@ class Compile {
     report.lower_bound_us = std::min(decision_->likely_bound.ToMicroseconds(), report.estimated_us);
     report.proved_lower_bound_us = std::min(decision_->proved_bound.ToMicroseconds(), report.lower_bound_us);
     report.search_complete = decision_->is_settled;
+    report.confidence = options_.declared.confidence;
+    report.smallest_difference = options_.declared.smallest_difference;
     report.open = decision_->open;
     report.missing = plans.missing;
+    report.missing.insert(report.missing.end(), race.missing.begin(), race.missing.end());
     report.not_compared = race.not_compared;
     report.drift = race.drift;
     report.estimated_us *= race.drift;

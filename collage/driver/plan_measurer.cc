@@ -68,7 +68,9 @@ Result<Measurer::Found> PlanMeasurer::MeasureAlone(size_t number) {
   const PricedCandidate& candidate = placement_->candidates[kernel.candidate];
   const Measurement measurement = COLLAGE_TRY(
       pricer_.Measure(kernel.key, candidate.extracted.function, *placement_->targets[candidate.backend].backend, kernel.variant));
-  return Found{{number, ToEvidence(measurement)}};
+  Evidence evidence = ToEvidence(measurement);
+  if (evidence.alone.empty() && evidence.invalid_reason.empty()) evidence.invalid_reason = "gave no samples";
+  return Found{{number, std::move(evidence)}};
 }
 
 Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>& choices) {

@@ -21,8 +21,10 @@ struct Entry {
   const Plan* plan;
   IRModule partitioned;
   uint64_t hash;
-  std::optional<double> difference = {};  // from the reference executor
+  std::optional<bool> is_right = {};      // what the reference executor says
+  std::optional<double> difference = {};  // from it
   std::string not_compared = {};
+  std::string objection = {};
   std::vector<std::string> same_as = {};  // single backends whose plan is this very program
   std::optional<LoweredModel> lowered = {};
 };
@@ -71,16 +73,22 @@ class PlanRace {
     const bool is_known = COLLAGE_TRY(FindEarlier());
     if (!is_known && pricer_.allows_only_cached()) return Fail(NotInCache("the race of the plans for this model"));
     if (!is_known) COLLAGE_TRY_STATUS(RaceNow(anchor, usual_anchor_seconds));
+    const std::vector<size_t> ranking = Ranking();
+    for (const size_t i : ranking) COLLAGE_TRY_STATUS(raced_ && !IsStopped() ? Judge(i) : RecallVerdict(i));
     // Who differs on these weights is out; then the next one is looked at.
-    for (const size_t winner : Ranking()) {
-      if (!COLLAGE_TRY(IsRight(winner))) continue;
+    for (const size_t winner : ranking) {
+      COLLAGE_TRY_STATUS(Judge(winner));
+      if (!*entries_[winner].is_right) continue;
       COLLAGE_TRY_STATUS(Build(winner));
       return Outcome(winner, first);
     }
-    return Fail("no plan agrees with the reference executor" + (objection_.empty() ? "" : ": the best one " + objection_));
+    return Fail("no plan agrees with the reference executor" +
+                (ranking.empty() ? "" : ": the best one " + entries_[ranking.front()].objection));
   }
 
  private:
+  [[nodiscard]] bool IsStopped() const { return progress_.stop_requested && progress_.stop_requested->load(); }
+
   [[nodiscard]] MeasurementKey KeyOf(size_t index) const {
     const bool is_again = index == entries_.size();
     return pricer_.KeyOf(entries_[is_again ? 0 : index].hash, kRaceBackend, std::to_string(field_),
@@ -141,7 +149,7 @@ class PlanRace {
     // A contestant that failed has left its kernel's name there, which is not to be taken for a hang.
     if (options_.activity) options_.activity->now().store(0);
     // A race that was cut short serves this compile only.
-    if (progress_.stop_requested && progress_.stop_requested->load()) return {};
+    if (IsStopped()) return {};
     if (anchor) COLLAGE_TRY_STATUS(pricer_.cache().Store(KeyOfDrift(), {{drift_}, {}}));
     for (size_t i = 0; i < results_.size(); ++i)
       COLLAGE_TRY_STATUS(pricer_.cache().Store(KeyOf(i), {results_[i].rounds, results_[i].failure}));
@@ -183,22 +191,32 @@ class PlanRace {
     return order;
   }
 
-  /// False when the plan differs from the reference executor as a whole.
-  Result<bool> IsRight(size_t i) {
-    if (const auto known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDifference(i)))) {
-      if (!known->samples.empty()) entries_[i].difference = known->samples.front();
-      // A zero, and why: nothing differed, and this was not compared.
-      if (known->samples.empty() && known->invalid_reason.rfind(kNotComparedPrefix, 0) == 0) {
-        entries_[i].not_compared = known->invalid_reason.substr(std::string(kNotComparedPrefix).size());
-        return true;
-      }
-      if (!known->invalid_reason.empty()) return Refuse(i, known->invalid_reason);
-      return true;
+  /// What is known of this program on these weights.
+  Status RecallVerdict(size_t i) {
+    Entry& entry = entries_[i];
+    const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDifference(i)));
+    if (!known || entry.is_right) return {};
+    if (!known->samples.empty()) {
+      entry.is_right = true;
+      entry.difference = known->samples.front();
+    } else if (known->invalid_reason.rfind(kNotComparedPrefix, 0) == 0) {
+      entry.is_right = true;
+      entry.not_compared = known->invalid_reason.substr(std::string(kNotComparedPrefix).size());
+    } else {
+      Refuse(entry, known->invalid_reason);
     }
+    return {};
+  }
+
+  /// Compares the program as a whole with the reference executor, where that has not been done on these weights.
+  Status Judge(size_t i) {
+    COLLAGE_TRY_STATUS(RecallVerdict(i));
+    Entry& entry = entries_[i];
+    if (entry.is_right) return {};
     if (pricer_.allows_only_cached()) return Fail(NotInCache("the comparison of this program, with these weights, with the reference"));
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     COLLAGE_TRY_STATUS(Build(i));
-    Executable& executable = entries_[i].lowered->executable;
+    Executable& executable = entry.lowered->executable;
     const Agreement agreement =
         COLLAGE_TRY(CompareWithReference([&](std::span<const Tensor> inputs) { return executable.Run(inputs); }, sample));
     const bool differs = IsComparison(agreement) ? !Passes(agreement, sample.tolerance) : agreement.unequal > 0;
@@ -206,27 +224,28 @@ class PlanRace {
     if (differs) {
       verdict.invalid_reason = Objection(agreement, sample.tolerance);
       if (verdict.invalid_reason.empty()) verdict.invalid_reason = "differs from the reference where that is not finite";
-    } else if (entries_[i].not_compared = WhatWasNotCompared(sample, agreement); !entries_[i].not_compared.empty()) {
-      verdict.invalid_reason = kNotComparedPrefix + entries_[i].not_compared;
+      Refuse(entry, verdict.invalid_reason);
     } else {
-      entries_[i].difference = agreement.difference;
-      verdict.samples = {agreement.difference};
+      entry.is_right = true;
+      entry.not_compared = WhatWasNotCompared(sample, agreement);
+      if (entry.not_compared.empty()) entry.difference = agreement.difference;
+      if (entry.not_compared.empty()) verdict.samples = {agreement.difference};
+      if (!entry.not_compared.empty()) verdict.invalid_reason = kNotComparedPrefix + entry.not_compared;
     }
-    COLLAGE_TRY_STATUS(pricer_.cache().Store(KeyOfDifference(i), verdict));
-    return differs ? Refuse(i, verdict.invalid_reason) : true;
+    return pricer_.cache().Store(KeyOfDifference(i), verdict);
   }
 
-  bool Refuse(size_t i, const std::string& objection) {
-    spdlog::warn("the plan '{}' {} and is out", entries_[i].plan->name, objection);
-    if (objection_.empty()) objection_ = objection;
-    return false;
+  static void Refuse(Entry& entry, const std::string& objection) {
+    spdlog::warn("the plan '{}' {} and is out", entry.plan->name, objection);
+    entry.is_right = false;
+    entry.objection = objection;
   }
 
   [[nodiscard]] std::optional<double> ApparentLoss() const {
     std::optional<double> worst;
     for (size_t i = 0; i < entries_.size(); ++i) {
       const bool is_single = entries_[i].plan->is_single_backend || !entries_[i].same_as.empty();
-      if (!is_single || results_[i].rounds.empty() || results_.front().rounds.empty()) continue;
+      if (!is_single || !entries_[i].is_right.value_or(true) || results_[i].rounds.empty() || results_.front().rounds.empty()) continue;
       const double loss = i == 0 ? 0 : PairedRatio(results_.front().rounds, results_[i].rounds) - 1;
       worst = std::max(worst.value_or(loss), loss);
     }
@@ -238,7 +257,7 @@ class PlanRace {
     const std::vector<double>& again = results_.back().rounds;
     std::vector<double> ratios;
     for (size_t i = 0; i < std::min(a.size(), again.size()); ++i) ratios.push_back(a[i] / again[i]);
-    return ratios.empty() ? 0 : MedianHalfWidth(ratios);
+    return ratios.empty() ? 0 : MedianHalfWidth(ratios, options_.declared.confidence);
   }
 
   RaceOutcome Outcome(size_t winner, const Plan* first) {
@@ -255,9 +274,15 @@ class PlanRace {
     };
     outcome.timings.push_back(timing("chosen", winner));
     for (size_t i = 0; i < entries_.size(); ++i) {
-      if (results_[i].rounds.empty()) continue;
-      if (entries_[i].plan->is_single_backend) outcome.timings.push_back(timing(entries_[i].plan->name, i));
-      for (const std::string& name : entries_[i].same_as) outcome.timings.push_back(timing(name, i));
+      std::vector<std::string> names = entries_[i].same_as;
+      if (entries_[i].plan->is_single_backend) names.insert(names.begin(), entries_[i].plan->name);
+      for (const std::string& name : names) {
+        if (!results_[i].rounds.empty() && entries_[i].is_right.value_or(true)) {
+          outcome.timings.push_back(timing(name, i));
+        } else {
+          outcome.missing.push_back({name, results_[i].rounds.empty() ? results_[i].failure : entries_[i].objection});
+        }
+      }
     }
     outcome.lowered = std::move(*entries_[winner].lowered);
     return outcome;
@@ -277,7 +302,6 @@ class PlanRace {
   double drift_ = 1;
   uint64_t field_ = 0;
   bool raced_ = false;
-  std::string objection_;
 };
 
 }  // namespace

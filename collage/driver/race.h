@@ -18,6 +18,7 @@ struct RaceOutcome {
   size_t winner = 0;
   std::optional<LoweredModel> lowered;  ///< the program that raced
   std::vector<PlanTiming> timings;      ///< "chosen" first, then the single backends in the order of the contestants
+  std::vector<MissingPlan> missing;     ///< single backends that failed in the race, or differ from the reference
   double noise = 0;                     ///< how far an A/A pair of the same race is apart: half the interval of their ratio
   /// The searched plan's time over that of the fastest single-backend plan, less one; nothing when either did not finish.
   std::optional<double> apparent_loss;
@@ -32,8 +33,9 @@ using GetSample = std::function<Result<const ReferenceSample*>()>;
 
 /// Lowers the contestants and times them end to end, together with an A/A pair. The winner is the fastest, or among those that Compare
 /// cannot tell from it the one with the fewest partitions, or of these that of the backends declared first. It is compared as a whole with
-/// the reference executor on the weights of this very model, and so are the others; who differs is out. What an earlier race of equal
-/// programs found is taken from the cache; a verdict only where content was the same. `anchor`, which may be null, tells the drift.
+/// the reference executor on the weights of this very model; who differs is out. The others are compared where they ran. What an earlier
+/// race of equal programs found is taken from the cache; a verdict only where content was the same. `anchor`, which may be null, tells the
+/// drift.
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
                               const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, const CompileOptions& options,
                               const Progress& progress);

@@ -29,9 +29,9 @@ Cost CostOf(const Measurement& measurement) {
 class ScheduleTuning {
  public:
   ScheduleTuning(const Placement& placement, const std::vector<Evidence>& evidence, Pricer& pricer, double seconds,
-                 const Progress& progress)
+                 const Declared& declared, const Progress& progress)
       : placement_(placement),
-        prices_(Believe(placement.arms.kernels, evidence, {})),
+        prices_(Believe(placement.arms.kernels, evidence, declared)),
         pricer_(pricer),
         end_(Clock::After(seconds)),
         progress_(progress) {}
@@ -140,8 +140,8 @@ class ScheduleTuning {
 }  // namespace
 
 Result<PlacementPointer> Tune(PlacementPointer placement, const std::vector<Evidence>& evidence, const Plan& plan, Pricer& pricer,
-                              double seconds, const Progress& progress) {
-  ScheduleTuning tuning(*placement, evidence, pricer, seconds, progress);
+                              double seconds, const Declared& declared, const Progress& progress) {
+  ScheduleTuning tuning(*placement, evidence, pricer, seconds, declared, progress);
   COLLAGE_TRY_STATUS(tuning.Run(plan));
   PlacementAddition found = std::move(tuning).Found();
   return found.tuned.empty() ? placement : Extend(*placement, std::move(found), pricer);

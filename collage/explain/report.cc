@@ -127,6 +127,8 @@ std::string ToJson(const CompileReport& report) {
                      {"proved_lower_bound_us", report.proved_lower_bound_us},
                      {"tie", TieJson(report.tie)},
                      {"search_complete", report.search_complete},
+                     {"confidence", report.confidence},
+                     {"smallest_difference", report.smallest_difference},
                      {"open", report.open},
                      {"missing", std::move(missing)},
                      {"not_compared", report.not_compared},
@@ -173,6 +175,8 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
       report.tie = ReportedTie{tie.at("within"), tie.at("partitions"), tie.at("cost_us")};
     }
     report.search_complete = json.at("search_complete");
+    report.confidence = json.value("confidence", report.confidence);
+    report.smallest_difference = json.value("smallest_difference", report.smallest_difference);
     report.open = json.value("open", 0.0);  // files of before have none of these
     const Json missing = json.value("missing", Json::object());
     for (const auto& [name, reason] : missing.items()) report.missing.push_back({name, reason});
@@ -201,8 +205,8 @@ std::string PlanTable(const CompileReport& report) {
     cost += entry.cost_us;
   }
   text += fmt::format("plan: {} partitions, estimated {:.1f} us\n", report.plan.size(), report.estimated_us);
-  text += report.search_complete ? fmt::format("  with 95% confidence no cover of these candidates is more than {:.1f}% cheaper",
-                                               100 * std::max(report.open, 0.01))
+  text += report.search_complete ? fmt::format("  with {:.0f}% confidence no cover of these candidates is more than {:.1f}% cheaper",
+                                               100 * report.confidence, 100 * report.smallest_difference)
                                  : fmt::format("  time ended: a cover of these candidates might be {:.1f}% cheaper", 100 * report.open);
   if (report.candidates.variants.assumed > 0)
     text += fmt::format(", if the {} kernels that never ran are like those that did", report.candidates.variants.assumed);

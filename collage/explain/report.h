@@ -99,6 +99,8 @@ struct CompileReport {
   double proved_lower_bound_us = 0;
   /// Whether, at the declared confidence, no cover is cheaper by more than the smallest difference worth having.
   bool search_complete = true;
+  double confidence = 0.95;           ///< as declared
+  double smallest_difference = 0.01;  ///< as declared, a share
   /// The greatest share by which some cover might still be cheaper, at that confidence.
   double open = 0;
   std::vector<MissingPlan> missing = {};  ///< single backends' plans that did not race

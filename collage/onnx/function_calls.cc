@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "onnx_message.pb.h"
+
 namespace collage::onnx_io {
 namespace {
 
@@ -47,8 +49,10 @@ class Names {
   std::unordered_map<std::string, std::string> names_;
 };
 
-NodeProto Instantiate(const NodeProto& node, const NodeProto& call, const FunctionProto& function, const Names& names, int index) {
-  NodeProto result;
+std::shared_ptr<const NodeProto> Instantiate(const NodeProto& node, const NodeProto& call, const FunctionProto& function,
+                                             const Names& names, int index) {
+  auto message = std::make_shared<NodeProto>();
+  NodeProto& result = *message;
   result.set_op_type(node.op_type());
   result.set_domain(node.domain());
   const std::string caller = call.name().empty() ? call.op_type() : call.name();
@@ -66,7 +70,7 @@ NodeProto Instantiate(const NodeProto& node, const NodeProto& call, const Functi
     copy = *actual;
     copy.set_name(attribute.name());
   }
-  return result;
+  return message;
 }
 
 int64_t OpsetOf(const FunctionProto& function, int64_t fallback) {
@@ -96,11 +100,11 @@ Result<std::vector<FunctionCalls::Expanded>> FunctionCalls::Expand(const NodePro
     int depth;
   };
   std::vector<Expanded> result;
-  std::vector<Pending> stack{{{root, opset}, 0}};
+  std::vector<Pending> stack{{{std::make_shared<NodeProto>(root), opset}, 0}};
   while (!stack.empty()) {
     Pending pending = std::move(stack.back());
     stack.pop_back();
-    const NodeProto& call = pending.expanded.node;
+    const NodeProto& call = *pending.expanded.node;
     const FunctionProto* function = Find(call);
     if (function == nullptr) {
       result.push_back(std::move(pending.expanded));

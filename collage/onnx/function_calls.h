@@ -2,12 +2,18 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "collage/support/result.h"
-#include "onnx_message.pb.h"
+
+namespace collage::onnx_message {
+class FunctionProto;
+class ModelProto;
+class NodeProto;
+}  // namespace collage::onnx_message
 
 namespace collage::onnx_io {
 
@@ -22,7 +28,7 @@ class FunctionCalls {
 
   /// A node and the version of the default operator set that it is written for.
   struct Expanded {
-    onnx_message::NodeProto node;
+    std::shared_ptr<const onnx_message::NodeProto> node;
     int64_t opset;
   };
 

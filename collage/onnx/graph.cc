@@ -88,7 +88,7 @@ Status AppendNode(const onnx_message::NodeProto& node, size_t place, FunctionCal
     return {};
   }
   for (const FunctionCalls::Expanded& expanded : COLLAGE_TRY(calls.Expand(node, graph.opset))) {
-    graph.nodes.push_back(COLLAGE_TRY(ReadNode(expanded.node, expanded.opset, directory)));
+    graph.nodes.push_back(COLLAGE_TRY(ReadNode(*expanded.node, expanded.opset, directory)));
     graph.nodes.back().place = place;
   }
   return {};
