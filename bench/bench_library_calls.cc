@@ -12,9 +12,9 @@
 
 #include "collage/backend/registry.h"
 #include "collage/cost/comparison.h"
-#include "collage/cost/race.h"
 #include "collage/ir/parse.h"
 #include "collage/lower/lower.h"
+#include "collage/measure/race.h"
 #include "collage/op/table.h"
 #include "collage/support/check.h"
 

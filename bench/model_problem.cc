@@ -8,7 +8,7 @@
 #include "collage/ir/op_sequence.h"
 #include "collage/ir/structural.h"
 #include "collage/onnx/reader.h"
-#include "collage/search/problem.h"
+#include "collage/pricing/problem.h"
 #include "collage/support/hash.h"
 #include "collage/transform/pass.h"
 

@@ -21,14 +21,17 @@ DIRECT = {
     "runtime": ["tensor"],
     "backend": ["pattern", "runtime"],
     "candidate": ["backend"],
-    "cost": ["candidate", "runtime"],
+    "cost": ["support"],
     "search": ["cost"],
     "decide": ["search"],
-    "partition": ["search", "transform", "device"],
-    "query": ["partition"],
+    "cache": ["cost"],
+    "measure": ["cost", "backend"],
+    "pricing": ["measure", "cache", "search", "candidate"],
+    "partition": ["candidate", "transform", "device"],
+    "query": ["partition", "pricing"],
     "lower": ["partition", "runtime"],
-    "explain": ["lower"],
-    "driver": ["decide", "explain", "onnx", "transform"],
+    "explain": ["search", "lower"],
+    "driver": ["decide", "pricing", "explain", "onnx", "transform"],
 }
 # query stands between partition and lower and is included by nobody but tools.
 # transform stands behind partition, but what includes partition gets no right to it.

@@ -5,7 +5,8 @@
 #include <numeric>
 #include <sstream>
 
-#include "collage/cost/measurement.h"
+#include "collage/cost/statistics.h"
+#include "collage/measure/measure_kernel.h"
 #include "collage/support/clock.h"
 #include "collage/support/short_list.h"
 #include "tools/command.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "collage/cost/cache_maintenance.h"
+#include "collage/cache/cache_maintenance.h"
 #include "collage/runtime/device.h"
 #include "collage/support/file.h"
 #include "tools/command.h"

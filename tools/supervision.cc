@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collage/cost/cache.h"
+#include "collage/cache/cache.h"
 #include "collage/driver/plan_watch.h"
 #include "collage/support/log.h"
 #include "collage/support/process.h"

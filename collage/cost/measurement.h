@@ -1,34 +1,12 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
-
-#include "collage/cost/cost.h"
-#include "collage/cost/statistics.h"
-#include "collage/runtime/device.h"
-#include "collage/runtime/kernel.h"
-#include "collage/tensor/tensor.h"
 
 namespace collage {
 
 /// Changes whenever measuring changes, so that cached prices of an older way are not mixed with new ones.
 inline constexpr int kMeasurementProtocol = 5;
-
-struct MeasureOptions {
-  int warm_up = 2;
-  int least_samples = 7;
-  int most_samples = 200;
-  /// Sampling ends when this much time was spent inside the kernel and least_samples are there.
-  double budget_seconds = 0.04;
-  /// Slow kernels (a fallback on the reference) get fewer than least_samples: when this much time was spent, two are enough.
-  double most_seconds = 0.5;
-  /// Sampling ends early when the confidence interval of the median is narrower than this share of it.
-  double relative_width = 0.02;
-  /// Bytes of other data written between runs, by all threads together, so that weights are as cold as in the network: there, as much
-  /// as the weights of the whole model lies between two uses. Zero leaves them warm.
-  size_t eviction_bytes = size_t{4} << 20;
-};
 
 /// What came of timing one (function, variant), or the reason why it is Invalid.
 struct Measurement {
@@ -37,13 +15,5 @@ struct Measurement {
   /// Seconds of the anchor beside each sample; empty for what has none.
   std::vector<double> anchors = {};
 };
-
-/// Half the width of the confidence interval of the median; of few samples, of all that they allow. `samples` must not be empty.
-double MedianHalfWidth(const std::vector<double>& samples, double confidence = Declared().confidence);
-
-/// Times Kernel::Run on these inputs (row-major; SuitableInputs), in turn with the anchor: a fixed amount of work by all threads, which
-/// says how fast the machine is at that moment. Before each sample, caches are evicted and the inputs are read again, as their producer
-/// would have left them. Errors of the kernel become the reason.
-Measurement MeasureKernel(Kernel& kernel, std::span<const Tensor> inputs, const Device& device, const MeasureOptions& options);
 
 }  // namespace collage

@@ -38,6 +38,12 @@ std::optional<Interval> MedianInterval(std::vector<double> samples, double confi
   return Interval{samples[k - 1], samples[n - k]};
 }
 
+double MedianHalfWidth(const std::vector<double>& samples, double confidence) {
+  const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
+  const Interval interval = MedianInterval(samples, confidence).value_or(Interval{*least, *most});
+  return (interval.high - interval.low) / 2;
+}
+
 std::optional<double> NextIsAbove(std::vector<double> samples, double confidence) {
   const auto rank = static_cast<size_t>((1 - confidence) * static_cast<double>(samples.size() + 1) + 1e-9);  // 0.05 is a little less
   if (rank == 0) return std::nullopt;

@@ -29,6 +29,9 @@ double Median(std::vector<double> samples);
 /// distribution. Nothing where so few samples cannot give this confidence (fewer than six at 95%).
 std::optional<Interval> MedianInterval(std::vector<double> samples, double confidence);
 
+/// Half the width of that interval; of too few samples, of all that they are. `samples` must not be empty.
+double MedianHalfWidth(const std::vector<double>& samples, double confidence = Declared().confidence);
+
 /// The value below which the next sample falls with no more than 1 - `confidence`, if it comes from where these came (the one-sided
 /// conformal bound: Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005). Nothing where so few samples cannot tell
 /// (fewer than 19 at 95%).

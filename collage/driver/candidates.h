@@ -6,7 +6,7 @@
 #include "collage/driver/constraints.h"
 #include "collage/driver/placement.h"
 #include "collage/partition/cover.h"
-#include "collage/search/problem.h"
+#include "collage/pricing/problem.h"
 
 namespace collage {
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "collage/backend/registry.h"
-#include "collage/cost/cache.h"
-#include "collage/cost/cache_entry.h"
+#include "collage/cache/cache.h"
+#include "collage/cache/cache_entry.h"
 #include "collage/driver/evidence_store.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/more_candidates.h"

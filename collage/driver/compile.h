@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "collage/cost/measurement.h"
+#include "collage/cost/statistics.h"
 #include "collage/driver/constraints.h"
 #include "collage/explain/report.h"
 #include "collage/ir/module.h"
+#include "collage/measure/measure_kernel.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/progress.h"

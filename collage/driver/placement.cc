@@ -6,12 +6,12 @@
 
 #include "collage/backend/tuning.h"
 #include "collage/candidate/library_calls.h"
-#include "collage/cost/tuning.h"
 #include "collage/driver/candidates.h"
 #include "collage/driver/kernel_work.h"
 #include "collage/driver/transitions.h"
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
+#include "collage/pricing/tuning.h"
 #include "collage/support/hash.h"
 
 namespace collage {

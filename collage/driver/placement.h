@@ -10,11 +10,11 @@
 #include <tuple>
 #include <vector>
 
-#include "collage/cost/pricer.h"
 #include "collage/dataflow/dataflow_graph.h"
 #include "collage/decide/decide.h"
 #include "collage/driver/constraints.h"
-#include "collage/search/problem.h"
+#include "collage/pricing/pricer.h"
+#include "collage/pricing/problem.h"
 #include "collage/support/progress.h"
 
 namespace collage {

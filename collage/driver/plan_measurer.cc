@@ -4,10 +4,11 @@
 #include <bit>
 #include <set>
 
-#include "collage/cost/barrier_probe.h"
-#include "collage/cost/cache_entry.h"
+#include "collage/cache/cache_entry.h"
+#include "collage/cost/statistics.h"
 #include "collage/driver/plan_watch.h"
 #include "collage/ir/structural.h"
+#include "collage/measure/barrier_probe.h"
 #include "collage/runtime/pinned_team.h"
 #include "collage/support/clock.h"
 #include "collage/support/hash.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "collage/cost/cache_entry.h"
+#include "collage/cache/cache_entry.h"
 #include "collage/driver/plan.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/supervisor.h"

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "collage/cost/comparison.h"
-#include "collage/cost/race.h"
-#include "collage/cost/verification.h"
+#include "collage/cost/statistics.h"
 #include "collage/driver/plan_watch.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/visit.h"
+#include "collage/measure/race.h"
+#include "collage/measure/verification.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <filesystem>
 
-#include "collage/cost/worker.h"
 #include "collage/ir/visit.h"
+#include "collage/measure/worker.h"
 #include "collage/support/log.h"
 
 namespace collage {

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "collage/cost/kernel_timer.h"
 #include "collage/ir/expr.h"
+#include "collage/measure/kernel_timer.h"
 
 namespace collage {
 

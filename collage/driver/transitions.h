@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "collage/cost/transition.h"
 #include "collage/driver/placement.h"
+#include "collage/pricing/transition.h"
 
 namespace collage {
 

@@ -5,7 +5,8 @@
 #include <unordered_map>
 
 #include "collage/backend/tuning.h"
-#include "collage/cost/tuning.h"
+#include "collage/cost/statistics.h"
+#include "collage/pricing/tuning.h"
 #include "collage/support/clock.h"
 #include "collage/support/log.h"
 

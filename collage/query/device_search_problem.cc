@@ -21,7 +21,7 @@ size_t NumberOf(std::vector<VirtualDevice>& places, const VirtualDevice& place) 
 /// or refines, and nothing is copied inside.
 class Placement {
  public:
-  Placement(const PlacedFunction& function, const TensorPlaces& places, const DevicePlan& plan)
+  Placement(const FunctionOnDevices& function, const TensorPlaces& places, const DevicePlan& plan)
       : function_(function), places_(places), plan_(plan) {}
 
   [[nodiscard]] bool MayLie(const SubGraph& sub_graph, const DeviceBackend& backend) const {
@@ -45,22 +45,22 @@ class Placement {
       if (place && Join(*place, here).conflict) return false;
       place = here;
     }
-    return std::all_of(function_.uses_at[node].begin(), function_.uses_at[node].end(), [&](const PlacedFunction::Use& use) {
-      const PlacedFunction::Made& made = function_.tensors[use.tensor];
+    return std::all_of(function_.uses_at[node].begin(), function_.uses_at[node].end(), [&](const FunctionOnDevices::Use& use) {
+      const FunctionOnDevices::Made& made = function_.tensors[use.tensor];
       if (!inside.Contains(made.node)) return true;
       const VirtualDevice to = use.place == TensorUse::kOnHost ? plan_.configuration().host() : places_.On(use.place, *backend.device);
       return !Join(places_.On(made.tensor, *backend.device), to).conflict;
     });
   }
 
-  const PlacedFunction& function_;
+  const FunctionOnDevices& function_;
   const TensorPlaces& places_;
   const DevicePlan& plan_;
 };
 
 class Builder {
  public:
-  Builder(const PlacedFunction& function, const TensorPlaces& places, const DevicePlan& plan, const std::vector<DeviceBackend>& backends,
+  Builder(const FunctionOnDevices& function, const TensorPlaces& places, const DevicePlan& plan, const std::vector<DeviceBackend>& backends,
           const DevicePrices& prices, double penalty)
       : function_(function),
         places_(places),
@@ -77,9 +77,9 @@ class Builder {
     problem_.backend_count = backends_.size() + 1;
     // What waits for what, and behind it who reads which tensor.
     for (PostDfsIndex node = 0; node < graph.size(); ++node) problem_.tensors.push_back({node, graph[node].outputs.ToVector()});
-    for (const PlacedFunction::Made& made : function_.tensors) problem_.tensors.push_back({made.node, {}});
+    for (const FunctionOnDevices::Made& made : function_.tensors) problem_.tensors.push_back({made.node, {}});
     for (PostDfsIndex node = 0; node < graph.size(); ++node) {
-      for (const PlacedFunction::Use& use : function_.uses_at[node]) {
+      for (const FunctionOnDevices::Use& use : function_.uses_at[node]) {
         std::vector<size_t>& consumers = problem_.tensors[first_tensor_ + use.tensor].consumers;
         if (consumers.empty() || consumers.back() != node) consumers.push_back(node);
       }
@@ -158,7 +158,7 @@ class Builder {
       const auto& possible = places_.DevicesFor(places_.ClassOf(tensor));
       return PlaceOf(tensor, possible.size() == 1 ? *possible.front() : device);
     };
-    for (const PlacedFunction::Use& use : function_.uses_at[node]) {
+    for (const FunctionOnDevices::Use& use : function_.uses_at[node]) {
       if (inside && inside->Contains(function_.tensors[use.tensor].node)) continue;
       if (first) candidate.inputs.push_back(first_tensor_ + use.tensor);
       variant.input_layouts.push_back(use.place == TensorUse::kOnHost ? 0 : on(use.place));
@@ -189,7 +189,7 @@ class Builder {
     problem_.candidates.push_back(std::move(candidate));
   }
 
-  const PlacedFunction& function_;
+  const FunctionOnDevices& function_;
   const TensorPlaces& places_;
   const DevicePlan& plan_;
   const std::vector<DeviceBackend>& backends_;
@@ -203,7 +203,7 @@ class Builder {
   double impossible_ = 0;
 };
 
-std::string Uncovered(const PlacedFunction& function, const Builder& builder) {
+std::string Uncovered(const FunctionOnDevices& function, const Builder& builder) {
   IndexSet covered;
   for (const SearchCandidate& candidate : builder.problem().candidates) covered |= candidate.inside;
   for (PostDfsIndex node = 0; node < function.graph().size(); ++node) {
@@ -250,7 +250,8 @@ bool TensorPlaces::MayBe(uint32_t tensor, const ListedDevice& device) const {
   return std::find(possible.begin(), possible.end(), &device) != possible.end();
 }
 
-PlacedFunction::PlacedFunction(const DevicePlan& plan, const PlannedProgram& program, const NamedFunction& function, const PlanNames& names)
+FunctionOnDevices::FunctionOnDevices(const DevicePlan& plan, const PlannedProgram& program, const NamedFunction& function,
+                                     const PlanNames& names)
     : made_at(function.graph().size()), uses_at(function.graph().size()), plan_(plan), function_(function) {
   const TensorFlow& flow = plan.flow();
   const auto node_of = [&](const Expr& before) {
@@ -279,12 +280,12 @@ PlacedFunction::PlacedFunction(const DevicePlan& plan, const PlannedProgram& pro
   }
 }
 
-bool PlacedFunction::NeedsKernel(PostDfsIndex node) const {
+bool FunctionOnDevices::NeedsKernel(PostDfsIndex node) const {
   const OpDef* op = CalledOp(graph()[node].expr);
   return op && !op->makes_shape_value && !op->is_identity;
 }
 
-std::vector<size_t> PlacedFunction::ClassesAt(PostDfsIndex node, const TensorPlaces& places) const {
+std::vector<size_t> FunctionOnDevices::ClassesAt(PostDfsIndex node, const TensorPlaces& places) const {
   std::vector<size_t> classes;
   const auto add = [&](uint32_t tensor) {
     const size_t device_class = places.ClassOf(tensor);
@@ -297,7 +298,7 @@ std::vector<size_t> PlacedFunction::ClassesAt(PostDfsIndex node, const TensorPla
   return classes;
 }
 
-std::vector<size_t> CountCandidates(const PlacedFunction& function, const TensorPlaces& places, const DevicePlan& plan,
+std::vector<size_t> CountCandidates(const FunctionOnDevices& function, const TensorPlaces& places, const DevicePlan& plan,
                                     const std::vector<DeviceBackend>& backends) {
   const Placement placement(function, places, plan);
   std::vector<size_t> counts(backends.size(), 0);
@@ -309,7 +310,7 @@ std::vector<size_t> CountCandidates(const PlacedFunction& function, const Tensor
   return counts;
 }
 
-Result<PlacedCover> CheapestPlacedCover(const PlacedFunction& function, const TensorPlaces& places, const DevicePlan& plan,
+Result<PlacedCover> CheapestPlacedCover(const FunctionOnDevices& function, const TensorPlaces& places, const DevicePlan& plan,
                                         const std::vector<DeviceBackend>& backends, const DevicePrices& prices, double penalty,
                                         const PlanNames& names) {
   Builder builder(function, places, plan, backends, prices, penalty);
@@ -347,7 +348,7 @@ Result<PlacedCover> CheapestPlacedCover(const PlacedFunction& function, const Te
     cover.price += kernel.price + penalty;
   }
   for (size_t i = 0; i < function.tensors.size(); ++i) {
-    const PlacedFunction::Made& made = function.tensors[i];
+    const FunctionOnDevices::Made& made = function.tensors[i];
     const size_t tensor = builder.first_tensor() + i;
     for (const size_t to : wanted[tensor]) add_copy(names.OfTensor(made.maker, made.field), produced[tensor], to);
   }

@@ -60,9 +60,9 @@ class TensorPlaces {
 };
 
 /// One function of the program: its graph without statements, and who makes and reads which tensor there.
-class PlacedFunction {
+class FunctionOnDevices {
  public:
-  PlacedFunction(const DevicePlan& plan, const PlannedProgram& program, const NamedFunction& function, const PlanNames& names);
+  FunctionOnDevices(const DevicePlan& plan, const PlannedProgram& program, const NamedFunction& function, const PlanNames& names);
 
   struct Use {
     size_t tensor;   ///< position in `tensors`
@@ -93,11 +93,11 @@ class PlacedFunction {
 };
 
 /// The cheapest cover of one function where every class that several nodes share is fixed. Errors name what cannot be covered.
-Result<PlacedCover> CheapestPlacedCover(const PlacedFunction& function, const TensorPlaces& places, const DevicePlan& plan,
+Result<PlacedCover> CheapestPlacedCover(const FunctionOnDevices& function, const TensorPlaces& places, const DevicePlan& plan,
                                         const std::vector<DeviceBackend>& backends, const DevicePrices& prices, double penalty,
                                         const PlanNames& names);
 /// How many candidates of each backend may be chosen.
-std::vector<size_t> CountCandidates(const PlacedFunction& function, const TensorPlaces& places, const DevicePlan& plan,
+std::vector<size_t> CountCandidates(const FunctionOnDevices& function, const TensorPlaces& places, const DevicePlan& plan,
                                     const std::vector<DeviceBackend>& backends);
 
 }  // namespace collage

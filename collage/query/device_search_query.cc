@@ -54,7 +54,7 @@ class Search {
     stripped_ = COLLAGE_TRY(RemoveStatements(plan_, Operators()));
     named_ = NamedAfterPlan(program, stripped_, names_, plan_);
     for (const auto& function : named_) {
-      functions_.push_back(std::make_unique<PlacedFunction>(plan_, stripped_, *function, names_));
+      functions_.push_back(std::make_unique<FunctionOnDevices>(plan_, stripped_, *function, names_));
       functions_.back()->candidates = AllCandidates(function->graph(), question_.specs);
     }
     return {};
@@ -169,7 +169,7 @@ class Search {
   }
 
   /// Phase 4 of one function: external partitions of one target of one device, joined where that is not slower.
-  void Join(const PlacedFunction& function, const PlacedCover& placed, Json& joined, Json& left_native) const {
+  void Join(const FunctionOnDevices& function, const PlacedCover& placed, Json& joined, Json& left_native) const {
     const DataflowGraph& graph = function.graph();
     Cover cover;
     std::map<PostDfsIndex, VirtualDevice> place_of;
@@ -215,7 +215,7 @@ class Search {
   TensorPlaces places_;
   PlannedProgram stripped_;
   std::vector<std::unique_ptr<NamedFunction>> named_;
-  std::vector<std::unique_ptr<PlacedFunction>> functions_;
+  std::vector<std::unique_ptr<FunctionOnDevices>> functions_;
 };
 
 }  // namespace

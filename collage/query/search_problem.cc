@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "collage/candidate/rules.h"
-#include "collage/search/problem.h"
+#include "collage/pricing/problem.h"
 #include "collage/search/shortest_path.h"
 
 namespace collage {

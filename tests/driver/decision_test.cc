@@ -4,7 +4,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "collage/cost/cache_maintenance.h"
+#include "collage/cache/cache_maintenance.h"
 #include "collage/ir/op_sequence.h"
 #include "tests/driver/decided.h"
 

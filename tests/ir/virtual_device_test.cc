@@ -68,7 +68,9 @@ TEST(VirtualDevice, JoinIsCommutativeAndAssociativeInWhatIsKnown) {
       const JoinedDevice one = Join(Device(a), Device(b));
       const JoinedDevice two = Join(Device(b), Device(a));
       EXPECT_EQ(one.conflict, two.conflict) << a << " " << b;
-      if (!one.conflict) EXPECT_EQ(one.device, two.device) << a << " " << b;
+      if (!one.conflict) {
+        EXPECT_EQ(one.device, two.device) << a << " " << b;
+      }
     }
     EXPECT_EQ(Joined(a, a), a);
   }

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "collage/backend/registry.h"
-#include "collage/cost/worker_server.h"
+#include "collage/measure/worker_server.h"
 #include "collage/runtime/parallel.h"
 #include "collage/support/log.h"
 

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "collage/backend/registry.h"
-#include "collage/cost/verification.h"
+#include "collage/measure/verification.h"
 #include "tests/backend/native/native_harness.h"
 
 namespace collage {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "collage/backend/backend.h"
+#include "collage/measure/measure_kernel.h"
+#include "collage/runtime/device.h"
+
+namespace collage {
+
+/// One way to run one function: what is timed, or compared with the reference.
+struct KernelJob {
+  Expr function;
+  const Backend* backend = nullptr;
+  Variant variant;
+  Device device;
+  MeasureOptions options;
+};
+
+/// Compiles a kernel and times it, or compares it with the reference executor.
+class KernelTimer {
+ public:
+  virtual ~KernelTimer() = default;
+  /// What cannot be compiled or run is Invalid with its reason. Errors only when nothing can be timed at all.
+  virtual Result<Measurement> Measure(const KernelJob& job) = 0;
+  /// See DifferenceFromReference; an error is a reason why this kernel is Invalid.
+  virtual Result<double> Difference(const KernelJob& job) = 0;
+};
+
+/// In this process: a kernel that crashes or hangs takes the process with it.
+class InProcessTimer : public KernelTimer {
+ public:
+  Result<Measurement> Measure(const KernelJob& job) override;
+  Result<double> Difference(const KernelJob& job) override;
+};
+
+}  // namespace collage

@@ -1,0 +1,97 @@
+#include "collage/measure/measure_kernel.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "collage/cost/statistics.h"
+#include "collage/measure/barrier_probe.h"
+#include "collage/measure/kernel_buffers.h"
+#include "collage/runtime/parallel.h"
+#include "collage/runtime/pinned_team.h"
+#include "collage/support/clock.h"
+
+namespace collage {
+namespace {
+
+class CacheEvictor {
+ public:
+  CacheEvictor(size_t bytes, int threads) : words_(bytes / sizeof(uint64_t), 1), threads_(threads) {}
+
+  // Each thread writes its share, as the kernels before would have filled the caches of every core.
+  void Evict() {
+    ParallelFor(words_.size(), 1, threads_, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; i += 8) ++words_[i];
+    });
+  }
+
+  [[nodiscard]] bool evicts() const { return !words_.empty(); }
+
+ private:
+  std::vector<uint64_t> words_;
+  int threads_;
+};
+
+/// About as long as a kernel that matters, within a core's own caches: its time is that of the cores and their clocks.
+class Anchor {
+ public:
+  explicit Anchor(int threads) : words_(size_t{1} << 14, 1), threads_(threads) {}
+
+  double TimedRun() {
+    const Clock::time_point start = Clock::now();
+    ParallelFor(words_.size(), 1, threads_, [&](size_t begin, size_t end) {
+      constexpr int kPasses = 8;
+      for (int pass = 0; pass < kPasses; ++pass) {
+        for (size_t i = begin; i < end; ++i) words_[i] = words_[i] * 0.999f + 0.001f;
+      }
+    });
+    return std::max(Clock::SecondsSince(start), 1e-9);
+  }
+
+ private:
+  std::vector<float> words_;
+  int threads_;
+};
+
+}  // namespace
+
+namespace {
+
+Measurement MeasureOnce(Kernel& kernel, std::span<const Tensor> inputs, const Device& device, const MeasureOptions& options) {
+  CacheEvictor evictor(options.eviction_bytes, device.threads);
+  Anchor anchor(device.threads);
+  KernelBuffers buffers(kernel, inputs);
+  Measurement measurement;
+  double spent = 0;
+  std::optional<PinnedTeam> pinned;
+  for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
+    if (run == options.warm_up) pinned.emplace(device.threads);
+    const double anchor_seconds = anchor.TimedRun();
+    if (run >= options.warm_up && evictor.evicts()) {
+      evictor.Evict();
+      buffers.ReadInputs();
+    }
+    const Result<double> seconds = buffers.TimedRun(kernel);
+    if (!seconds) return {{}, seconds.error().message};
+    spent += *seconds;
+    const bool is_slow = spent >= options.most_seconds;
+    if (run < options.warm_up && !is_slow) {
+      if (run + 1 == options.warm_up) spent = 0;
+      continue;
+    }
+    measurement.samples.push_back(std::max(*seconds, 1e-9));  // what the clock cannot tell from nothing
+    measurement.anchors.push_back(anchor_seconds);
+    if (is_slow && measurement.samples.size() >= 2) break;
+    if (static_cast<int>(measurement.samples.size()) < options.least_samples) continue;
+    const bool is_tight = MedianHalfWidth(measurement.samples) <= options.relative_width * Median(measurement.samples);
+    if (spent >= options.budget_seconds || is_tight) break;
+  }
+  return measurement;
+}
+
+}  // namespace
+
+Measurement MeasureKernel(Kernel& kernel, std::span<const Tensor> inputs, const Device& device, const MeasureOptions& options) {
+  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureOnce(kernel, inputs, device, options); });
+}
+
+}  // namespace collage

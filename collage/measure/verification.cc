@@ -1,0 +1,81 @@
+#include "collage/measure/verification.h"
+
+#include <cstring>
+
+#include "collage/runtime/layout_conversion.h"
+
+namespace collage {
+namespace {
+
+// Not a number in every floating point type, and no boolean.
+constexpr int kUnwritten = 0xff;
+
+Tensor Buffer(size_t bytes) { return Tensor(TensorType{{static_cast<int64_t>(bytes)}, DType::kUInt8}); }
+
+Tensor BufferOf(const Port& port) {
+  Tensor buffer = Buffer(PhysicalByteCount(port.type, port.layout));
+  std::memset(buffer.MutableBytes(), kUnwritten, buffer.ByteCount());
+  return buffer;
+}
+
+Status CheckTypes(const Kernel& kernel, std::span<const Tensor> inputs) {
+  if (kernel.inputs().size() != inputs.size())
+    return Fail("takes " + std::to_string(kernel.inputs().size()) + " inputs, expected " + std::to_string(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = kernel.inputs()[i].type;
+    if (!(type == inputs[i].type()))
+      return Fail("takes " + ToString(type) + " as input " + std::to_string(i) + ", expected " + ToString(inputs[i].type()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> RunKernel(Kernel& kernel, std::span<const Tensor> inputs) {
+  COLLAGE_TRY_STATUS(CheckTypes(kernel, inputs));
+  std::vector<Tensor> buffers;
+  std::vector<const void*> input_pointers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Port& port = kernel.inputs()[i];
+    buffers.push_back(Buffer(PhysicalByteCount(port.type, port.layout)));
+    LayoutConversion(port.type, Layout(), port.layout, 1).Run(inputs[i].Bytes(), buffers.back().MutableBytes());
+    input_pointers.push_back(buffers.back().Bytes());
+  }
+  std::vector<Tensor> outputs;
+  std::vector<void*> output_pointers;
+  for (const Port& port : kernel.outputs()) {
+    outputs.push_back(BufferOf(port));
+    output_pointers.push_back(outputs.back().MutableBytes());
+  }
+  if (const auto accumulated = kernel.accumulated_input()) {
+    outputs[0] = buffers[*accumulated];
+    output_pointers[0] = outputs[0].MutableBytes();
+  }
+  Tensor workspace = Buffer(kernel.workspace_bytes());
+  COLLAGE_TRY_STATUS(kernel.Run(input_pointers, output_pointers, workspace.MutableBytes()));
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Port& port = kernel.outputs()[i];
+    Tensor plain(port.type);
+    LayoutConversion(port.type, port.layout, Layout(), 1).Run(outputs[i].Bytes(), plain.MutableBytes());
+    results.push_back(std::move(plain));
+  }
+  return results;
+}
+
+Result<Agreement> CompareWithReference(const RunTensors& run, const ReferenceSample& sample) {
+  return Compare(COLLAGE_TRY(run(sample.inputs)), sample.expected);
+}
+
+Result<Agreement> CompareWithReference(Kernel& kernel, const ReferenceSample& sample) {
+  return CompareWithReference([&](std::span<const Tensor> inputs) { return RunKernel(kernel, inputs); }, sample);
+}
+
+Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed) {
+  const ReferenceSample sample = COLLAGE_TRY(SampleReference(function, seed));
+  const Agreement agreement = COLLAGE_TRY(CompareWithReference(kernel, sample));
+  if (agreement.unequal > 0 || !IsComparison(agreement)) return Fail(Objection(agreement, sample.tolerance));
+  return agreement.difference * (kTolerance / sample.tolerance);
+}
+
+}  // namespace collage

@@ -1,0 +1,35 @@
+#pragma once
+
+// What a compile and its worker process say to each other, over one stream socket: frames of a length (8 bytes, native order) and
+// as many bytes of MessagePack.
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "collage/measure/kernel_timer.h"
+
+namespace collage {
+
+/// A job as the worker needs it. Constants go as they are, but for large ones of float32 that look like weights: finite, with fractions,
+/// and hardly two alike. Of these a sample goes, and the worker draws all elements from that, so that sign, size and spread are those of
+/// the model: hundreds of megabytes would have to be copied for every kernel that is timed, and sharing memory with the worker would hold
+/// all weights twice. What is no weight keeps its values: masks (of -inf, or of 0 and 1), indices and other whole numbers, fills.
+nlohmann::json ToMessage(const KernelJob& job);
+
+struct ReceivedJob {
+  Expr function;
+  std::string backend;
+  std::string variant;
+  Device device;
+  MeasureOptions options;
+};
+/// Errors on a message that ToMessage does not write.
+Result<ReceivedJob> JobFromMessage(const nlohmann::json& message);
+
+/// False when the other side is gone. Never raises SIGPIPE.
+bool SendMessage(int socket, const nlohmann::json& message);
+/// Nothing when the other side is gone, or sent something else than a frame.
+std::optional<nlohmann::json> ReceiveMessage(int socket);
+
+}  // namespace collage

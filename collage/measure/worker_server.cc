@@ -1,0 +1,76 @@
+#include "collage/measure/worker_server.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "collage/backend/tuning.h"
+#include "collage/measure/verification.h"
+#include "collage/measure/worker_messages.h"
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::json;
+using FindBackendFunction = std::function<Result<const Backend*>(const std::string& name, const Device& device)>;
+
+constexpr uint64_t kInputSeed = 1;
+
+class Server {
+ public:
+  Server(int socket, const FindBackendFunction& find_backend) : socket_(socket), find_backend_(find_backend) {}
+
+  Json Do(const Json& request) {
+    const Result<Json> answer = Answer(request);
+    return answer ? *answer : Json{{"invalid", answer.error().message}};
+  }
+
+ private:
+  void Say(const char* stage) { SendMessage(socket_, {{"stage", stage}}); }
+
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const ReceivedJob& job) const {
+    const Backend* backend = COLLAGE_TRY(find_backend_(job.backend, job.device));
+    const Function& function = *job.function->As<Function>();
+    const Variant variant = COLLAGE_TRY(FindVariant(*backend, function, job.device, job.variant));
+    return backend->Compile(function, job.device, variant);
+  }
+
+  Result<Json> Answer(const Json& request) {
+    const ReceivedJob job = COLLAGE_TRY(JobFromMessage(request.at("job")));
+    Say("compiling");
+    const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
+    Say("running");
+    if (request.at("action") == "difference") {
+      const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kInputSeed));
+      return Json{{"difference", difference}};
+    }
+    const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kInputSeed));
+    Measurement measurement = MeasureKernel(*kernel, inputs, job.device, job.options);
+    if (!measurement.invalid_reason.empty()) return Fail(measurement.invalid_reason);
+    return Json{{"samples", std::move(measurement.samples)}, {"anchors", std::move(measurement.anchors)}};
+  }
+
+  int socket_;
+  const FindBackendFunction& find_backend_;
+};
+
+/// Whatever a library throws past its backend is that kernel's failure, not the worker's end.
+Json DoSafely(Server& server, const Json& request) {
+  try {
+    return server.Do(request);
+  } catch (const std::exception& error) {
+    return {{"invalid", std::string("threw an exception: ") + error.what()}};
+  } catch (...) {
+    return {{"invalid", "threw an exception"}};
+  }
+}
+
+}  // namespace
+
+void ServeKernelJobs(int socket, const FindBackendFunction& find_backend) {
+  Server server(socket, find_backend);
+  while (const std::optional<Json> request = ReceiveMessage(socket)) {
+    if (!SendMessage(socket, DoSafely(server, *request))) return;
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,126 @@
+#include "collage/pricing/pricer.h"
+
+#include "collage/cost/statistics.h"
+#include "collage/ir/visit.h"
+#include "collage/runtime/layout_conversion.h"
+#include "collage/support/hash.h"
+#include "collage/support/log.h"
+#include "collage/tensor/tensor.h"
+
+namespace collage {
+namespace {
+
+// Conversions are priced as kernels, so that one protocol serves both.
+class ConversionKernel : public Kernel {
+ public:
+  ConversionKernel(const TensorType& type, const Layout& from, const Layout& to, int threads) : conversion_(type, from, to, threads) {
+    inputs_.push_back({type, from});
+    outputs_.push_back({type, to});
+  }
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void*) override {
+    conversion_.Run(inputs[0], outputs[0]);
+    return {};
+  }
+
+ private:
+  LayoutConversion conversion_;
+};
+
+MeasurementKey InContext(MeasurementKey key, uint64_t context) {
+  key.device += "/in " + std::to_string(context);
+  return key;
+}
+
+/// "nn.conv2d + nn.relu", in the order in which they run; of long ones the beginning.
+std::string OperatorsOf(const Function& function) {
+  constexpr size_t kMostShown = 8;
+  std::string names;
+  size_t count = 0;
+  PostOrder(function.body, [&](const Expr& expr) {
+    const OpDef* op = CalledOp(expr);
+    if (op && count++ < kMostShown) names += (names.empty() ? "" : " + ") + op->name;
+  });
+  if (count > kMostShown) names += " + ... (" + std::to_string(count) + " operators)";
+  return names.empty() ? "a function without operators" : names;
+}
+
+}  // namespace
+
+Error NotInCache(const std::string& what) {
+  return Error{what + " is not in the cache, and only prices from the cache are allowed; compile once without --cache-only"};
+}
+
+tl::unexpected<Error> Pricer::Missed(const std::string& what) {
+  has_missed_ = true;
+  return Fail(NotInCache(what));
+}
+
+MeasurementKey Pricer::KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
+                             const std::string& variant) const {
+  // Prices taken with colder caches are prices of another kind.
+  const std::string context = "/evicting " + std::to_string(options_.eviction_bytes >> 20) + " MiB";
+  return {function_hash, backend, backend_version, variant, fingerprint_ + context, device_.threads};
+}
+
+Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
+  std::optional<Measurement> found = COLLAGE_TRY(cache_.Find(key));
+  if (found) ++counts_.cached;
+  if (found && !found->invalid_reason.empty()) ++counts_.rejected;
+  return found;
+}
+
+Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant) {
+  if (only_cached_)
+    return Missed("the price of " + OperatorsOf(*function->As<Function>()) + " by " + key.backend + ", variant '" + key.variant + "',");
+  ++counts_.measured;
+  const Measurement measurement = COLLAGE_TRY(timer_->Measure({function, &backend, variant, device_, options_}));
+  if (!measurement.invalid_reason.empty()) ++counts_.rejected;
+  spdlog::debug(
+      "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
+      measurement.invalid_reason.empty() ? std::to_string(Median(measurement.samples) * 1e6) + " us" : measurement.invalid_reason);
+  COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
+  return measurement;
+}
+
+Result<Measurement> Pricer::MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant) {
+  return timer_->Measure({function, &backend, variant, device_, options_});
+}
+
+Result<double> Pricer::Difference(const Expr& function, const Backend& backend, const Variant& variant) {
+  return timer_->Difference({function, &backend, variant, device_, options_});
+}
+
+MeasurementKey Pricer::KeyOfConversion(const TensorType& type, const Layout& from, const Layout& to) const {
+  return KeyOf(HashBytes(ToString(type)), "layout conversion", std::string(LayoutConversionVersion()),
+               from.ToString() + " -> " + to.ToString());
+}
+
+Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const Layout& from, const Layout& to) {
+  const MeasurementKey key = KeyOfConversion(type, from, to);
+  if (only_cached_) return Missed("the price of converting " + ToString(type) + " " + key.variant);
+  ++counts_.measured;
+  ConversionKernel kernel(type, from, to, device_.threads);
+  Tensor input(type);
+  FillRandom(input, 1);
+  MeasureOptions quick = options_;
+  // There are many, and little hangs on each.
+  quick.budget_seconds = options_.budget_seconds / 8;
+  const Measurement measurement = MeasureKernel(kernel, {&input, 1}, device_, quick);
+  COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
+  return measurement;
+}
+
+Result<std::optional<Measurement>> Pricer::FindInContext(const MeasurementKey& key, uint64_t context) {
+  return cache_.Find(InContext(key, context));
+}
+
+Status Pricer::StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement) {
+  return cache_.Store(InContext(key, context), measurement);
+}
+
+Status Pricer::MarkInvalid(const MeasurementKey& key, const std::string& reason) {
+  ++counts_.rejected;
+  return cache_.Store(key, {{}, reason});
+}
+
+}  // namespace collage

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "collage/backend/backend.h"
+#include "collage/cache/cache.h"
+#include "collage/measure/kernel_timer.h"
+#include "collage/measure/measure_kernel.h"
+
+namespace collage {
+
+struct PricerCounts {
+  size_t measured = 0;  ///< variants compiled and timed in this process
+  size_t cached = 0;    ///< variants whose price was in the cache
+  size_t rejected = 0;  ///< variants that could not be compiled or run, or were found wrong
+};
+
+/// The error of what would have to be measured where that is not allowed.
+Error NotInCache(const std::string& what);
+
+/// Prices one variant of a function at a time by compiling and timing it, once: the cache answers for what any process has
+/// priced. Not for use by several threads: what runs beside a measurement spoils it.
+class Pricer {
+ public:
+  /// Kernels are timed by `timer`, which must outlive it, or in this process where that is null.
+  Pricer(Device device, MeasurementCache& cache, MeasureOptions options, KernelTimer* timer = nullptr)
+      : device_(device), cache_(cache), options_(options), timer_(timer ? timer : &in_process_) {}
+  Pricer(const Pricer&) = delete;
+  Pricer& operator=(const Pricer&) = delete;
+
+  [[nodiscard]] MeasurementKey KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
+                                     const std::string& variant) const;
+  /// From now on nothing is measured: a price that is not in the cache is an error which says of what.
+  void AllowOnlyCached() { only_cached_ = true; }
+  [[nodiscard]] bool allows_only_cached() const { return only_cached_; }
+  /// Whether that error has occurred.
+  [[nodiscard]] bool has_missed() const { return has_missed_; }
+  /// The price if it is in the cache.
+  Result<std::optional<Measurement>> Find(const MeasurementKey& key);
+  /// Compiles and times; the outcome, Invalid included, goes into the cache. Errors only when the cache fails, or when only cached prices
+  /// are allowed.
+  Result<Measurement> Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant);
+  /// Times the conversion of a tensor, as a kernel of this process; into the cache.
+  Result<Measurement> MeasureConversion(const TensorType& type, const Layout& from, const Layout& to);
+  [[nodiscard]] MeasurementKey KeyOfConversion(const TensorType& type, const Layout& from, const Layout& to) const;
+  /// Compiles and times without telling the cache: for comparing two kernels under the same conditions.
+  Result<Measurement> MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant);
+  /// How far a kernel is from the reference executor; an error is why it could not be compared.
+  Result<double> Difference(const Expr& function, const Backend& backend, const Variant& variant);
+  /// What the kernel took inside a whole program, `context` being the hash of that: seconds of each round, and as anchors for each round
+  /// the anchor's seconds and its number.
+  Result<std::optional<Measurement>> FindInContext(const MeasurementKey& key, uint64_t context);
+  Status StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement);
+  /// A kernel that was found to be wrong costs Invalid from now on.
+  Status MarkInvalid(const MeasurementKey& key, const std::string& reason);
+
+  [[nodiscard]] const PricerCounts& counts() const { return counts_; }
+  [[nodiscard]] MeasurementCache& cache() { return cache_; }
+  [[nodiscard]] const Device& device() const { return device_; }
+  /// Whether caches are evicted before each sample.
+  [[nodiscard]] bool evicts() const { return options_.eviction_bytes > 0; }
+
+ private:
+  tl::unexpected<Error> Missed(const std::string& what);
+
+  Device device_;
+  MeasurementCache& cache_;
+  MeasureOptions options_;
+  InProcessTimer in_process_;
+  KernelTimer* timer_;
+  bool only_cached_ = false;
+  bool has_missed_ = false;
+  PricerCounts counts_;
+  std::string fingerprint_ = Fingerprint(device_);
+};
+
+}  // namespace collage

@@ -1,0 +1,125 @@
+#include "collage/pricing/problem.h"
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "collage/support/check.h"
+
+namespace collage {
+namespace {
+
+class Builder {
+ public:
+  explicit Builder(const DataflowGraph& graph) : graph_(graph) {}
+
+  Result<FunctionProblem> Build(const std::vector<PricedCandidate>& candidates, size_t backend_count, ConversionPrice conversion) {
+    COLLAGE_TRY_STATUS(AddNodes());
+    layouts_.emplace(Layout(), 0);
+    result_.layouts.emplace_back();
+    for (const PricedCandidate& candidate : candidates) result_.problem.candidates.push_back(ToSearchCandidate(candidate));
+    result_.problem.layout_count = result_.layouts.size();
+    result_.problem.backend_count = backend_count;
+    SetConversion(std::move(conversion));
+    return std::move(result_);
+  }
+
+ private:
+  Status AddNodes() {
+    for (PostDfsIndex index = 0; index < graph_.size(); ++index) {
+      if (!CalledOp(graph_[index].expr)) continue;
+      if (graph_[index].block != 0) return Fail("operators inside of an if or of a function literal cannot be placed yet");
+      node_of_.emplace(index, result_.nodes.size());
+      result_.nodes.push_back(index);
+    }
+    result_.problem.node_count = result_.nodes.size();
+    for (size_t node = 0; node < result_.nodes.size(); ++node) {
+      for (const Expr& argument : graph_[result_.nodes[node]].expr->As<Call>()->args) {
+        if (argument->As<Constant>()) continue;
+        for (const TensorSource& source : ResolveTensors(graph_, graph_.IndexOf(argument))) AddUse(source, node);
+      }
+    }
+    const Function& function = *graph_.function()->As<Function>();
+    for (const TensorSource& source : ResolveTensors(graph_, graph_.IndexOf(function.body))) {
+      if (graph_[source.node].expr->As<Constant>()) continue;
+      result_.problem.tensors[TensorOf(source)].is_result = true;
+    }
+    return {};
+  }
+
+  void AddUse(const TensorSource& source, size_t node) {
+    if (graph_[source.node].expr->As<Constant>()) return;
+    std::vector<size_t>& consumers = result_.problem.tensors[TensorOf(source)].consumers;
+    if (consumers.empty() || consumers.back() != node) consumers.push_back(node);
+  }
+
+  size_t TensorOf(const TensorSource& source) {
+    const auto [at, is_new] = tensor_of_.emplace(source, result_.tensors.size());
+    if (is_new) {
+      result_.tensors.push_back(source);
+      result_.tensor_types.push_back(FlattenTensors(graph_[source.node].expr->type()).at(source.field));
+      const auto producer = node_of_.find(source.node);
+      result_.problem.tensors.push_back({producer == node_of_.end() ? SearchTensor::kOutside : producer->second, {}, false});
+    }
+    return at->second;
+  }
+
+  size_t LayoutOf(const Layout& layout) {
+    const auto [at, is_new] = layouts_.emplace(layout, result_.layouts.size());
+    if (is_new) result_.layouts.push_back(layout);
+    return at->second;
+  }
+
+  SearchCandidate ToSearchCandidate(const PricedCandidate& candidate) {
+    SearchCandidate searched;
+    std::vector<size_t> inside;
+    candidate.candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
+      if (const auto node = node_of_.find(index); node != node_of_.end()) inside.push_back(node->second);
+    });
+    searched.inside = IndexSet(inside);
+    searched.backend = candidate.backend;
+    searched.is_partition = candidate.is_partition;
+    for (const TensorSource& source : candidate.extracted.inputs) searched.inputs.push_back(TensorOf(source));
+    for (const TensorSource& source : candidate.extracted.outputs) searched.outputs.push_back(TensorOf(source));
+    for (const PricedVariant& variant : candidate.variants) {
+      SearchVariant priced{variant.cost, {}, {}};
+      for (const Layout& layout : variant.variant.inputs) priced.input_layouts.push_back(LayoutOf(layout));
+      for (const Layout& layout : variant.variant.outputs) priced.output_layouts.push_back(LayoutOf(layout));
+      COLLAGE_CHECK(priced.input_layouts.size() == searched.inputs.size() && priced.output_layouts.size() == searched.outputs.size(),
+                    "variant " + variant.variant.name + " of " + variant.key.backend + " does not fit its function");
+      searched.variants.push_back(std::move(priced));
+    }
+    return searched;
+  }
+
+  void SetConversion(ConversionPrice conversion) {
+    const size_t layouts = result_.layouts.size();
+    auto table = std::make_shared<std::vector<Cost>>(result_.tensors.size() * layouts * layouts, Cost::Unknown());
+    result_.problem.conversion = [table, layouts, types = result_.tensor_types, numbered = result_.layouts,
+                                  conversion = std::move(conversion)](size_t tensor, size_t from, size_t to) {
+      Cost& cost = (*table)[(tensor * layouts + from) * layouts + to];
+      if (cost.IsUnknown()) {
+        const size_t rank = types[tensor].shape.size();
+        const auto fits = [&](const Layout& layout) { return layout.IsPlain() || layout.Rank() == rank; };
+        // A layout of another rank is no layout of this tensor: nobody asks for it but in bounds over all layouts.
+        cost = fits(numbered[from]) && fits(numbered[to]) ? conversion(types[tensor], numbered[from], numbered[to]) : Cost();
+      }
+      return cost;
+    };
+  }
+
+  const DataflowGraph& graph_;
+  FunctionProblem result_;
+  std::unordered_map<PostDfsIndex, size_t> node_of_;
+  std::map<TensorSource, size_t> tensor_of_;
+  std::map<Layout, size_t> layouts_;
+};
+
+}  // namespace
+
+Result<FunctionProblem> BuildProblem(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates, size_t backend_count,
+                                     ConversionPrice conversion) {
+  return Builder(graph).Build(candidates, backend_count, std::move(conversion));
+}
+
+}  // namespace collage

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "collage/candidate/rule.h"
+#include "collage/dataflow/extraction.h"
+#include "collage/pricing/pricer.h"
+#include "collage/search/search.h"
+
+namespace collage {
+
+/// One way to run a candidate, and under which key its price is found.
+struct PricedVariant {
+  Variant variant;
+  Cost cost = Cost::Unknown();
+  std::string invalid_reason;
+  MeasurementKey key;
+};
+
+/// A candidate with everything that the search and the rewriting need to know of it.
+struct PricedCandidate {
+  CandidatePartition candidate;
+  ExtractedFunction extracted;
+  size_t backend = 0;  ///< position in the declared order
+  std::vector<PricedVariant> variants;
+  bool is_partition = true;  ///< false: stays with the host, which makes it a view of its input
+};
+
+/// A search problem over the operator calls of a function. What is no call (parameters, constants, tuples, projections) stays
+/// with the host at no price, so it is not even a node here: tensors are traced through it to the calls that define them.
+/// Constants that enter a candidate are converted when the program is loaded, so they are no tensors of the problem.
+struct FunctionProblem {
+  SearchProblem problem;
+  std::vector<PostDfsIndex> nodes;  ///< of each search node
+  std::vector<TensorSource> tensors;
+  std::vector<TensorType> tensor_types;
+  std::vector<Layout> layouts;  ///< of each layout number; 0 is plain
+};
+
+/// Price of bringing a tensor from one layout to another.
+using ConversionPrice = std::function<Cost(const TensorType&, const Layout& from, const Layout& to)>;
+
+/// `candidates` keep their positions: choice.candidate indexes them. Conversions are priced when the search first asks.
+/// Errors on a function that is not straight-line.
+Result<FunctionProblem> BuildProblem(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates, size_t backend_count,
+                                     ConversionPrice conversion);
+
+}  // namespace collage

@@ -1,0 +1,77 @@
+#include "tests/measure/fault_backend.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace collage {
+namespace {
+
+constexpr size_t kLeakedBytes = size_t{256} << 20;
+
+void Hang() {
+  while (true) ::pause();
+}
+
+class FaultKernel : public Kernel {
+ public:
+  FaultKernel(const TensorType& type, std::string fault) : bytes_(type.ByteCount()), fault_(std::move(fault)) {
+    inputs_.push_back({type, Layout()});
+    outputs_.push_back({type, Layout()});
+  }
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void*) override {
+    if (fault_ == "crash running") std::raise(SIGSEGV);
+    if (fault_ == "hang running") Hang();
+    if (fault_ == "throw running") throw std::runtime_error("out of luck");
+    if (fault_ == "leak") leaked_.emplace_back(kLeakedBytes, 'x');
+    std::memcpy(outputs[0], inputs[0], fault_ == "unwritten" ? bytes_ - sizeof(float) : bytes_);
+    Spoil(static_cast<float*>(outputs[0]), bytes_ / sizeof(float));
+    return {};
+  }
+
+ private:
+  void Spoil(float* values, size_t count) {
+    if (fault_ == "wrong") values[0] += 1;
+    if (fault_ == "wrong in one") values[count - 1] += 3e-4f;
+    if (fault_ == "not a number") values[count - 1] = std::numeric_limits<float>::quiet_NaN();
+    if (fault_ != "slightly wrong") return;
+    for (size_t i = 0; i < count; ++i) values[i] *= 1.0003f;
+  }
+
+  size_t bytes_;
+  std::string fault_;
+  std::vector<std::string> leaked_;  // given back too late
+};
+
+}  // namespace
+
+BackendRules FaultBackend::Rules() const {
+  BackendRules rules;
+  rules.patterns.push_back({"fault.copy", pattern::CallOf("copy", {pattern::Wildcard()}), {}});
+  return rules;
+}
+
+std::vector<Variant> FaultBackend::Variants(const Function&, const Device&) const {
+  std::vector<Variant> variants;
+  for (const char* name : {"crash compiling", "crash running", "hang compiling", "hang running", "leak", "throw compiling", "throw running",
+                           "exit", "wrong", "slightly wrong", "wrong in one", "not a number", "unwritten", "slow compiling", "right"}) {
+    variants.push_back({name, {Layout()}, {Layout()}});
+  }
+  return variants;
+}
+
+Result<std::unique_ptr<Kernel>> FaultBackend::Compile(const Function& function, const Device&, const Variant& variant) const {
+  if (variant.name == "crash compiling") std::raise(SIGSEGV);
+  if (variant.name == "hang compiling") Hang();
+  if (variant.name == "throw compiling") throw std::runtime_error("out of luck");
+  if (variant.name == "exit") ::_exit(3);
+  if (variant.name == "slow compiling") ::usleep(300'000);
+  return std::make_unique<FaultKernel>(*function.parameters[0]->type().AsTensor(), variant.name);
+}
+
+}  // namespace collage

@@ -1,0 +1,76 @@
+#include "collage/pricing/pricer.h"
+
+#include <gtest/gtest.h>
+
+namespace collage {
+namespace {
+
+class InstantKernel : public Kernel {
+ public:
+  InstantKernel() { inputs_.push_back({TensorType{{1}, DType::kFloat32}, Layout()}); }
+  Status Run(std::span<const void* const>, std::span<void* const>, void*) override { return {}; }
+};
+
+// Two variants, one of which never compiles.
+class FakeBackend : public Backend {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "fake"; }
+  [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
+  [[nodiscard]] BackendRules Rules() const override { return {}; }
+  [[nodiscard]] std::vector<Variant> Variants(const Function&, const Device&) const override { return {{"good", {}, {}}, {"bad", {}, {}}}; }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function&, const Device&, const Variant& variant) const override {
+    ++compiled;
+    if (variant.name == "bad") return Fail("unsupported tile");
+    return std::make_unique<InstantKernel>();
+  }
+  mutable int compiled = 0;
+};
+
+Expr Nothing() {
+  const Expr x = MakeVar("x", TensorType{{1}, DType::kFloat32});
+  return MakeFunction({x}, x).value();
+}
+
+TEST(PricerTest, WhatOneProcessMeasuredAnotherFinds) {
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  const FakeBackend backend;
+  Pricer first({}, cache, {});
+  const MeasurementKey good = first.KeyOf(1, "fake", "1", "good");
+  const MeasurementKey bad = first.KeyOf(1, "fake", "1", "bad");
+  EXPECT_FALSE(first.Find(good).value().has_value());
+  const Measurement measured = first.Measure(good, Nothing(), backend, {"good", {}, {}}).value();
+  EXPECT_FALSE(measured.samples.empty());
+  EXPECT_EQ(first.Measure(bad, Nothing(), backend, {"bad", {}, {}}).value().invalid_reason, "unsupported tile");
+  EXPECT_EQ(first.counts().measured, 2u);
+  EXPECT_EQ(first.counts().rejected, 1u);
+
+  Pricer second({}, cache, {});
+  EXPECT_EQ(second.Find(good).value()->samples, measured.samples);
+  EXPECT_EQ(second.Find(good).value()->anchors, measured.anchors);
+  EXPECT_EQ(second.Find(bad).value()->invalid_reason, "unsupported tile");
+  EXPECT_EQ(second.counts().measured, 0u);
+  EXPECT_EQ(second.counts().cached, 3u);
+  EXPECT_FALSE(second.Find(second.KeyOf(1, "fake", "2", "good")).value()) << "another version of the library is another price";
+}
+
+TEST(PricerTest, AWrongKernelStaysInvalid) {
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Pricer pricer({}, cache, {});
+  const MeasurementKey key = pricer.KeyOf(1, "fake", "1", "good");
+  ASSERT_TRUE(pricer.Measure(key, Nothing(), FakeBackend(), {"good", {}, {}}));
+  ASSERT_TRUE(pricer.MarkInvalid(key, "differs from the reference"));
+  EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->invalid_reason, "differs from the reference");
+}
+
+TEST(PricerTest, AConversionIsTimedLikeAKernelAndKept) {
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Pricer pricer({}, cache, {});
+  const TensorType type{{1, 64, 16, 16}, DType::kFloat32};
+  const Measurement measured = pricer.MeasureConversion(type, Layout(), Layout::Of("aBcd16b")).value();
+  ASSERT_FALSE(measured.samples.empty());
+  const MeasurementKey key = pricer.KeyOfConversion(type, Layout(), Layout::Of("aBcd16b"));
+  EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->samples, measured.samples);
+}
+
+}  // namespace
+}  // namespace collage
