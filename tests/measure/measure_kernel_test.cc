@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collage/cost/statistics.h"
 #include "tests/support/simulated_clock.h"
 
 namespace collage {
