@@ -18,6 +18,7 @@ struct Options {
   std::string json;
   std::string budget;
   std::string tune;
+  bool exclusive = false;
   bool eager = false;
   bool cache_only = false;
   std::string single_backends;
@@ -39,13 +40,14 @@ Status Compile(const Options& options) {
     compile.tuning_seconds = *seconds;
   }
   compile.eager = options.eager;
+  compile.exclusive = options.exclusive;
   compile.cache_only = options.cache_only;
   compile.single_backends = options.single_backends;
   compile.constraints = options.constraints;
   compile.activity = SupervisedActivity();
   if (compile.activity) compile.seconds_spent = compile.activity->SecondsSinceCreated();
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
-  TerminalProgress terminal;
+  TerminalProgress terminal(compile.budget_seconds, compile.seconds_spent);
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   const CompiledModel compiled = COLLAGE_TRY(CompileModel(options.program.file, compile));
   terminal.Clear();
@@ -80,6 +82,9 @@ void AddCompileCommand(CLI::App& app, int& code) {
   command->add_flag("--eager", options->eager,
                     "Measure every candidate. By default those are left out that hardly can be part of the cheapest plan, by what kernels "
                     "like them have taken");
+  command->add_flag("--exclusive", options->exclusive,
+                    "Raise the priority of this whole terminal session while measuring, where the system permits that. By default that of "
+                    "the compile's own processes only");
   command
       ->add_flag("--cache-only", options->cache_only,
                  "Measure nothing: all prices and the race come from the cache, and what is not there is an error that names it")

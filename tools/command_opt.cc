@@ -77,7 +77,7 @@ Status Optimize(const Options& options) {
   CompileOptions compile;
   compile.threads = options.threads;
   compile.cache = options.cache.empty() ? DefaultCache() : options.cache;
-  TerminalProgress terminal;
+  TerminalProgress terminal(compile.budget_seconds);
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   OptRun run = COLLAGE_TRY(OptRun::Create(*std::move(module), options.targets, std::move(compile)));
   if (!options.devices.empty()) run.SetDevices(COLLAGE_TRY(DevicesOf(options)));

@@ -61,7 +61,7 @@ Result<Executable> LoadOrCompile(const ProgramOptions& options) {
   }
   CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options));
   compile.activity = SupervisedActivity();
-  TerminalProgress terminal;
+  TerminalProgress terminal(compile.budget_seconds);
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   return std::move(COLLAGE_TRY(CompileModel(options.file, compile)).executable);
 }

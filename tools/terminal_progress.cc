@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -15,24 +16,41 @@ std::string Duration(double seconds) {
 }
 
 constexpr size_t kLineWidth = 110;
+constexpr size_t kBarWidth = 20;
 
 }  // namespace
 
-TerminalProgress::TerminalProgress() : is_terminal_(::isatty(STDERR_FILENO) != 0) {}
+TerminalProgress::TerminalProgress(std::optional<double> budget_seconds, double spent)
+    : is_terminal_(::isatty(STDERR_FILENO) != 0), budget_seconds_(budget_seconds), spent_(spent) {}
 
 TerminalProgress::~TerminalProgress() { Clear(); }
 
+double TerminalProgress::Share(const ProgressEvent& event) const {
+  if (budget_seconds_) return std::min(1.0, (spent_ + Clock::SecondsSince(start_)) / std::max(*budget_seconds_, 1e-9));
+  return event.total == 0 ? 0 : std::min(1.0, static_cast<double>(event.done) / static_cast<double>(event.total));
+}
+
+std::string TerminalProgress::TimeLeft(const ProgressEvent& event) const {
+  if (budget_seconds_) return "at most " + Duration(std::max(0.0, *budget_seconds_ - spent_ - Clock::SecondsSince(start_))) + " left";
+  const double elapsed = Clock::SecondsSince(stage_start_);
+  constexpr double kSecondsForAPace = 2;
+  if (event.total <= event.done || event.done == 0 || elapsed <= kSecondsForAPace) return "";
+  return "about " + Duration(elapsed / static_cast<double>(event.done) * static_cast<double>(event.total - event.done)) + " left";
+}
+
 std::string TerminalProgress::Describe(const ProgressEvent& event) const {
-  std::string text = event.stage;
+  std::string text;
+  if (budget_seconds_ || event.total > 0) {
+    const auto full = static_cast<size_t>(Share(event) * kBarWidth);
+    text = "[" + std::string(full, '#') + std::string(kBarWidth - full, '-') + "] ";
+  }
+  text += event.stage;
   if (event.total > 0) {
-    text += " " + std::to_string(event.done) + "/" + std::to_string(event.total);
+    text += " " + std::to_string(event.done) + " of " + std::to_string(event.total);
   } else if (event.done > 0) {
     text += " " + std::to_string(event.done);
   }
-  const double elapsed = Clock::SecondsSince(stage_start_);
-  if (event.total > event.done && event.done > 0 && elapsed > 2) {
-    text += ", about " + Duration(elapsed / static_cast<double>(event.done) * static_cast<double>(event.total - event.done)) + " left";
-  }
+  if (const std::string left = TimeLeft(event); !left.empty()) text += ", " + left;
   if (!event.detail.empty()) text += "  " + event.detail;
   if (text.size() > kLineWidth) text.resize(kLineWidth);
   return text;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "collage/support/clock.h"
@@ -8,10 +9,12 @@
 namespace collage::tools {
 
 /// Shows progress events on standard error: one line that is rewritten on a terminal; elsewhere a line whenever the stage changes
-/// or ten seconds have passed. Knows counts and estimates the time left from the pace of the stage.
+/// or ten seconds have passed. A bar and the time left are those of the whole work where that has a budget, so the most that is left;
+/// else those of the stage, by its counts and its pace.
 class TerminalProgress {
  public:
-  TerminalProgress();
+  /// `budget_seconds` of the whole work, of which `spent` are gone.
+  explicit TerminalProgress(std::optional<double> budget_seconds = std::nullopt, double spent = 0);
   TerminalProgress(const TerminalProgress&) = delete;
   TerminalProgress& operator=(const TerminalProgress&) = delete;
   /// Clears the line.
@@ -24,7 +27,13 @@ class TerminalProgress {
  private:
   [[nodiscard]] std::string Describe(const ProgressEvent& event) const;
 
+  [[nodiscard]] std::string TimeLeft(const ProgressEvent& event) const;
+  [[nodiscard]] double Share(const ProgressEvent& event) const;
+
   bool is_terminal_;
+  std::optional<double> budget_seconds_;
+  double spent_;
+  Clock::time_point start_ = Clock::now();
   bool line_shown_ = false;
   std::string stage_;
   Clock::time_point stage_start_;

@@ -192,14 +192,15 @@ class Compile {
     return {};
   }
 
-  [[nodiscard]] DecideOptions Among(std::vector<bool> allowed) const {
+  [[nodiscard]] DecideOptions Among(std::vector<bool> allowed) {
     DecideOptions options;
     options.declared = options_.declared;
     options.allowed = std::move(allowed);
     options.report = [this](double open) {
-      if (measurer_)
-        spdlog::debug("{} kernels alone, {} programs: a cover might still be {:.1f}% cheaper", measurer_->alone(), measurer_->programs(),
-                      100 * open);
+      if (!measurer_) return;
+      measurer_->SetOpen(open);
+      spdlog::debug("{} kernels alone, {} programs: a cover might still be {:.1f}% cheaper", measurer_->alone(), measurer_->programs(),
+                    100 * open);
     };
     return options;
   }
@@ -398,7 +399,7 @@ Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions&
 }
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& options) {
-  const RaisedPriority priority;
+  const RaisedPriority priority(options.exclusive ? RaisedPriority::Reach::kSession : RaisedPriority::Reach::kProcess);
   const Device device{DeviceKind::kCpu, 0, options.threads};
   // Minutes of measuring should not end at a folder that is not there.
   if (!options.output.empty()) COLLAGE_TRY_STATUS(CheckWritable(options.output));

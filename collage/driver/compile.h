@@ -44,6 +44,8 @@ struct CompileOptions {
   bool cache_only = false;
   /// Every candidate is priced, instead of those only that can be part of the cheapest plan by what is assumed of the others.
   bool eager = false;
+  /// Raises the priority of the whole terminal session, not only that of the compile's own processes.
+  bool exclusive = false;
   /// Seconds for tuning the schedules of generated kernels before they are priced in context. What earlier compiles have tuned is used in
   /// any case.
   double tuning_seconds = 0;

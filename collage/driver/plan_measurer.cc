@@ -62,7 +62,7 @@ PlanMeasurer::PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOpti
 Result<Measurer::Found> PlanMeasurer::MeasureAlone(size_t number) {
   const PlacedKernel& kernel = placement_->kernels[number];
   ++alone_;
-  progress_.Report({"pricing kernels", alone_, placement_->kernels.size(), kernel.key.backend + " " + kernel.key.variant});
+  Report("pricing kernels", alone_, placement_->kernels.size(), kernel.key.backend + " " + kernel.key.variant);
   if (kernel.candidate == PlacedKernel::kNone)
     return Found{{number, ToEvidence(COLLAGE_TRY(
                               pricer_.MeasureConversion(kernel.type, kernel.variant.inputs.front(), kernel.variant.outputs.front())))}};
@@ -74,6 +74,12 @@ Result<Measurer::Found> PlanMeasurer::MeasureAlone(size_t number) {
   return Found{{number, std::move(evidence)}};
 }
 
+void PlanMeasurer::Report(const std::string& stage, size_t done, size_t total, const std::string& detail) const {
+  const bool is_known = open_ < 1;  // before a first whole plan nothing can be said
+  const std::string open = is_known ? fmt::format("(a plan may still be {:.1f}% faster) ", 100 * open_) : std::string();
+  progress_.Report({stage, done, total, open + detail});
+}
+
 Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>& choices) {
   Found wrong;
   std::set<size_t> seen;
@@ -83,7 +89,7 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
     if (!candidate.is_partition || !seen.insert(number).second) continue;
     const PlacedKernel& kernel = placement_->kernels[number];
     if (COLLAGE_TRY(pricer_.cache().IsVerified(kernel.key))) continue;
-    progress_.Report({"comparing kernels with the reference", seen.size(), choices.size(), kernel.key.backend + " " + kernel.key.variant});
+    Report("comparing kernels with the reference", seen.size(), choices.size(), kernel.key.backend + " " + kernel.key.variant);
     const Result<double> difference =
         pricer_.Difference(candidate.extracted.function, *placement_->targets[candidate.backend].backend, kernel.variant);
     if (difference && *difference <= kTolerance) {
@@ -104,7 +110,7 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
   if (pricer_.allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole programs"));
   if (Found wrong = COLLAGE_TRY(FindWrong(cover)); !wrong.empty()) return wrong;
   if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
-  progress_.Report({"timing whole programs", ++programs_, 0, {}});
+  Report("timing whole programs", ++programs_, 0, {});
   const bool is_anchor = !anchor_ || anchor_->plan().result.choices == cover;
   if (!anchor_ || (!is_anchor && (!last_ || last_->plan().result.choices != cover))) {
     const Clock::time_point start = Clock::now();

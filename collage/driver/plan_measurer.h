@@ -50,6 +50,8 @@ class PlanMeasurer : public Measurer {
 
   /// From now on kernels and covers are of this placement, which must outlive their measuring.
   void SetPlacement(const Placement& placement) { placement_ = &placement; }
+  /// What the progress says: by which share some cover might still be cheaper than the best one.
+  void SetOpen(double share) { open_ = share; }
 
   Result<Found> MeasureAlone(size_t kernel) override;
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
@@ -69,6 +71,8 @@ class PlanMeasurer : public Measurer {
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
   Found Learn(const ProfiledPlan& program, double anchor_seconds) const;
 
+  void Report(const std::string& stage, size_t done, size_t total, const std::string& detail) const;
+
   Pricer& pricer_;
   EvidenceStore& store_;
   const LowerOptions& lower_;
@@ -81,6 +85,7 @@ class PlanMeasurer : public Measurer {
   std::optional<ProfiledPlan> anchor_;
   uint64_t anchor_number_ = 0;
   std::optional<ProfiledPlan> last_;  // built: the same cover may be asked for again
+  double open_ = 1;
   size_t alone_ = 0;
   size_t programs_ = 0;
   double seconds_to_build_ = 0;

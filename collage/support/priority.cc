@@ -57,13 +57,13 @@ bool WriteSessionNice(const char* text, size_t size) {
 
 }  // namespace
 
-RaisedPriority::RaisedPriority() {
+RaisedPriority::RaisedPriority(Reach reach) {
   errno = 0;
   const int nice = ::getpriority(PRIO_PROCESS, 0);
   if (errno != 0 || nice <= kFirst || ::setpriority(PRIO_PROCESS, 0, kFirst) != 0) return;
   before_ = nice;
   SetForAllThreads(kFirst);
-  RaiseSession();
+  if (reach == Reach::kSession) RaiseSession();
 }
 
 RaisedPriority::~RaisedPriority() {

@@ -11,11 +11,12 @@ namespace collage {
 /// another busy process would mostly measure the scheduler: two threads that wait for each other at every barrier lose a time slice
 /// whenever one of them does.
 ///
-/// Where Linux groups processes by session (sched(7), autogroup), nice values count within a session only, so that of the session is
-/// raised too. A process of its own puts it back, even when this one is killed.
+/// Where Linux groups processes by session (sched(7), autogroup), nice values count within a session only. Reach::kSession raises that of
+/// the session too, which others in the same terminal feel. A process of its own puts it back, even when this one is killed.
 class RaisedPriority {
  public:
-  RaisedPriority();
+  enum class Reach { kProcess, kSession };
+  explicit RaisedPriority(Reach reach);
   ~RaisedPriority();
   RaisedPriority(const RaisedPriority&) = delete;
   RaisedPriority& operator=(const RaisedPriority&) = delete;

@@ -19,11 +19,20 @@ std::string Session() {
   return line;
 }
 
+TEST(RaisedPriorityTest, TheSessionStaysAsItIsUnlessAsked) {
+  const std::string session = Session();
+  const RaisedPriority priority(RaisedPriority::Reach::kProcess);
+  if (priority.is_raised()) {
+    EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), -20);
+  }
+  EXPECT_EQ(Session(), session);
+}
+
 TEST(RaisedPriorityTest, IsRaisedOnlyWhileItLives) {
   const int before = ::getpriority(PRIO_PROCESS, 0);
   const std::string session = Session();
   {
-    const RaisedPriority priority;
+    const RaisedPriority priority(RaisedPriority::Reach::kSession);
     if (priority.is_raised()) {
       EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), -20);
       if (!session.empty()) {
@@ -49,7 +58,7 @@ TEST(RaisedPriorityTest, AKilledProcessLeavesItsSessionAsItWas) {
     if (::pipe(raised) != 0) ::_exit(2);
     const pid_t child = ::fork();
     if (child == 0) {
-      const RaisedPriority priority;
+      const RaisedPriority priority(RaisedPriority::Reach::kSession);
       if (::write(raised[1], "x", 1) != 1) ::_exit(1);
       while (true) ::pause();
     }
