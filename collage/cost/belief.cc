@@ -17,6 +17,7 @@ using Groups = std::map<std::pair<std::pair<size_t, uint64_t>, std::vector<uint6
 
 KernelRelations::KernelRelations(std::vector<KernelFacts> kernels) : kernels_(std::move(kernels)) {
   constexpr uint64_t kAnyWay = 0;
+  constexpr uint64_t kOfKind = ~uint64_t{0};  // before the number of a kind, so that it is not taken for an operator's
   Groups groups;
   const auto group_of = [&](size_t backend, uint64_t variant, const std::vector<uint64_t>& heavy) {
     return groups.try_emplace({{backend, variant}, heavy}, groups.size()).first->second;
@@ -24,6 +25,10 @@ KernelRelations::KernelRelations(std::vector<KernelFacts> kernels) : kernels_(st
   for (const KernelFacts& kernel : kernels_) {
     same_heavy_.push_back(group_of(kernel.backend, kAnyWay, kernel.heavy));
     alike_.push_back(group_of(kernel.backend, kernel.variant | 1, kernel.heavy));
+    const bool has_rate = !kernel.heavy.empty() && kernel.flops > 0;
+    same_kind_.push_back(has_rate ? group_of(kernel.backend, kAnyWay, {kOfKind, kernel.kind}) : kNoGroup);
+    same_kind_alike_.push_back(has_rate ? group_of(kernel.backend, kernel.variant | 1, {kOfKind, kernel.kind}) : kNoGroup);
+    light_.push_back(kernel.heavy.empty() && kernel.bytes > 0 ? group_of(kernel.backend, kAnyWay, {}) : kNoGroup);
     std::vector<size_t>& parts = parts_of_.emplace_back();
     for (size_t i = 0; kernel.heavy.size() > 1 && i < kernel.heavy.size(); ++i)
       parts.push_back(group_of(kernel.backend, kAnyWay, {kernel.heavy[i]}));
@@ -33,7 +38,10 @@ KernelRelations::KernelRelations(std::vector<KernelFacts> kernels) : kernels_(st
 std::vector<double> KernelRelations::Predictions(size_t way, const std::vector<double>& seconds) const {
   if (way == 0) return FromGroups(alike_, seconds);
   if (way == 1) return FromGroups(same_heavy_, seconds);
-  return way == 2 ? FromParts(seconds) : FromBytes(seconds);
+  if (way == 2) return FromParts(seconds);
+  if (way == 3) return FromRates(same_kind_alike_, &KernelFacts::flops, seconds);
+  if (way == 4) return FromRates(same_kind_, &KernelFacts::flops, seconds);
+  return FromRates(light_, &KernelFacts::bytes, seconds);
 }
 
 std::vector<double> KernelRelations::FromGroups(const std::vector<size_t>& group_of, const std::vector<double>& seconds) const {
@@ -80,29 +88,24 @@ std::vector<double> KernelRelations::FromParts(const std::vector<double>& second
   return predictions;
 }
 
-std::vector<double> KernelRelations::FromBytes(const std::vector<double>& seconds) const {
-  struct Rates {
-    double first = 0;  // bytes a second
-    double second = 0;
-    size_t kernel = 0;
-  };
-  std::unordered_map<size_t, Rates> fastest;
+std::vector<double> KernelRelations::FromRates(const std::vector<size_t>& group_of, double KernelFacts::*work,
+                                               const std::vector<double>& seconds) const {
+  std::unordered_map<size_t, std::vector<double>> rates;  // of work a second
   for (size_t k = 0; k < kernels_.size(); ++k) {
-    if (!kernels_[k].heavy.empty() || std::isnan(seconds[k]) || seconds[k] <= 0) continue;
-    const double rate = kernels_[k].bytes / seconds[k];
-    Rates& rates = fastest[kernels_[k].backend];
-    if (rate > rates.first) {
-      rates = {rate, rates.first, k};
-    } else {
-      rates.second = std::max(rates.second, rate);
-    }
+    if (group_of[k] != kNoGroup && seconds[k] > 0) rates[group_of[k]].push_back(kernels_[k].*work / seconds[k]);
   }
+  for (auto& [group, of] : rates) std::sort(of.begin(), of.end());
   std::vector<double> predictions(kernels_.size(), kNotRun);
   for (size_t k = 0; k < kernels_.size(); ++k) {
-    const auto found = fastest.find(kernels_[k].backend);
-    if (!kernels_[k].heavy.empty() || found == fastest.end()) continue;
-    const double rate = found->second.kernel == k ? found->second.second : found->second.first;
-    if (rate > 0) predictions[k] = kernels_[k].bytes / rate;
+    const auto found = rates.find(group_of[k]);
+    if (group_of[k] == kNoGroup || found == rates.end()) continue;
+    const std::vector<double>& of = found->second;
+    const bool is_among = seconds[k] > 0;
+    if (of.size() == (is_among ? 1 : 0)) continue;
+    size_t middle = (of.size() - (is_among ? 1 : 0)) / 2;
+    // Without its own rate, those behind move up by one.
+    if (is_among && kernels_[k].*work / seconds[k] <= of[middle]) ++middle;
+    predictions[k] = kernels_[k].*work / of[middle];
   }
   return predictions;
 }

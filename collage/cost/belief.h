@@ -44,6 +44,9 @@ struct KernelFacts {
   std::vector<uint64_t> heavy;
   double bytes = 0;  ///< that it reads and writes
   Cost roofline;     ///< proved: no kernel of this work takes less
+  /// What its heavy operators are apart from the extents of their arguments; kernels of one number are of one kind.
+  uint64_t kind = 0;
+  double flops = 0;  ///< of its heavy operators by their definitions; zero where they have none
 };
 
 /// What may be said of the time that a kernel takes inside a whole program, at the declared confidence.
@@ -70,24 +73,33 @@ class KernelRelations {
   explicit KernelRelations(std::vector<KernelFacts> kernels);
   [[nodiscard]] const std::vector<KernelFacts>& kernels() const { return kernels_; }
 
-  /// What the least time among kernels like each one says of it, in the ways in which kernels may be alike, the most telling first.
-  /// `seconds` of each kernel, NaN where it has not run; a kernel says nothing of itself.
+  /// What kernels like each one say of its time, in the ways in which kernels may be alike, the most telling first. `seconds` of each
+  /// kernel, NaN where it has not run; a kernel says nothing of itself.
   ///
-  ///  1. one backend, the same heavy operators, made in the same way: they differ in what is fused behind;
-  ///  2. one backend, the same heavy operators, made in any way;
+  ///  1. one backend, the same heavy operators, made in the same way: the least time, as they differ in what is fused behind;
+  ///  2. one backend, the same heavy operators, made in any way: the least time;
   ///  3. one backend, several heavy operators: the sum of the least of each apart;
-  ///  4. one backend, no heavy operators: as many bytes as the fastest reads and writes in a second.
-  static constexpr size_t kWays = 4;
+  ///  4. one backend, heavy operators of the same kind, made in the same way: as many flops a second as the median of them;
+  ///  5. one backend, heavy operators of the same kind, made in any way: likewise;
+  ///  6. one backend, no heavy operators: as many bytes a second as the median.
+  static constexpr size_t kWays = 6;
   [[nodiscard]] std::vector<double> Predictions(size_t way, const std::vector<double>& seconds) const;
 
  private:
   [[nodiscard]] std::vector<double> FromGroups(const std::vector<size_t>& group_of, const std::vector<double>& seconds) const;
   [[nodiscard]] std::vector<double> FromParts(const std::vector<double>& seconds) const;
-  [[nodiscard]] std::vector<double> FromBytes(const std::vector<double>& seconds) const;
+  /// `group_of` each kernel, kNoGroup for those that are not looked at.
+  [[nodiscard]] std::vector<double> FromRates(const std::vector<size_t>& group_of, double KernelFacts::*work,
+                                              const std::vector<double>& seconds) const;
+
+  static constexpr size_t kNoGroup = static_cast<size_t>(-1);
 
   std::vector<KernelFacts> kernels_;
   std::vector<size_t> alike_;                  // group of each kernel: the same heavy operators, made in the same way
   std::vector<size_t> same_heavy_;             // group: the same heavy operators
+  std::vector<size_t> same_kind_alike_;        // group: heavy operators of the same kind, made in the same way
+  std::vector<size_t> same_kind_;              // group: heavy operators of the same kind
+  std::vector<size_t> light_;                  // group: no heavy operators
   std::vector<std::vector<size_t>> parts_of_;  // of each kernel with several heavy operators: the groups (same_heavy_) of each apart
 };
 

@@ -43,11 +43,15 @@ class Measurer {
   [[nodiscard]] virtual bool IsOver() const = 0;
 };
 
+/// The error where deciding would have had to go on.
+inline constexpr const char* kTimeEnded = "time ended before what it needs had been measured";
+
 struct DecideOptions {
   Declared declared;
   /// Candidates that may be chosen; empty: all.
   std::vector<bool> allowed = {};
-  /// A cover dearer than that is of no interest: then deciding ends as soon as no allowed one can be cheaper. Unknown: none.
+  /// A cover dearer than that is of no interest: then deciding ends as soon as no allowed one can be cheaper, and nothing is measured when
+  /// time is over. Unknown: none.
   Cost rival = Cost::Unknown();
   /// Told after each step: how much cheaper, as a share, some cover might still be than the best one.
   std::function<void(double open)> report = {};
@@ -65,8 +69,8 @@ struct Decision {
 };
 
 /// Measures until the statement holds or time is over. `evidence` has an entry for each kernel, and gets what is found. When time is over
-/// before any cover is known, what the cheapest one needs is measured nevertheless. Errors of the measurer, or where no cover is valid
-/// (which then name the first node that none covers).
+/// before any cover is known, what the cheapest one needs is measured nevertheless, unless there is a rival. Errors of the measurer, or
+/// where no cover is valid (which then name the first node that none covers).
 Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options);
 
 /// The same from what is known already, measuring nothing. Errors where that is no cover.

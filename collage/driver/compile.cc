@@ -64,10 +64,9 @@ class Compile {
   Result<CompiledModel> Run(const std::string& name) {
     COLLAGE_TRY_STATUS(Place());
     COLLAGE_TRY_STATUS(Decide());
-    prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
-    FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, prices_, greedy_, options_.declared));
-    COLLAGE_TRY_STATUS(LeaveOutWrong(plans));
+    const FinalPlans plans = COLLAGE_TRY(ReadyPlans());
     Progress racing = options_.progress;
+    racing.deadline = before_race_;
     RaceOutcome race = COLLAGE_TRY(RacePlans(
         *placement_, plans.plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
         UsualAnchorSeconds(), options_, racing));
@@ -154,8 +153,12 @@ class Compile {
   void StartMeasuring() {
     measurer_.emplace(pricer_, *store_, lower_, sample_->inputs, options_, measuring_);
     measurer_->SetPlacement(*placement_);
-    const double for_the_rest = std::min(options_.race_seconds, seconds_left_ / 7) + seconds_of_sample_;
-    measuring_.deadline = Clock::After(std::max(0.0, seconds_left_ - for_the_rest));
+    const double for_the_race = std::min(options_.race_seconds, seconds_left_ / 7);
+    const double left = seconds_left_ - Clock::SecondsSince(start_);
+    measuring_.deadline = Clock::After(std::max(0.0, left - for_the_race - seconds_of_sample_));
+    before_race_ = measuring_.deadline;
+    // The searched plan is two of them where fewer partitions are as good.
+    measurer_->SetContestants(2 + placement_->Singles().size() + greedy_.size());
   }
 
   Status Use(PlacementPointer placement) {
@@ -248,25 +251,30 @@ class Compile {
     for (const GreedyPlan& plan : greedy_) {
       const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
       for (const size_t kernel : UnknownKernelsOf(*placement_, plan, prices)) {
-        if (!measuring_.ShouldStop()) COLLAGE_TRY_STATUS(Take(kernel));
+        if (!measurer_->IsOver()) COLLAGE_TRY_STATUS(Take(kernel));
       }
     }
     return {};
   }
 
-  /// Kernels of single backends' plans have not all been compared with the reference by now.
-  Status LeaveOutWrong(FinalPlans& plans) {
-    if (!measurer_) return {};
-    for (size_t i = plans.plans.size(); i-- > 1;) {
-      const Measurer::Found wrong = COLLAGE_TRY(measurer_->FindWrong(plans.plans[i].result.choices));
-      if (wrong.empty()) continue;
+  /// Kernels of single backends' plans have not all been compared with the reference by now. Plans that are likely to be fast come first,
+  /// and have no time when that ends; without those that are wrong, other plans are best.
+  Result<FinalPlans> ReadyPlans() {
+    while (true) {
+      prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
+      FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, prices_, greedy_, options_.declared));
+      if (!measurer_) return plans;
+      std::vector<Plan*> order;
+      for (Plan& plan : plans.plans) order.push_back(&plan);
+      std::stable_sort(order.begin() + 1, order.end(), [](const Plan* a, const Plan* b) { return a->result.cost < b->result.cost; });
+      Measurer::Found wrong;
+      for (Plan* plan : order) {
+        plan->has_no_time = plan != order.front() && Clock::now() >= before_race_;
+        if (wrong.empty() && !plan->has_no_time) wrong = COLLAGE_TRY(measurer_->FindWrong(plan->result.choices));
+      }
+      if (wrong.empty()) return plans;
       for (const auto& [kernel, found] : wrong) evidence_[kernel].invalid_reason = found.invalid_reason;
-      plans.missing.push_back({plans.plans[i].name, placement_->kernels[wrong.front().first].key.backend + " " +
-                                                        placement_->kernels[wrong.front().first].key.variant + " " +
-                                                        wrong.front().second.invalid_reason});
-      plans.plans.erase(plans.plans.begin() + static_cast<ptrdiff_t>(i));
     }
-    return {};
   }
 
   Result<const ReferenceSample*> Sample() {
@@ -377,6 +385,7 @@ class Compile {
   LowerOptions lower_;
   Progress measuring_;
   double seconds_left_ = 0;
+  Clock::time_point before_race_ = Clock::time_point::max();
   Clock::time_point start_ = Clock::now();
   PlacementPointer placement_;
   std::vector<GreedyPlan> greedy_;

@@ -69,14 +69,21 @@ KernelFacts WorkOf(const Function& function, const Device& device) {
   const auto bytes_of = [&](size_t value) { return static_cast<double>(sequence->values[value].type.ByteCount()); };
   const auto needs_all = [&](size_t value) { return needed[value] == static_cast<double>(sequence->values[value].type.ElementCount()); };
   double flops = 0;
+  std::vector<uint64_t> kinds;
   for (const OpSequence::Step& step : sequence->steps) {
     const bool is_heavy = step.op->kind == OpKind::kOutElementwiseFusable;
-    if (is_heavy) facts.heavy.push_back(NumberOf(step));
+    const double flops_of_step = step.op->work(step.argument_types, step.result_type, step.attributes).flops;
+    if (is_heavy) {
+      facts.heavy.push_back(NumberOf(step));
+      kinds.push_back(HashCombine(HashBytes(step.op->name), step.attributes.Hash()));
+      facts.flops += flops_of_step;
+    }
     // What reads beyond the edges of its argument multiplies zeros there, which a kernel may leave out; and what nobody needs.
-    if (NeedsAll(step) && std::all_of(step.outputs.begin(), step.outputs.end(), needs_all))
-      flops += step.op->work(step.argument_types, step.result_type, step.attributes).flops;
+    if (NeedsAll(step) && std::all_of(step.outputs.begin(), step.outputs.end(), needs_all)) flops += flops_of_step;
   }
   std::sort(facts.heavy.begin(), facts.heavy.end());
+  std::sort(kinds.begin(), kinds.end());
+  for (const uint64_t kind : kinds) facts.kind = HashCombine(facts.kind, kind);
   double touched = 0;
   for (const size_t value : sequence->parameters) {
     facts.bytes += bytes_of(value);

@@ -9,6 +9,7 @@
 #include "collage/driver/plan_watch.h"
 #include "collage/ir/structural.h"
 #include "collage/measure/barrier_probe.h"
+#include "collage/measure/race.h"
 #include "collage/runtime/pinned_team.h"
 #include "collage/support/clock.h"
 #include "collage/support/hash.h"
@@ -106,20 +107,30 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
   return wrong;
 }
 
+bool PlanMeasurer::IsOver() const {
+  // A contestant is warmed up and runs in each round; the fewest rounds that can tell are enough for slow ones.
+  constexpr double kRunsInARace = RaceOptions().warm_up + RaceOptions().least_rounds;
+  const double seconds_of_one = (programs_ > 0 ? seconds_preparing_ / static_cast<double>(programs_) : 0) +
+                                kRunsInARace * (anchor_ && anchor_->HasRun() ? anchor_->Whole() : 0);
+  Progress until = progress_;
+  if (until.deadline != Clock::time_point::max())
+    until.deadline -= Clock::After(static_cast<double>(contestants_) * seconds_of_one) - Clock::now();
+  return until.ShouldStop();
+}
+
 Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchChoice>& cover) {
+  const Clock::time_point start = Clock::now();
   if (pricer_.allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole programs"));
   if (Found wrong = COLLAGE_TRY(FindWrong(cover)); !wrong.empty()) return wrong;
   if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
   Report("timing whole programs", ++programs_, 0, {});
   const bool is_anchor = !anchor_ || anchor_->plan().result.choices == cover;
   if (!anchor_ || (!is_anchor && (!last_ || last_->plan().result.choices != cover))) {
-    const Clock::time_point start = Clock::now();
     SearchResult result;
     result.choices = cover;
     last_.reset();
     ProfiledPlan built =
         COLLAGE_TRY(ProfiledPlan::Create(*placement_, MakePlan(*placement_, "searched", std::move(result)), lower_, inputs_, *activity_));
-    seconds_to_build_ = Clock::SecondsSince(start);
     if (anchor_) {
       last_.emplace(std::move(built));
     } else {
@@ -127,6 +138,7 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
       anchor_.emplace(std::move(built));
     }
   }
+  seconds_preparing_ += Clock::SecondsSince(start);
   Found found = COLLAGE_TRY(RunRound(is_anchor ? *anchor_ : *last_));
   for (const auto& [kernel, evidence] : found) {
     for (const ProgramRow& row : evidence.in_program) COLLAGE_TRY_STATUS(store_.Add(placement_->kernels[kernel], row));

@@ -26,6 +26,7 @@ class ProfiledPlan {
   /// was disturbed; where the machine is, hardly any whole run is like that.
   [[nodiscard]] std::unordered_map<std::string, std::vector<double>> MediansByName() const;
   [[nodiscard]] double Whole() const;
+  [[nodiscard]] bool HasRun() const { return !steps_.empty(); }
   void Clear() { steps_.clear(); }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Executable& executable() { return executable_; }
@@ -55,14 +56,15 @@ class PlanMeasurer : public Measurer {
 
   Result<Found> MeasureAlone(size_t kernel) override;
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
-  [[nodiscard]] bool IsOver() const override { return progress_.ShouldStop(); }
+  /// Before the deadline by what a race of the contestants needs (SetContestants).
+  [[nodiscard]] bool IsOver() const override;
+  /// How many plans will be prepared and run when measuring is over.
+  void SetContestants(size_t count) { contestants_ = count; }
 
   /// The anchor, and what it usually takes; null where no program was measured.
   [[nodiscard]] ProfiledPlan* anchor() { return anchor_ ? &*anchor_ : nullptr; }
   [[nodiscard]] size_t alone() const { return alone_; }
   [[nodiscard]] size_t programs() const { return programs_; }
-  /// Seconds that building the last program took.
-  [[nodiscard]] double seconds_to_build() const { return seconds_to_build_; }
   /// Kernels of the choices that differ from the reference, or could not be compared, as evidence.
   Result<Found> FindWrong(const std::vector<SearchChoice>& choices);
 
@@ -88,7 +90,8 @@ class PlanMeasurer : public Measurer {
   double open_ = 1;
   size_t alone_ = 0;
   size_t programs_ = 0;
-  double seconds_to_build_ = 0;
+  size_t contestants_ = 0;
+  double seconds_preparing_ = 0;  // comparing the kernels of programs and building them
 };
 
 }  // namespace collage

@@ -1,6 +1,7 @@
 #include "collage/driver/race.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "collage/cost/comparison.h"
 #include "collage/cost/statistics.h"
@@ -18,6 +19,8 @@ namespace {
 // The A/A pair: the searched plan takes part twice.
 constexpr const char* kAgain = "again";
 
+constexpr const char* kHadNoTime = "time ended before it was ready";
+
 struct Entry {
   const Plan* plan;
   IRModule partitioned;
@@ -26,6 +29,7 @@ struct Entry {
   std::optional<double> difference = {};  // from it
   std::string not_compared = {};
   std::string objection = {};
+  bool has_no_time = false;
   std::vector<std::string> same_as = {};  // single backends whose plan is this very program
   std::optional<LoweredModel> lowered = {};
 };
@@ -71,7 +75,7 @@ class PlanRace {
   }
 
   Result<RaceOutcome> Run(const Plan* first, ProfiledPlan* anchor, double usual_anchor_seconds) {
-    const bool is_known = COLLAGE_TRY(FindEarlier());
+    const bool is_known = COLLAGE_TRY(FindEarlier(anchor));
     if (!is_known && pricer_.allows_only_cached()) return Fail(NotInCache("the race of the plans for this model"));
     if (!is_known) COLLAGE_TRY_STATUS(RaceNow(anchor, usual_anchor_seconds));
     const std::vector<size_t> ranking = Ranking();
@@ -103,12 +107,14 @@ class PlanRace {
     return pricer_.KeyOf(HashCombine(entries_[index].hash, content_), kDifferenceBackend, "", "");
   }
 
-  Result<bool> FindEarlier() {
+  Result<bool> FindEarlier(const ProfiledPlan* anchor) {
     if (const auto drift = COLLAGE_TRY(pricer_.cache().Find(KeyOfDrift())); drift && !drift->samples.empty())
       drift_ = drift->samples.front();
     for (size_t i = 0; i <= entries_.size(); ++i) {
       const std::optional<Measurement> found = COLLAGE_TRY(pricer_.cache().Find(KeyOf(i)));
-      if (!found) {
+      // Who had no time gets another chance where deciding went on.
+      const bool is_over = found && found->invalid_reason == kHadNoTime && anchor != nullptr;
+      if (!found || is_over) {
         results_.clear();
         return false;
       }
@@ -124,20 +130,30 @@ class PlanRace {
     return {};
   }
 
+  /// The searched plan, then the others by what they are likely to take: whoever has no time is no great loss.
+  [[nodiscard]] std::vector<size_t> CheapestFirst() const {
+    std::vector<size_t> order(entries_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin() + 1, order.end(),
+                     [&](size_t a, size_t b) { return entries_[a].plan->result.cost < entries_[b].plan->result.cost; });
+    return order;
+  }
+
   Status RaceNow(ProfiledPlan* anchor, double usual_anchor_seconds) {
     raced_ = true;
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
-    for (size_t i = 0; i < entries_.size(); ++i) {
+    for (const size_t i : CheapestFirst()) {
       progress_.Report({"building plans", i + 1, entries_.size(), entries_[i].plan->name});
-      COLLAGE_TRY_STATUS(Build(i));
+      entries_[i].has_no_time = entries_[i].plan->has_no_time || (i > 0 && progress_.ShouldStop());
+      if (!entries_[i].has_no_time) COLLAGE_TRY_STATUS(Build(i));
     }
     std::vector<Tensor> outputs;
     for (const NamedType& output : entries_.front().lowered->executable.outputs()) outputs.emplace_back(output.type);
     std::vector<Contestant> contestants;
     for (size_t i = 0; i <= entries_.size(); ++i) {
-      Executable& executable = entries_[i % entries_.size()].lowered->executable;
-      contestants.push_back(
-          {i == entries_.size() ? kAgain : entries_[i].plan->name, [&] { return executable.Run(sample.inputs, outputs); }});
+      Entry& entry = entries_[i % entries_.size()];
+      contestants.push_back({i == entries_.size() ? kAgain : entry.plan->name,
+                             [&] { return entry.has_no_time ? Fail(kHadNoTime) : entry.lowered->executable.Run(sample.inputs, outputs); }});
     }
     RaceOptions race;
     race.threads = options_.threads;
@@ -145,7 +161,9 @@ class PlanRace {
     race.declared = options_.declared;
     if (anchor) anchor->Clear();
     if (anchor) contestants.push_back({"anchor", [anchor] { return anchor->Run(/*keep=*/true); }});
-    results_ = Race(contestants, race, progress_);
+    Progress racing = progress_;
+    racing.deadline = Clock::time_point::max();
+    results_ = Race(contestants, race, racing);
     if (anchor) TakeDrift(*anchor, usual_anchor_seconds);
     // A contestant that failed has left its kernel's name there, which is not to be taken for a hang.
     if (options_.activity) options_.activity->now().store(0);
