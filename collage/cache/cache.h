@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/cache/fact.h"
 #include "collage/cost/measurement.h"
 #include "collage/support/result.h"
 
@@ -14,14 +15,17 @@ namespace collage {
 
 class CacheDatabase;
 
-/// What a price depends on. Prices are shared between models, so nothing of the model is in it.
+/// What a fact is about. Prices are shared between models, so nothing of the model is in their keys. A kind of fact uses the parts for
+/// which its table has columns (fact.h).
 struct MeasurementKey {
-  uint64_t function_hash = 0;  ///< structural hash of the extracted function, constants by type only
+  uint64_t function_hash = 0;  ///< structural hash of the extracted function, constants by type only; or of what else it is about
   std::string backend;
   std::string backend_version;
   std::string variant;
   std::string device;  ///< Fingerprint(device)
   int threads = 1;
+  uint64_t context = 0;  ///< of the model, the weights or the other plans, where the fact holds only there
+  Fact fact = Fact::kKernel;
 
   friend bool operator==(const MeasurementKey&, const MeasurementKey&) = default;
 };
@@ -41,7 +45,7 @@ class MeasurementCache {
 
   [[nodiscard]] Result<std::optional<Measurement>> Find(const MeasurementKey& key) const;
   Status Store(const MeasurementKey& key, const Measurement& measurement);
-  /// Whether this kernel has been compared with the reference and agreed.
+  /// Whether this kernel (Fact::kKernel) has been compared with the reference and agreed.
   [[nodiscard]] Result<bool> IsVerified(const MeasurementKey& key) const;
   Status StoreVerified(const MeasurementKey& key);
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "collage/cache/fact.h"
 #include "collage/support/clock.h"
 
 namespace collage {
@@ -13,17 +14,18 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{60};
 
-constexpr const char* kCreateTable =
-    "CREATE TABLE IF NOT EXISTS measurement("
-    " function_hash INTEGER NOT NULL, backend TEXT NOT NULL, backend_version TEXT NOT NULL, variant TEXT NOT NULL,"
-    " device TEXT NOT NULL, threads INTEGER NOT NULL, protocol INTEGER NOT NULL,"
-    " samples BLOB NOT NULL, invalid_reason TEXT NOT NULL, verified INTEGER NOT NULL DEFAULT 0,"
-    " stored_at INTEGER NOT NULL DEFAULT 0, anchors BLOB NOT NULL DEFAULT x'',"
-    " PRIMARY KEY(function_hash, backend, backend_version, variant, device, threads, protocol)) WITHOUT ROWID";
+// Until version 3 one table held kinds of facts told by names of backends. Its kernels are kept; everything else is measured again.
+constexpr const char* kOldTable = "measurement";
+constexpr const char* kOnlyKernels =
+    " FROM measurement WHERE instr(device, '/in ') = 0 AND backend NOT IN ('race of plans', 'drift until the race', 'difference of plan',"
+    " 'decision', 'transition', 'tuning', 'context pricing', 'noise floor')";
 
-// When an entry of version 1 was stored is not known: zero, older than any other.
-constexpr const char* kMigrateFromVersion1 = "ALTER TABLE measurement ADD COLUMN stored_at INTEGER NOT NULL DEFAULT 0";
-constexpr const char* kMigrateFromVersion2 = "ALTER TABLE measurement ADD COLUMN anchors BLOB NOT NULL DEFAULT x''";
+/// When an entry of version 1 was stored is not known: zero, older than any other.
+std::string MigrationFrom(int version) {
+  return "INSERT OR IGNORE INTO " + std::string(TableOf(Fact::kKernel).name) + "(" + TableOf(Fact::kKernel).Columns() +
+         ") SELECT function_hash, backend, backend_version, variant, device, threads, protocol, samples, invalid_reason, " +
+         (version < 3 ? "x''" : "anchors") + ", verified, " + (version < 2 ? "0" : "stored_at") + kOnlyKernels;
+}
 
 }  // namespace
 
@@ -89,7 +91,8 @@ Result<std::vector<std::string>> CacheDatabase::Tables() const {
 Result<int> CacheDatabase::CheckIsCache() const {
   const int version = COLLAGE_TRY(SchemaVersion());
   const std::vector<std::string> tables = COLLAGE_TRY(Tables());
-  const bool is_ours = std::all_of(tables.begin(), tables.end(), [](const std::string& name) { return name == "measurement"; });
+  const bool is_ours =
+      std::all_of(tables.begin(), tables.end(), [](const std::string& name) { return name == kOldTable || FindFactTable(name); });
   if (!is_ours || (version != 0 && tables.empty())) return Fail(ErrorAbout("is a database of another program"));
   if (version < 0 || version > kCacheSchemaVersion) {
     return Fail(ErrorAbout("has schema version " + std::to_string(version) + ", expected " + std::to_string(kCacheSchemaVersion) +
@@ -116,12 +119,11 @@ Status CacheDatabase::CreateOrMigrate() {
   const int version = COLLAGE_TRY(CheckIsCache());
   if (version == kCacheSchemaVersion) return {};
   const std::vector<std::string> tables = COLLAGE_TRY(Tables());
-  // A file that was killed between its table and its version number has a table of version 1.
-  if (tables.empty()) {
-    COLLAGE_TRY_STATUS(Execute(kCreateTable));
-  } else {
-    if (version < 2) COLLAGE_TRY_STATUS(Execute(kMigrateFromVersion1));
-    COLLAGE_TRY_STATUS(Execute(kMigrateFromVersion2));
+  for (const FactTable& table : FactTables()) COLLAGE_TRY_STATUS(Execute(table.Creation()));
+  if (std::find(tables.begin(), tables.end(), kOldTable) != tables.end()) {
+    // A file that was killed between its table and its version number has a table of version 1.
+    COLLAGE_TRY_STATUS(Execute(MigrationFrom(version)));
+    COLLAGE_TRY_STATUS(Execute("DROP TABLE " + std::string(kOldTable)));
   }
   COLLAGE_TRY_STATUS(Execute("PRAGMA user_version=" + std::to_string(kCacheSchemaVersion)));
   return transaction.Commit();

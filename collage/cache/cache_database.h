@@ -16,7 +16,7 @@
 namespace collage {
 
 /// Bumped whenever the table changes. Version 1 had no stored_at, version 2 no anchors; both are migrated. Any other version is refused.
-inline constexpr int kCacheSchemaVersion = 3;
+inline constexpr int kCacheSchemaVersion = 4;
 
 /// An open file. Errors name it.
 class CacheDatabase {

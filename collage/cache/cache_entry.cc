@@ -1,18 +1,17 @@
 #include "collage/cache/cache_entry.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace collage {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kFieldCount = 12;
 constexpr int64_t kMostInt = std::numeric_limits<int>::max();
 
 tl::unexpected<Error> FieldError(const std::string& field, const std::string& what) { return Fail("field '" + field + "': " + what); }
@@ -100,57 +99,126 @@ class FieldReader {
   Status status_;
 };
 
-Status CheckKey(const CacheEntry& entry) {
-  const MeasurementKey& key = entry.key;
-  const std::pair<const char*, const std::string*> texts[] = {
-      {"backend", &key.backend}, {"backend_version", &key.backend_version}, {"variant", &key.variant}, {"device", &key.device}};
-  for (const auto& [field, text] : texts) {
-    if (!IsUtf8(*text)) return FieldError(field, "is no UTF-8 text");
+bool IsText(EntryPart part) {
+  return part == EntryPart::kBackend || part == EntryPart::kBackendVersion || part == EntryPart::kVariant || part == EntryPart::kDevice;
+}
+
+const std::string& TextOf(const MeasurementKey& key, EntryPart part) {
+  return part == EntryPart::kBackend          ? key.backend
+         : part == EntryPart::kBackendVersion ? key.backend_version
+         : part == EntryPart::kVariant        ? key.variant
+                                              : key.device;
+}
+
+Status CheckPart(const CacheEntry& entry, const FactTable& table, const FactColumn& column) {
+  const std::vector<double>& samples = entry.measurement.samples;
+  const bool has_reason = !entry.measurement.invalid_reason.empty();
+  const bool may_be_empty = column.part == EntryPart::kVariant || column.part == EntryPart::kBackendVersion;
+  if (IsText(column.part)) {
+    const std::string& text = TextOf(entry.key, column.part);
+    if (!IsUtf8(text)) return FieldError(column.name, "is no UTF-8 text");
+    if (text.empty() && !may_be_empty) return FieldError(column.name, "is empty");
   }
-  if (key.backend.empty()) return FieldError("backend", "is empty");
-  if (key.device.empty()) return FieldError("device", "is empty");
-  if (key.threads < 1) return FieldError("threads", "is " + std::to_string(key.threads) + ", expected 1 or more");
-  if (entry.protocol < 1 || entry.protocol > kMostInt)
-    return FieldError("protocol", "is " + std::to_string(entry.protocol) + ", expected 1 or more");
+  const auto expect_at_least = [&](int64_t least, int64_t found, int64_t most) {
+    return found >= least && found <= most
+               ? Status{}
+               : FieldError(column.name, "is " + std::to_string(found) + ", expected " + std::to_string(least) + " or more");
+  };
+  if (column.part == EntryPart::kThreads) return expect_at_least(1, entry.key.threads, kMostInt);
+  if (column.part == EntryPart::kProtocol) return expect_at_least(1, entry.protocol, kMostInt);
+  if (column.part == EntryPart::kStoredAt) return expect_at_least(0, entry.stored_at, std::numeric_limits<int64_t>::max());
+  if (column.part == EntryPart::kInvalidReason && has_reason && !samples.empty()) return FieldError(column.name, "there are samples too");
+  if (column.part != EntryPart::kSamples) return {};
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (!std::isfinite(samples[i]) || samples[i] < 0 || (samples[i] == 0 && !table.may_be_zero))
+      return FieldError(column.name,
+                        "number " + std::to_string(i + 1) + " is " + std::to_string(samples[i]) + ", expected finite and positive");
+  }
+  if (!has_reason && samples.empty()) return FieldError(column.name, "is empty, and there is no reason why");
   return {};
+}
+
+Json ToJson(const CacheEntry& entry, EntryPart part) {
+  switch (part) {
+    case EntryPart::kHash:
+      return Hexadecimal(entry.key.function_hash);
+    case EntryPart::kContext:
+      return Hexadecimal(entry.key.context);
+    case EntryPart::kThreads:
+      return entry.key.threads;
+    case EntryPart::kProtocol:
+      return entry.protocol;
+    case EntryPart::kSamples:
+      return entry.measurement.samples;
+    case EntryPart::kInvalidReason:
+      return entry.measurement.invalid_reason;
+    case EntryPart::kAnchors:
+      return entry.measurement.anchors;
+    case EntryPart::kVerified:
+      return entry.verified;
+    case EntryPart::kStoredAt:
+      return entry.stored_at;
+    default:
+      return TextOf(entry.key, part);
+  }
+}
+
+void ReadPart(FieldReader& reader, const FactColumn& column, CacheEntry& entry) {
+  switch (column.part) {
+    case EntryPart::kHash:
+      entry.key.function_hash = reader.Hash(column.name);
+      break;
+    case EntryPart::kContext:
+      entry.key.context = reader.Hash(column.name);
+      break;
+    case EntryPart::kBackend:
+      entry.key.backend = reader.Text(column.name);
+      break;
+    case EntryPart::kBackendVersion:
+      entry.key.backend_version = reader.Text(column.name);
+      break;
+    case EntryPart::kVariant:
+      entry.key.variant = reader.Text(column.name);
+      break;
+    case EntryPart::kDevice:
+      entry.key.device = reader.Text(column.name);
+      break;
+    case EntryPart::kThreads:
+      entry.key.threads = static_cast<int>(reader.Integer(column.name, 1, kMostInt));
+      break;
+    case EntryPart::kProtocol:
+      entry.protocol = reader.Integer(column.name, 1, kMostInt);
+      break;
+    case EntryPart::kSamples:
+      entry.measurement.samples = reader.Numbers(column.name);
+      break;
+    case EntryPart::kInvalidReason:
+      entry.measurement.invalid_reason = reader.Text(column.name);
+      break;
+    case EntryPart::kAnchors:
+      entry.measurement.anchors = reader.Numbers(column.name);
+      break;
+    case EntryPart::kVerified:
+      entry.verified = reader.Flag(column.name);
+      break;
+    case EntryPart::kStoredAt:
+      entry.stored_at = reader.Integer(column.name, 0, std::numeric_limits<int64_t>::max());
+      break;
+  }
 }
 
 }  // namespace
 
-bool IsKernel(const MeasurementKey& key) {
-  constexpr const char* kOthers[] = {kRaceBackend, kDriftBackend, kDifferenceBackend, kDecisionBackend, kTransitionBackend, kTuningBackend};
-  return std::none_of(std::begin(kOthers), std::end(kOthers), [&](const char* other) { return key.backend == other; });
-}
-
 Status CheckEntry(const CacheEntry& entry) {
-  COLLAGE_TRY_STATUS(CheckKey(entry));
-  const std::vector<double>& samples = entry.measurement.samples;
-  const bool may_be_zero = entry.key.backend == kDifferenceBackend || entry.key.backend == kDecisionBackend;
-  for (size_t i = 0; i < samples.size(); ++i) {
-    if (!std::isfinite(samples[i]) || samples[i] < 0 || (samples[i] == 0 && !may_be_zero))
-      return FieldError("samples",
-                        "number " + std::to_string(i + 1) + " is " + std::to_string(samples[i]) + ", expected finite and positive");
-  }
-  const bool has_reason = !entry.measurement.invalid_reason.empty();
-  if (has_reason && !samples.empty()) return FieldError("invalid_reason", "there are samples too");
-  if (!has_reason && samples.empty()) return FieldError("samples", "is empty, and there is no invalid_reason");
-  if (entry.stored_at < 0) return FieldError("stored_at", "is " + std::to_string(entry.stored_at) + ", expected 0 or more");
+  const FactTable& table = TableOf(entry.key.fact);
+  for (const FactColumn& column : table.columns) COLLAGE_TRY_STATUS(CheckPart(entry, table, column));
   return {};
 }
 
 std::string ToJsonLine(const CacheEntry& entry) {
-  const Json json = {{"function_hash", Hexadecimal(entry.key.function_hash)},
-                     {"backend", entry.key.backend},
-                     {"backend_version", entry.key.backend_version},
-                     {"variant", entry.key.variant},
-                     {"device", entry.key.device},
-                     {"threads", entry.key.threads},
-                     {"protocol", entry.protocol},
-                     {"samples", entry.measurement.samples},
-                     {"invalid_reason", entry.measurement.invalid_reason},
-                     {"verified", entry.verified},
-                     {"stored_at", entry.stored_at},
-                     {"anchors", entry.measurement.anchors}};
+  const FactTable& table = TableOf(entry.key.fact);
+  Json json = {{"fact", table.name}};
+  for (const FactColumn& column : table.columns) json[column.name] = ToJson(entry, column.part);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -159,26 +227,21 @@ Result<CacheEntry> EntryFromJsonLine(const std::string& line) {
   if (json.is_discarded()) return Fail("is no JSON");
   if (!json.is_object()) return Fail("is no JSON object");
   FieldReader reader(json);
-  CacheEntry entry;
-  entry.key.function_hash = reader.Hash("function_hash");
-  entry.key.backend = reader.Text("backend");
-  entry.key.backend_version = reader.Text("backend_version");
-  entry.key.variant = reader.Text("variant");
-  entry.key.device = reader.Text("device");
-  entry.key.threads = static_cast<int>(reader.Integer("threads", 1, kMostInt));
-  entry.protocol = reader.Integer("protocol", 1, kMostInt);
-  entry.measurement.samples = reader.Numbers("samples");
-  entry.measurement.invalid_reason = reader.Text("invalid_reason");
-  entry.verified = reader.Flag("verified");
-  entry.stored_at = reader.Integer("stored_at", 0, std::numeric_limits<int64_t>::max());
-  // Exports of older versions have none.
-  if (json.contains("anchors")) entry.measurement.anchors = reader.Numbers("anchors");
+  const std::string name = json.contains("fact") ? reader.Text("fact") : TableOf(Fact::kKernel).name;
   if (!reader.status()) return Fail(reader.status().error());
-  if (json.size() > kFieldCount) {
-    const Json known = Json::parse(ToJsonLine(entry));
-    for (const auto& [field, value] : json.items()) {
-      if (!known.contains(field)) return FieldError(field, "is not known");
-    }
+  const FactTable* table = FindFactTable(name);
+  if (!table) return FieldError("fact", "'" + name + "' is not known");
+  CacheEntry entry;
+  entry.key.fact = table->fact;
+  std::set<std::string> known = {"fact"};
+  for (const FactColumn& column : table->columns) {
+    known.insert(column.name);
+    // Exports of older versions have no anchors.
+    if (column.part != EntryPart::kAnchors || json.contains(column.name)) ReadPart(reader, column, entry);
+  }
+  if (!reader.status()) return Fail(reader.status().error());
+  for (const auto& [field, value] : json.items()) {
+    if (!known.contains(field)) return FieldError(field, "is not known");
   }
   COLLAGE_TRY_STATUS(CheckEntry(entry));
   return entry;

@@ -24,7 +24,7 @@ struct CacheStatistics {
   size_t verified = 0;
   size_t samples = 0;
   std::map<std::string, size_t> by_backend;  ///< kernels: "dnnl 2.6.3"
-  std::map<std::string, size_t> by_fact;     ///< what is no kernel: "race of plans"
+  std::map<std::string, size_t> by_fact;     ///< all other tables: "race"
   std::map<std::string, size_t> by_device;   ///< fingerprint
   std::map<int64_t, size_t> by_threads;
   std::map<int64_t, size_t> by_protocol;

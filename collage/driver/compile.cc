@@ -132,7 +132,7 @@ class Compile {
                                  {{decision_->is_settled ? kForever : options_.seconds_spent + Clock::SecondsSince(start)}, {}});
   }
 
-  [[nodiscard]] MeasurementKey KeyOfDecision() const { return pricer_.KeyOf(placement_->DecisionHash(), kDecisionBackend, "", ""); }
+  [[nodiscard]] MeasurementKey KeyOfDecision() const { return pricer_.KeyOf(Fact::kDecision, placement_->DecisionHash()); }
 
   Result<bool> IsDecided() {
     const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDecision()));

@@ -280,6 +280,10 @@ std::string Placement::NameNode(const std::string& message) const {
   const size_t node = std::stoul(message.substr(prefix.size()));
   if (node >= built.nodes.size()) return message;
   const PostDfsIndex index = built.nodes[node];
+  const bool is_covered = std::any_of(candidates.begin(), candidates.end(), [&](const PricedCandidate& candidate) {
+    return candidate.is_partition && !targets[candidate.backend].is_fallback && candidate.candidate.sub_graph.inside().Contains(index);
+  });
+  if (is_covered) return "of all that can run operator " + constraints->NameOf(index) + " nothing was measured, or nothing is valid";
   return "no backend can run operator " + constraints->NameOf(index) + " of type " + ToString((*graph)[index].expr->type()) +
          "; rules tried: " + constraints->RulesTried(index, refusals);
 }

@@ -96,16 +96,15 @@ class PlanRace {
 
   [[nodiscard]] MeasurementKey KeyOf(size_t index) const {
     const bool is_again = index == entries_.size();
-    return pricer_.KeyOf(entries_[is_again ? 0 : index].hash, kRaceBackend, std::to_string(field_),
-                         is_again ? kAgain : entries_[index].plan->name);
+    MeasurementKey key = pricer_.KeyOf(Fact::kRace, entries_[is_again ? 0 : index].hash, field_);
+    key.variant = is_again ? kAgain : entries_[index].plan->name;
+    return key;
   }
 
-  [[nodiscard]] MeasurementKey KeyOfDrift() const { return pricer_.KeyOf(field_, kDriftBackend, "", ""); }
+  [[nodiscard]] MeasurementKey KeyOfDrift() const { return pricer_.KeyOf(Fact::kDrift, field_); }
 
   /// The verdict on a program is one on its weights.
-  [[nodiscard]] MeasurementKey KeyOfDifference(size_t index) const {
-    return pricer_.KeyOf(HashCombine(entries_[index].hash, content_), kDifferenceBackend, "", "");
-  }
+  [[nodiscard]] MeasurementKey KeyOfDifference(size_t index) const { return pricer_.KeyOf(Fact::kVerdict, entries_[index].hash, content_); }
 
   Result<bool> FindEarlier(const ProfiledPlan* anchor) {
     if (const auto drift = COLLAGE_TRY(pricer_.cache().Find(KeyOfDrift())); drift && !drift->samples.empty())

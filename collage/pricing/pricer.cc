@@ -27,7 +27,8 @@ class ConversionKernel : public Kernel {
 };
 
 MeasurementKey InContext(MeasurementKey key, uint64_t context) {
-  key.device += "/in " + std::to_string(context);
+  key.fact = Fact::kKernelInProgram;
+  key.context = context;
   return key;
 }
 
@@ -60,6 +61,13 @@ MeasurementKey Pricer::KeyOf(uint64_t function_hash, const std::string& backend,
   // Prices taken with colder caches are prices of another kind.
   const std::string context = "/evicting " + std::to_string(options_.eviction_bytes >> 20) + " MiB";
   return {function_hash, backend, backend_version, variant, fingerprint_ + context, device_.threads};
+}
+
+MeasurementKey Pricer::KeyOf(Fact fact, uint64_t about, uint64_t context) const {
+  MeasurementKey key = KeyOf(about, {}, {}, {});
+  key.fact = fact;
+  key.context = context;
+  return key;
 }
 
 Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {

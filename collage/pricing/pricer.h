@@ -32,6 +32,8 @@ class Pricer {
 
   [[nodiscard]] MeasurementKey KeyOf(uint64_t function_hash, const std::string& backend, const std::string& backend_version,
                                      const std::string& variant) const;
+  /// Of what is no kernel's: what it is about, and where it holds.
+  [[nodiscard]] MeasurementKey KeyOf(Fact fact, uint64_t about, uint64_t context = 0) const;
   /// From now on nothing is measured: a price that is not in the cache is an error which says of what.
   void AllowOnlyCached() { only_cached_ = true; }
   [[nodiscard]] bool allows_only_cached() const { return only_cached_; }

@@ -117,8 +117,9 @@ class Session {
                                                : "after " + std::string(backends_[before - kFirstBackend].backend->Name());
     // Not the pricer's key: transitions hold for every model, whatever its weights evict.
     const Device& device = pricer_.device();
-    return {field_, kTransitionBackend,  std::string(backend.backend->Name()) + " " + backend.version,
-            name,   Fingerprint(device), device.threads};
+    MeasurementKey key{field_, std::string(backend.backend->Name()), {}, name, Fingerprint(device), device.threads};
+    key.fact = Fact::kTransition;
+    return key;
   }
 
   Result<bool> FindEarlier() {

@@ -76,8 +76,7 @@ class Climber {
 };
 
 MeasurementKey RecordKey(MeasurementKey key) {
-  key.backend_version = key.backend + " " + key.backend_version;
-  key.backend = kTuningBackend;
+  key.fact = Fact::kTuning;
   return key;
 }
 

@@ -36,6 +36,13 @@ MeasurementKey Key(uint64_t hash, const std::string& backend = "dnnl", const std
   return {hash, backend, "2.6.3", "winograd", device, 2};
 }
 
+MeasurementKey FactKey(Fact fact, uint64_t hash) {
+  MeasurementKey key = Key(hash);
+  key.context = ~hash;
+  key.fact = fact;
+  return key;
+}
+
 std::string Export(const MeasurementCache& cache) {
   std::string lines;
   EXPECT_TRUE(ForEachEntry(cache, [&](const CacheEntry& entry) {
@@ -50,8 +57,8 @@ void Fill(MeasurementCache& cache) {
   ASSERT_TRUE(cache.StoreVerified(Key(1)));
   ASSERT_TRUE(cache.Store(Key(0xfedcba9876543210), {{}, "refused: \"tile\"\n\xc3\xa9"}));
   ASSERT_TRUE(cache.Store(Key(3, "native", "cpu-10"), {{2e-6}, ""}));
-  ASSERT_TRUE(cache.Store(Key(4, kDecisionBackend), {{0.0}, ""}));
-  ASSERT_TRUE(cache.Store(Key(5, kDifferenceBackend), {{0.0}, ""}));
+  ASSERT_TRUE(cache.Store(FactKey(Fact::kDecision, 4), {{0.0}, ""}));
+  ASSERT_TRUE(cache.Store(FactKey(Fact::kVerdict, 5), {{0.0}, ""}));
 }
 
 TEST_F(CacheMaintenanceTest, AnExportImportedIsTheSameExport) {
@@ -65,6 +72,22 @@ TEST_F(CacheMaintenanceTest, AnExportImportedIsTheSameExport) {
   EXPECT_TRUE(other.IsVerified(Key(1)).value());
   EXPECT_EQ(other.Find(Key(1)).value()->samples, (std::vector<double>{1e-3, 1.0 / 3, 5e-324}));
   EXPECT_EQ(ProblemsOf(File()).value(), std::vector<std::string>{});
+}
+
+TEST_F(CacheMaintenanceTest, EveryKindOfFactIsKeptApartAndExported) {
+  MeasurementCache cache = MeasurementCache::Open(File()).value();
+  for (const FactTable& table : FactTables())
+    ASSERT_TRUE(cache.Store(FactKey(table.fact, 1), {{1.0 + static_cast<double>(table.fact)}, ""}));
+  MeasurementCache other = MeasurementCache::Open({}).value();
+  std::istringstream stream(Export(cache));
+  EXPECT_EQ(ImportEntries(other, stream, false).value().added, FactTables().size());
+  for (const FactTable& table : FactTables()) {
+    EXPECT_EQ(other.Find(FactKey(table.fact, 1)).value()->samples.front(), 1.0 + static_cast<double>(table.fact)) << table.name;
+    MeasurementKey elsewhere = FactKey(table.fact, 1);
+    elsewhere.context = 7;
+    EXPECT_EQ(other.Find(elsewhere).value().has_value(), !table.Has(EntryPart::kContext)) << table.name;
+  }
+  EXPECT_EQ(Export(other), Export(cache));
 }
 
 TEST_F(CacheMaintenanceTest, WhatIsThereStaysUnlessReplaced) {
@@ -106,6 +129,7 @@ TEST_F(CacheMaintenanceTest, ABadLineIsNamedAndNothingIsImported) {
       {with("0000000000000001", "1"), "field 'function_hash'"},
       {with("0000000000000001", "000000000000000g"), "field 'function_hash'"},
       {with("\"dnnl\"", "\"\""), "field 'backend'"},
+      {with("\"kernel\"", "\"colour\""), "field 'fact'"},
       {with("\"invalid_reason\":\"\"", "\"invalid_reason\":\"why\""), "field 'invalid_reason'"},
       {with("\"verified\":false", "\"verified\":1"), "field 'verified'"},
   };
@@ -148,7 +172,7 @@ TEST_F(CacheMaintenanceTest, StatisticsCount) {
   EXPECT_EQ(std::tuple(statistics.entries, statistics.invalid, statistics.verified, statistics.samples), std::tuple(5u, 1u, 1u, 6u));
   EXPECT_EQ(statistics.by_backend.at("dnnl 2.6.3"), 2u);
   EXPECT_EQ(statistics.by_backend.size(), 2u);
-  EXPECT_EQ(statistics.by_fact, (std::map<std::string, size_t>{{kDecisionBackend, 1}, {kDifferenceBackend, 1}}));
+  EXPECT_EQ(statistics.by_fact, (std::map<std::string, size_t>{{"decision", 1}, {"verdict", 1}}));
   EXPECT_EQ(statistics.by_device, (std::map<std::string, size_t>{{"cpu-1", 4}, {"cpu-10", 1}}));
 }
 
@@ -175,7 +199,7 @@ TEST_F(CacheMaintenanceTest, EveryKindOfBadEntryIsAProblem) {
   for (const auto& [change, field] : bad) {
     const std::filesystem::path whole = folder_ / "whole.sqlite";
     std::filesystem::copy_file(File(), whole, std::filesystem::copy_options::overwrite_existing);
-    Execute(std::string("UPDATE measurement SET ") + change + " WHERE function_hash=1");
+    Execute(std::string("UPDATE kernel SET ") + change + " WHERE function_hash=1");
     const std::vector<std::string> problems = ProblemsOf(File()).value();
     ASSERT_EQ(problems.size(), 1u) << change;
     EXPECT_NE(problems[0].find(std::string("field '") + field + "'"), std::string::npos) << problems[0];
@@ -190,7 +214,9 @@ TEST_F(CacheMaintenanceTest, AFileOfVersionOneIsMigrated) {
       " device TEXT NOT NULL, threads INTEGER NOT NULL, protocol INTEGER NOT NULL, samples BLOB NOT NULL, invalid_reason TEXT NOT NULL,"
       " verified INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(function_hash, backend, backend_version, variant, device, threads, protocol))"
       " WITHOUT ROWID; PRAGMA user_version=1; INSERT INTO measurement VALUES(1,'dnnl','2.6.3','winograd','cpu-1/evicting 4 MiB',2," +
-      std::to_string(kMeasurementProtocol) + ",x'000000000000f03f','',1)");
+      std::to_string(kMeasurementProtocol) +
+      ",x'000000000000f03f','',1);"
+      "INSERT INTO measurement VALUES(2,'race of plans','2.6.3','dnnl','cpu-1',2,5,x'000000000000f03f','',0)");
   EXPECT_EQ(ProblemsOf(File()).value(), std::vector<std::string>{});
   MeasurementCache cache = MeasurementCache::Open(File()).value();
   EXPECT_EQ(cache.Find(Key(1)).value()->samples, std::vector<double>{1.0});

@@ -138,6 +138,36 @@ TEST(BeliefTest, RelativesTellWhenThereAreEnoughOfThem) {
   }
 }
 
+TEST(BeliefTest, KernelsOfOneKindTellTheirRate) {
+  // Each works on another shape, at 100 to 130 flops a nanosecond; ones made in another way are twice as slow.
+  constexpr uint64_t kKind = 7;
+  std::vector<KernelFacts> facts;
+  std::vector<Evidence> evidence;
+  for (uint64_t k = 0; k < 80; ++k) {
+    const bool is_slow = k % 2 == 1;
+    const double flops = 1e5 * static_cast<double>(1 + k);
+    const double rate = (100 + static_cast<double>(k % 4) * 10) * (is_slow ? 0.5 : 1);
+    facts.push_back({0, is_slow ? 2u : 4u, {k}, 1000, Cost(), kKind, flops});
+    evidence.push_back(Alone(flops / rate * 1e-9));
+    for (uint64_t round = 1; round <= 3; ++round) evidence.back().in_program.push_back({{flops / rate * 1e-9, 1}, 7, round});
+  }
+  const double flops = 4e6;
+  for (const uint64_t variant : {2, 4}) {
+    facts.push_back({0, variant, {1000 + variant}, 1000, Cost(), kKind, flops});
+    evidence.emplace_back();
+  }
+  facts.push_back({0, 2, {2000}, 1000, Cost(), kKind + 1, flops});
+  evidence.emplace_back();
+  const std::vector<Price> prices = Believe(KernelRelations(facts), evidence, {});
+  const Price& slow = prices[80];
+  const Price& fast = prices[81];
+  EXPECT_EQ(fast.known, Price::Known::kRelatives);
+  EXPECT_GT(fast.low, Cost::Seconds(0.6 * flops / 130 * 1e-9));
+  EXPECT_LT(fast.low, Cost::Seconds(flops / 100 * 1e-9));
+  EXPECT_NEAR(slow.low.ToSeconds() / fast.low.ToSeconds(), 2, 0.2);
+  EXPECT_EQ(prices[82].known, Price::Known::kNothing) << "of another kind";
+}
+
 TEST(BeliefTest, WhatIsWrongIsInvalid) {
   Evidence wrong = Alone(1e-3);
   wrong.invalid_reason = "differs";
