@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "collage/backend/tuning.h"
-#include "collage/cost/statistics.h"
+#include "collage/cost/comparison.h"
 #include "collage/pricing/tuning.h"
 #include "collage/support/clock.h"
 #include "collage/support/log.h"
@@ -23,8 +23,11 @@ struct Job {
   double seconds = 0;          ///< of one
 };
 
-Cost CostOf(const Measurement& measurement) {
-  return measurement.samples.empty() ? Cost::Invalid() : Cost::Seconds(Median(measurement.samples));
+/// Against the anchor, so that times of different moments compare.
+std::vector<double> TimesOf(const Measurement& measurement) {
+  std::vector<double> times = measurement.samples;
+  for (size_t i = 0; i < std::min(times.size(), measurement.anchors.size()); ++i) times[i] /= measurement.anchors[i];
+  return times;
 }
 
 class ScheduleTuning {
@@ -34,6 +37,7 @@ class ScheduleTuning {
       : placement_(placement),
         prices_(Believe(placement.arms.kernels, evidence, declared)),
         pricer_(pricer),
+        declared_(declared),
         end_(Clock::After(seconds)),
         progress_(progress) {}
 
@@ -89,23 +93,24 @@ class ScheduleTuning {
     const std::vector<TuningParameter> parameters = TargetOf(job.kernel).backend->Tuning(function, pricer_.device(), kernel.variant);
     const std::optional<TuningRecord> record = COLLAGE_TRY(FindTuning(pricer_.cache(), kernel.key, parameters));
     if (parameters.empty() || (record && record->finished)) return {};
-    const Cost base_cost = CostOf(COLLAGE_TRY(PriceOf(job.kernel, kernel.variant)));
+    const std::vector<double> base = TimesOf(COLLAGE_TRY(PriceOf(job.kernel, kernel.variant)));
     TuningOptions options;
     options.seed = kernel.key.function_hash;
+    options.declared = declared_;
     size_t trial = 0;
     TuningOutcome outcome = COLLAGE_TRY(TuneSchedule(
-        parameters, base_cost, options,
-        [&](const TuningChoice& choice) -> Result<Cost> {
+        parameters, base, options,
+        [&](const TuningChoice& choice) -> Result<std::vector<double>> {
           const Variant variant = TunedVariant(kernel.variant, parameters, choice);
           progress_.Report({"tuning", ++trial, options.most_trials, place_ + ", " + variant.name});
-          return CostOf(COLLAGE_TRY(PriceOf(job.kernel, variant)));
+          return TimesOf(COLLAGE_TRY(PriceOf(job.kernel, variant)));
         },
         [this] { return IsOver(); }));
     const Variant best = TunedVariant(kernel.variant, parameters, outcome.choice);
     const bool is_better = best.name != kernel.variant.name && COLLAGE_TRY(IsConfirmed(job.kernel, best));
     if (!is_better && best.name != kernel.variant.name) outcome.choice.assign(parameters.size(), 0);
-    spdlog::debug("tuned {} in {} trials: {:.1f} -> {:.1f} us {}", kernel.variant.name, outcome.trials, base_cost.ToMicroseconds(),
-                  outcome.cost.ToMicroseconds(), is_better ? best.name : "(not confirmed or not better)");
+    spdlog::debug("tuned {} in {} trials: {}", kernel.variant.name, outcome.trials,
+                  is_better ? best.name : "(not confirmed or not better)");
     // What was stopped before anything was found is simply begun again.
     if (!is_better && !outcome.finished) return {};
     COLLAGE_TRY_STATUS(StoreTuning(pricer_.cache(), kernel.key, {outcome.choice, outcome.finished}));
@@ -124,14 +129,15 @@ class ScheduleTuning {
   Result<bool> IsConfirmed(size_t kernel, const Variant& best) {
     const Expr& function = CandidateOf(kernel).extracted.function;
     const Backend& backend = *TargetOf(kernel).backend;
-    const Cost tuned = CostOf(COLLAGE_TRY(pricer_.MeasureAgain(function, backend, best)));
-    const Cost untuned = CostOf(COLLAGE_TRY(pricer_.MeasureAgain(function, backend, placement_.kernels[kernel].variant)));
-    return tuned.IsKnown() && tuned < untuned;
+    const std::vector<double> tuned = TimesOf(COLLAGE_TRY(pricer_.MeasureAgain(function, backend, best)));
+    const std::vector<double> untuned = TimesOf(COLLAGE_TRY(pricer_.MeasureAgain(function, backend, placement_.kernels[kernel].variant)));
+    return Compare(tuned, untuned, declared_) == Comparison::kBetter;
   }
 
   const Placement& placement_;
   std::vector<Price> prices_;
   Pricer& pricer_;
+  const Declared& declared_;
   Clock::time_point end_;
   const Progress& progress_;
   std::string place_;

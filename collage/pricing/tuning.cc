@@ -1,23 +1,24 @@
 #include "collage/pricing/tuning.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "collage/cache/cache_entry.h"
+#include "collage/cost/comparison.h"
 
 namespace collage {
 namespace {
 
 class Climber {
  public:
-  Climber(const std::vector<TuningParameter>& parameters, Cost template_cost, const TuningOptions& options,
-          const std::function<Result<Cost>(const TuningChoice&)>& price, const std::function<bool()>& should_stop)
+  Climber(const std::vector<TuningParameter>& parameters, std::vector<double> template_times, const TuningOptions& options,
+          const std::function<Result<std::vector<double>>(const TuningChoice&)>& price, const std::function<bool()>& should_stop)
       : parameters_(parameters), options_(options), price_(price), should_stop_(should_stop), random_(options.seed) {
     outcome_.choice.assign(parameters.size(), 0);
-    outcome_.cost = template_cost;
-    known_.emplace(outcome_.choice, template_cost);
+    outcome_.times = std::move(template_times);
+    known_.insert(outcome_.choice);
   }
 
   Result<TuningOutcome> Run() {
@@ -56,11 +57,11 @@ class Climber {
       }
       if (should_stop_()) return std::optional<bool>();
       ++outcome_.trials;
-      const Cost cost = COLLAGE_TRY(price_(choice));
-      known_.emplace(choice, cost);
-      if (!cost.IsKnown() || cost.ToSeconds() > outcome_.cost.ToSeconds() * (1 - options_.least_gain)) continue;
+      std::vector<double> times = COLLAGE_TRY(price_(choice));
+      known_.insert(choice);
+      if (Compare(times, outcome_.times, options_.declared) != Comparison::kBetter) continue;
       outcome_.choice = std::move(choice);
-      outcome_.cost = cost;
+      outcome_.times = std::move(times);
       better = true;
     }
     return std::optional(better);
@@ -68,10 +69,10 @@ class Climber {
 
   const std::vector<TuningParameter>& parameters_;
   const TuningOptions& options_;
-  const std::function<Result<Cost>(const TuningChoice&)>& price_;
+  const std::function<Result<std::vector<double>>(const TuningChoice&)>& price_;
   const std::function<bool()>& should_stop_;
   std::mt19937_64 random_;
-  std::map<TuningChoice, Cost> known_;
+  std::set<TuningChoice> known_;
   TuningOutcome outcome_;
 };
 
@@ -82,10 +83,11 @@ MeasurementKey RecordKey(MeasurementKey key) {
 
 }  // namespace
 
-Result<TuningOutcome> TuneSchedule(const std::vector<TuningParameter>& parameters, Cost template_cost, const TuningOptions& options,
-                                   const std::function<Result<Cost>(const TuningChoice&)>& price,
+Result<TuningOutcome> TuneSchedule(const std::vector<TuningParameter>& parameters, std::vector<double> template_times,
+                                   const TuningOptions& options,
+                                   const std::function<Result<std::vector<double>>(const TuningChoice&)>& price,
                                    const std::function<bool()>& should_stop) {
-  return Climber(parameters, template_cost, options, price, should_stop).Run();
+  return Climber(parameters, std::move(template_times), options, price, should_stop).Run();
 }
 
 // A cache keeps positive numbers: one more than each position, and then whether it was finished.
