@@ -5,7 +5,9 @@
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/heads.h"
+#include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
+#include "collage/onnx/writer.h"
 #include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
@@ -237,13 +239,60 @@ Result<std::vector<Expr>> ReadSwiGlu(NodeReader& node) {
   return formula.Done(formula.Call("multiply", swish, COLLAGE_TRY(node.Input(1))));
 }
 
+/// A packed input (batch, steps, heads * size) as heads, or a constant where the rule leaves it out. One head may stand for all.
+Result<Expr> HeadsOrConstant(NodeReader& node, Formula& formula, size_t input, bool is_used, double otherwise, const Shape& shape) {
+  if (is_used != node.HasInput(input)) {
+    return Fail("input " + std::to_string(input) + (is_used ? " is required by" : " must be absent with") + " the attribute 'update_rule'");
+  }
+  if (!is_used) return formula.Broadcast(formula.Number(otherwise), shape);
+  const Expr data = formula.Cast(COLLAGE_TRY(node.Input(input)), formula.dtype());
+  const Shape given = COLLAGE_TRY(node.InputType(input)).shape;
+  const int64_t heads = given.size() == 3 && given[2] == 1 ? 1 : shape[1];
+  if (given.size() != 3 || given[0] != shape[0] || given[1] != shape[2] || given[2] % heads != 0) {
+    return Fail("input " + std::to_string(input) + " has shape " + ToString(given) + ", which does not fit the " +
+                std::to_string(shape[1]) + " heads of the keys");
+  }
+  return formula.Broadcast(SplitHeads(formula, data, heads), shape);
+}
+
+/// The state is kept in float32, whatever the data are.
+Result<std::vector<Expr>> ReadLinearAttention(NodeReader& node) {
+  const TensorType type = COLLAGE_TRY(node.InputType(0));
+  const std::string rule = COLLAGE_TRY(node.String("update_rule", "gated_delta"));
+  const bool gated = rule == "gated" || rule == "gated_delta";
+  const bool delta = rule == "delta" || rule == "gated_delta";
+  if (!gated && !delta && rule != "linear")
+    return Fail("attribute 'update_rule' is '" + rule + "'; linear, gated, delta or gated_delta is right");
+  Formula formula(node, DType::kFloat32);
+  const auto wide = [&](const Expr& data) { return formula.Cast(data, DType::kFloat32); };
+  Expr query = wide(COLLAGE_TRY(HeadsOf(node, formula, 0, "q_num_heads")));
+  const Expr key = wide(COLLAGE_TRY(HeadsOf(node, formula, 1, "kv_num_heads")));
+  const Expr value = wide(COLLAGE_TRY(HeadsOf(node, formula, 2, "kv_num_heads")));
+  COLLAGE_TRY(formula.Done(value));
+  const Shape keys = Formula::ShapeOf(key);
+  const Shape state_shape{keys[0], keys[1], keys[3], Formula::ShapeOf(value)[3]};
+  const double given = COLLAGE_TRY(node.Float("scale", 0));
+  query = formula.Call("multiply", query, given != 0 ? given : 1 / std::sqrt(static_cast<double>(Formula::ShapeOf(query)[3])));
+  const DType state_type = node.HasInput(3) ? COLLAGE_TRY(node.InputType(3)).dtype : type.dtype;
+  const Expr state = node.HasInput(3) ? wide(COLLAGE_TRY(node.Input(3))) : formula.Zeros(state_shape, DType::kFloat32);
+  const Expr decay = COLLAGE_TRY(HeadsOrConstant(node, formula, 4, gated, 0, keys));
+  const Expr beta = COLLAGE_TRY(HeadsOrConstant(node, formula, 5, delta, 1, {keys[0], keys[1], keys[2], 1}));
+  const Expr both = formula.Apply("nn.linear_attention", {query, key, value, state, decay, beta}, {{"delta", delta}});
+  const Expr result = JoinHeads(formula, formula.Project(both, 0));
+  return formula.DoneAll({formula.Cast(result, type.dtype), formula.Cast(formula.Project(both, 1), state_type)});
+}
+
+Status WriteLinearAttention(NodeWriter&) { return Fail("has no form in opset " + std::to_string(kWrittenOpset)); }
+
 constexpr ReadRow kRead[] = {{"Attention", ReadAttention},
                              {"RotaryEmbedding", ReadRotaryEmbedding},
                              {"CausalConvWithState", ReadCausalConvWithState},
-                             {"SwiGLU", ReadSwiGlu}};
+                             {"SwiGLU", ReadSwiGlu},
+                             {"LinearAttention", ReadLinearAttention}};
+constexpr WriteRow kWrite[] = {{"nn.linear_attention", WriteLinearAttention}};
 
 }  // namespace
 
-OperatorFamily AttentionFamily() { return {kRead, {}}; }
+OperatorFamily AttentionFamily() { return {kRead, kWrite}; }
 
 }  // namespace collage::onnx_io

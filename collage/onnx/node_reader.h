@@ -19,6 +19,7 @@ class NodeReader {
 
   [[nodiscard]] const std::string& op_type() const { return op_type_; }
   [[nodiscard]] int64_t opset() const { return opset_; }
+  [[nodiscard]] const Origin& origin() const { return origin_; }
   [[nodiscard]] size_t output_count() const { return output_count_; }
   [[nodiscard]] size_t input_count() const { return inputs_.size(); }
 
