@@ -248,7 +248,7 @@ Result<Expr> HeadsOrConstant(NodeReader& node, Formula& formula, size_t input, b
   const Expr data = formula.Cast(COLLAGE_TRY(node.Input(input)), formula.dtype());
   const Shape given = COLLAGE_TRY(node.InputType(input)).shape;
   const int64_t heads = given.size() == 3 && given[2] == 1 ? 1 : shape[1];
-  if (given.size() != 3 || given[0] != shape[0] || given[1] != shape[2] || given[2] % heads != 0) {
+  if (given.size() != 3 || heads < 1 || given[0] != shape[0] || given[1] != shape[2] || given[2] % heads != 0) {
     return Fail("input " + std::to_string(input) + " has shape " + ToString(given) + ", which does not fit the " +
                 std::to_string(shape[1]) + " heads of the keys");
   }

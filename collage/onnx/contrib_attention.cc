@@ -128,6 +128,7 @@ Result<std::vector<Expr>> AttendProjected(NodeReader& node, Formula& formula, co
                                           const BiasInputs& inputs, size_t past_input) {
   const int64_t heads = COLLAGE_TRY(node.Int("num_heads", 0));
   const Shape shape = Formula::ShapeOf(all);
+  if (shape.size() != 3) return Fail("projections " + ToString(shape) + " must have three dimensions");
   const int64_t total = std::accumulate(widths.begin(), widths.end(), int64_t{0});
   if (widths.size() != 3 || total != shape[2] || heads < 1 || widths[0] % heads != 0 || widths[1] != widths[0] || widths[2] % heads != 0) {
     return Fail("projections of " + std::to_string(shape[2]) + " elements do not split into query, key and value of " +
@@ -153,7 +154,8 @@ Result<std::vector<Expr>> AttendProjected(NodeReader& node, Formula& formula, co
   const Expr bias = COLLAGE_TRY(ScoreBias(node, formula, inputs, shape[1], past + shape[1], past));
   const double scale = COLLAGE_TRY(ScaleOf(node, widths[0] / heads));
   const Expr result = JoinHeads(formula, Attend(formula, parts[0], parts[1], parts[2], scale, bias));
-  if (node.output_count() < 2) return formula.Done(result);
+  std::vector<Expr> outputs = COLLAGE_TRY(formula.Done(result));
+  if (node.output_count() < 2) return outputs;
   return formula.DoneAll({result, formula.Apply("stack", {MakeTuple({parts[1], parts[2]})}, {{"axis", 0}})});
 }
 
@@ -186,10 +188,9 @@ Result<std::vector<Expr>> ReadQAttention(NodeReader& node) {
   const Expr scale = formula.Call("multiply", COLLAGE_TRY(node.Input(3)), COLLAGE_TRY(node.Input(4)));
   const Expr all = formula.Call("add", formula.Call("multiply", formula.Cast(sums, formula.dtype()), scale), COLLAGE_TRY(node.Input(2)));
   COLLAGE_TRY(formula.Done(all));
-  const Shape shape = Formula::ShapeOf(all);
-  if (shape.size() != 3) return Fail("data must have three dimensions");
+  const int64_t third = Formula::ShapeOf(all).empty() ? 0 : Formula::ShapeOf(all).back() / 3;
   const size_t none = node.input_count();
-  return AttendProjected(node, formula, all, {shape[2] / 3, shape[2] / 3, shape[2] / 3}, {5, none}, 8);
+  return AttendProjected(node, formula, all, {third, third, third}, {5, none}, 8);
 }
 
 /// Attention in which heads of queries share those of keys and values, which are kept for the steps to come.
@@ -266,6 +267,11 @@ class GroupQueryAttention {
     for (size_t i : {7, 8}) {
       const Expr rows = formula_.Apply("take", {COLLAGE_TRY(node_.Input(i)), places}, {{"axis", 0}, {"mode", "clip"}});
       angles.push_back(formula_.Reshape(rows, {batch_, 1, length_, formula_.ok() ? Formula::ShapeOf(rows).back() : 1}));
+    }
+    COLLAGE_TRY(formula_.Done(angles[1]));
+    if (Formula::ShapeOf(angles[0]) != Formula::ShapeOf(angles[1]) || 2 * Formula::ShapeOf(angles[0])[3] > Formula::ShapeOf(query_)[3]) {
+      return Fail("the caches turn " + std::to_string(2 * Formula::ShapeOf(angles[0])[3]) + " of " +
+                  std::to_string(Formula::ShapeOf(query_)[3]) + " elements");
     }
     const bool interleaved = COLLAGE_TRY(node_.Int("rotary_interleaved", 0)) != 0;
     query_ = Rotated(formula_, query_, angles[0], angles[1], interleaved);

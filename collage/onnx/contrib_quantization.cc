@@ -7,6 +7,22 @@
 namespace collage::onnx_io {
 namespace {
 
+/// Rows of bytes, (rows, n), as numbers of 8 bits or of 4, the low half of a byte first, in another shape of as many rows.
+Expr Unpacked(NodeReader& node, Formula& formula, const Expr& bytes, int64_t bits, const Shape& shape) {
+  if (bits == 8) return formula.Cast(formula.Reshape(bytes, shape), formula.dtype());
+  // Not as operators on bits, which opset 17 has no form of.
+  Formula integers(node, DType::kInt32);
+  const Expr wide = integers.Cast(bytes, DType::kInt32);
+  const Expr halves = MakeTuple({integers.Call("floor_mod", wide, 16.0), integers.Call("divide", wide, 16.0)});
+  const Expr pairs = integers.Apply("stack", {halves}, {{"axis", -1}});
+  const int64_t rows = Formula::ShapeOf(bytes)[0];
+  const int64_t row = 2 * Formula::ShapeOf(bytes)[1];
+  const int64_t wanted = ElementCount(Shape(shape.begin() + 1, shape.end()));
+  Expr flat = integers.Reshape(pairs, {rows, row});
+  if (row > wanted) flat = integers.Slice(flat, 1, 0, wanted);  // an odd number of zero points fills up its last byte
+  return formula.Cast(formula.Reshape(flat, shape), formula.dtype());
+}
+
 /// B is quantized in blocks along its columns: (N, blocks, bytes of a block), 4 bits (low ones first) or 8 an element.
 Result<std::vector<Expr>> ReadMatMulNBits(NodeReader& node) {
   const Expr a = COLLAGE_TRY(node.Input(0));
@@ -21,29 +37,16 @@ Result<std::vector<Expr>> ReadMatMulNBits(NodeReader& node) {
   if (node.HasInput(4)) return Fail("input 4 (g_idx) is not supported");
   const int64_t blocks = (depth + block - 1) / block;
   Formula formula(node, type.dtype);
-  // Bytes, (N, blocks, n) each with its low half first, as numbers.
-  const auto unpack = [&](const Expr& bytes, const Shape& shape) {
-    if (bits == 8) return formula.Cast(formula.Reshape(bytes, shape), type.dtype);
-    Formula integers(node, DType::kUInt8);
-    const Expr pairs = integers.Apply(
-        "stack", {MakeTuple({integers.Call("bitwise_and", bytes, 15.0), integers.Call("right_shift", bytes, 4.0)})}, {{"axis", -1}});
-    const Shape packed = Formula::ShapeOf(pairs);
-    const int64_t row = ElementCount(packed) / shape[0];
-    Expr flat = integers.Reshape(pairs, {shape[0], row});
-    const int64_t wanted = ElementCount(shape) / shape[0];
-    if (integers.ok() && row > wanted) flat = integers.Slice(flat, 1, 0, wanted);  // an odd number of zero points fills up its last byte
-    return formula.Cast(formula.Reshape(flat, shape), type.dtype);
-  };
   const int64_t bytes = blocks * block * bits / 8;
   const Expr packed = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(1)), {columns, bytes}));
-  const Expr values = unpack(packed, {columns, blocks, block});
+  const Expr values = Unpacked(node, formula, packed, bits, {columns, blocks, block});
   const Expr scales = formula.Reshape(COLLAGE_TRY(node.Input(2)), {columns, blocks, 1});
   Expr zero = formula.Number(bits == 4 ? 8 : 128);
   if (node.HasInput(3)) {
     const Expr points = COLLAGE_TRY(node.Input(3));
     if (COLLAGE_TRY(TensorTypeOf(points)).dtype != DType::kUInt8) return Fail("input 3 (zero_points) must be uint8");
     const int64_t row = COLLAGE_TRY(TensorTypeOf(points)).ElementCount() / columns;
-    zero = unpack(COLLAGE_TRY(node.Reshape(points, {columns, row})), {columns, blocks, 1});
+    zero = Unpacked(node, formula, COLLAGE_TRY(node.Reshape(points, {columns, row})), bits, {columns, blocks, 1});
   }
   Expr weight = formula.Call("multiply", formula.Call("subtract", values, zero), scales);
   weight = formula.Reshape(weight, {columns, blocks * block});
@@ -51,6 +54,47 @@ Result<std::vector<Expr>> ReadMatMulNBits(NodeReader& node) {
   Expr result = formula.Apply("nn.dense", {a, weight}, {{"units", columns}});
   if (node.HasInput(5)) result = formula.Call("add", result, COLLAGE_TRY(node.Input(5)));
   return formula.Done(result);
+}
+
+/// Rows of a table that is quantized in blocks along its last dimension; of uint8 with 4 bits, a byte holds two elements.
+Result<std::vector<Expr>> ReadGatherBlockQuantized(NodeReader& node) {
+  const TensorType table = COLLAGE_TRY(node.InputType(0));
+  const TensorType scales = COLLAGE_TRY(node.InputType(2));
+  const int64_t bits = COLLAGE_TRY(node.Int("bits", 4));
+  const int64_t block = COLLAGE_TRY(node.Int("block_size", 128));
+  const bool packed = table.dtype == DType::kUInt8 && bits == 4;
+  COLLAGE_TRY_STATUS(node.RequireInt("gather_axis", 0, 0));
+  if (table.shape.size() != 2 || scales.shape.size() != 2 || (bits != 4 && bits != 8) || block < 1) {
+    return Fail("a table " + ToString(table.shape) + " with scales " + ToString(scales.shape) + " and " + std::to_string(bits) +
+                " bits is not supported; two dimensions and 4 or 8 bits are");
+  }
+  COLLAGE_TRY_STATUS(node.RequireInt("quantize_axis", 1, 1));
+  const int64_t width = table.shape[1] * (packed ? 2 : 1);
+  const int64_t blocks = scales.shape[1];
+  if (width % block != 0 || blocks != width / block) {
+    return Fail("scales " + ToString(scales.shape) + " do not fit rows of " + std::to_string(width) + " elements in whole blocks of " +
+                std::to_string(block));
+  }
+  const Expr indices = COLLAGE_TRY(node.Input(1));
+  Shape shape = COLLAGE_TRY(TensorTypeOf(indices)).shape;
+  const int64_t rows = ElementCount(shape);
+  Formula formula(node, scales.dtype);
+  const Expr flat = formula.Reshape(indices, {rows});
+  const auto chosen = [&](size_t input) -> Result<Expr> {
+    return formula.Apply("take", {COLLAGE_TRY(node.Input(input)), flat}, {{"axis", 0}, {"mode", "wrap"}});
+  };
+  const auto unpacked = [&](size_t input, const Shape& to) -> Result<Expr> {
+    const Expr bytes = COLLAGE_TRY(chosen(input));
+    COLLAGE_TRY(formula.Done(bytes));
+    if (Formula::ShapeOf(bytes).size() != 2) return Fail("input " + std::to_string(input) + " must have two dimensions");
+    return Unpacked(node, formula, bytes, packed ? 4 : 8, to);
+  };
+  const Expr values = COLLAGE_TRY(unpacked(0, {rows, blocks, block}));
+  Expr zero = formula.Number(table.dtype == DType::kUInt8 ? (bits == 4 ? 8 : 128) : 0);
+  if (node.HasInput(3)) zero = COLLAGE_TRY(unpacked(3, {rows, blocks, 1}));
+  const Expr scale = formula.Reshape(COLLAGE_TRY(chosen(2)), {rows, blocks, 1});
+  shape.push_back(width);
+  return formula.Done(formula.Reshape(formula.Call("multiply", formula.Call("subtract", values, zero), scale), shape));
 }
 
 /// Operators on quantized tensors as ONNX Runtime's optimiser makes them: (data, scale, zero point) for each operand, then the
@@ -153,6 +197,7 @@ Result<std::vector<Expr>> ReadQLinearConcat(NodeReader& node) {
 }
 
 constexpr ReadRow kRead[] = {{"com.microsoft.MatMulNBits", ReadMatMulNBits},
+                             {"com.microsoft.GatherBlockQuantized", ReadGatherBlockQuantized},
                              {"com.microsoft.DynamicQuantizeMatMul", ReadDynamicQuantizeMatMul},
                              {"com.microsoft.MatMulIntegerToFloat", ReadMatMulIntegerToFloat},
                              {"com.microsoft.QuantizeLinear", ReadAsDefault<"QuantizeLinear">},

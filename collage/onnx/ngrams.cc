@@ -6,6 +6,8 @@
 namespace collage::onnx_io {
 namespace {
 
+constexpr int64_t kMostSkips = 1000;  // each is a comparison of its own
+
 /// The n-grams of one length: their elements, row by row, and how much each adds to which column of the result.
 struct Grams {
   int64_t length;
@@ -85,6 +87,8 @@ Result<std::vector<Expr>> ReadTfIdfVectorizer(NodeReader& node) {
   const int64_t shortest = COLLAGE_TRY(node.Int("min_gram_length", 1));
   const int64_t longest = COLLAGE_TRY(node.Int("max_gram_length", 1));
   const int64_t skips = COLLAGE_TRY(node.Int("max_skip_count", 0));
+  if (skips < 0 || skips > kMostSkips)
+    return Fail("attribute 'max_skip_count' is " + std::to_string(skips) + "; 0 to " + std::to_string(kMostSkips) + " is right");
   int64_t columns = 1;
   for (const Grams& grams : pool) {
     for (const int64_t column : grams.columns) columns = std::max(columns, column + 1);

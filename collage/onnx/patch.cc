@@ -193,6 +193,7 @@ class DeformableConvolution {
                   std::to_string(groups_) + " groups and " + std::to_string(offset_groups_) + " groups of offsets");
     };
     if (rank < 3 || weight_.size() != rank || offset.size() != rank || groups_ < 1 || offset_groups_ < 1) return misfit();
+    if (groups_ > data_[1] || offset_groups_ > data_[1]) return misfit();
     if (weight_[1] * groups_ != data_[1] || weight_[0] % groups_ != 0 || data_[1] % offset_groups_ != 0) return misfit();
     window_ = COLLAGE_TRY(ReadWindow(node_, data_, Shape(weight_.begin() + 2, weight_.end())));
     steps_.assign(offset.begin() + 2, offset.end());

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "collage/support/file.h"
+#include "collage/tensor/narrow.h"
 
 // The format: "NumPy Enhancement Proposal 1: A Simple File Format for NumPy Arrays", and numpy.lib.format for versions 2 and 3.
 
@@ -181,6 +182,7 @@ Tensor MakeTensor(const Header& header, std::string_view data) {
   for (size_t i = 0; header.big_endian && i < data.size(); i += element) std::reverse(bytes + i, bytes + i + element);
   // Any other byte than 0 and 1 is no value of a C++ bool.
   for (size_t i = 0; header.type.dtype == DType::kBool && i < data.size(); ++i) bytes[i] = std::byte{bytes[i] != std::byte{0}};
+  if (BitWidth(header.type.dtype) < 8) Narrow(Widened(tensor), tensor);  // the same for bits that the type does not have
   return tensor;
 }
 

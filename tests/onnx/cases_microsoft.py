@@ -3,7 +3,7 @@
 import numpy as np
 from onnx.helper import make_node
 
-from case import F, GENERATOR, data, ints, positive, single
+from case import F, GENERATOR, I, data, ints, positive, single
 
 
 def microsoft(cases):
@@ -29,7 +29,14 @@ def microsoft(cases):
     fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, num_heads=2)
     fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, "Attention_causal", num_heads=2, unidirectional=1)
     microsoft_attention(fused)
-    microsoft_quantized(fused)
+    fused("Trilu", {"x": data(3, 4)}, {"k": np.array(1, I)}, upper=0)
+    fused("Pad", {"x": data(2, 3)}, {"p": ints(0, 1, 1, 0), "v": np.array(2, F)})
+    fused("GatherND", {"x": data(3, 4, 2)}, {"i": ints([0, 1], [2, 3])})
+    fused("Range", {}, {"a": np.array(2, F), "b": np.array(8, F), "c": np.array(3, F)})
+    steps = {"s": np.array(0.05, F), "z": np.array(40, np.uint8)}
+    fused("QuantizeLinear", {"x": data(3, 4)}, steps)
+    fused("DequantizeLinear", {"x": np.array([3, 50, 255], np.uint8)}, steps)
+    microsoft_quantized(cases, fused)
     gemm = {"b": data(4, 5), "c": data(5)}
     fused("FusedGemm", {"a": data(3, 4)}, gemm, activation="LeakyRelu", activation_alpha=0.2, alpha=0.5)
     weights = {"w": data(4, 3, 3), "b": data(4)}
@@ -96,7 +103,7 @@ def group_query_attention(fused, cache):
     group("sink", first, {**lengths, "  ": None, "   ": None, "    ": None, "     ": None, "sink": data(4)})
 
 
-def microsoft_quantized(fused):
+def microsoft_quantized(cases, fused):
     def bytes_of(dtype, *shape):
         ends = np.iinfo(dtype)
         return GENERATOR.integers(ends.min, ends.max + 1, shape, dtype)
@@ -112,6 +119,12 @@ def microsoft_quantized(fused):
     softmax = {"s": scale, "z": low, "ys": np.array(1 / 256, F), "yz": np.array(0, np.uint8)}
     fused("QLinearSoftmax", {"x": bytes_of(np.uint8, 2, 3, 4)}, softmax, axis=-1, opset=13)
     fused("QLinearSoftmax", {"x": bytes_of(np.uint8, 2, 3, 4)}, softmax, "QLinearSoftmax_flat", axis=1, opset=11)
+    rows, steps = {"t": bytes_of(np.uint8, 6, 16)}, positive(6, 2)
+    places = {"i": ints([0, 5, 3], [-1, 2, 2])}
+    block = {"block_size": 16, "bits": 4, "quantize_axis": 1}
+    for name, more in (("", {}), ("_zeros", {"z": bytes_of(np.uint8, 6, 1)})):
+        nodes = [make_node("GatherBlockQuantized", ["t", "i", "s", *more], ["y"], domain="com.microsoft", **block)]
+        cases.add("microsoft_GatherBlockQuantized" + name, 17, nodes, places, {**rows, "s": steps, **more})
     projection = {"w": bytes_of(np.int8, 8, 24), "b": data(24), "xs": scale, "ws": scale}
     masked = {**projection, "m": np.array([2, 3], np.int32), "xz": low, "wz": zero}
     fused("QAttention", {"x": bytes_of(np.uint8, 2, 3, 8)}, masked, num_heads=2)
