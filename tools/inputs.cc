@@ -7,6 +7,7 @@
 #include <map>
 
 #include "collage/support/hash.h"
+#include "collage/tensor/narrow.h"
 #include "collage/tensor/npy.h"
 
 namespace collage::tools {
@@ -65,7 +66,7 @@ Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std:
         return Fail("input '" + name + "': is " + ToString(at->second.type()) + ", expected " + ToString(type));
       inputs.push_back(at->second);
     } else if (options.random_seed) {
-      if (type.dtype == DType::kFloat16 || type.dtype == DType::kBFloat16) {
+      if (IsNarrow(type.dtype)) {
         return Fail("input '" + name + "': --random cannot fill " + ToString(type) + "; give a file");
       }
       Tensor tensor(type);

@@ -58,6 +58,8 @@ struct OpDef {
   bool commutative = false;
   /// The output is the input's elements in the same row-major order: a host may do it without a kernel (reshape, squeeze).
   bool is_view = false;
+  /// Every element of the result lies between the least and the greatest of all its arguments: it chooses, moves or averages them.
+  bool is_within_arguments = false;
   /// Its value is its argument's, of whatever type, functions included (on_device, device_copy).
   bool is_identity = false;
   /// One for each argument; an argument without an entry lies with the call, and so does the result unless stated.

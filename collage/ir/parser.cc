@@ -1,6 +1,7 @@
 #include "collage/ir/parser.h"
 
 #include "collage/ir/parse.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -33,7 +34,7 @@ std::string Describe(const Token& token) {
 MissingConstant RandomConstants(uint64_t seed) {
   return [seed](size_t index, const TensorType& type) -> Result<Tensor> {
     Tensor tensor = COLLAGE_TRY(Allocate(index, type));
-    if (type.dtype != DType::kFloat16 && type.dtype != DType::kBFloat16) FillRandom(tensor, seed + index);
+    if (!IsNarrow(type.dtype)) FillRandom(tensor, seed + index);
     return tensor;
   };
 }

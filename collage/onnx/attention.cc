@@ -4,7 +4,10 @@
 
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/formula.h"
+#include "collage/onnx/heads.h"
+#include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
+#include "collage/onnx/writer.h"
 #include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
@@ -13,7 +16,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// (batch, length, heads * size) as (batch, heads, length, size); four dimensions are that already.
-Result<Expr> SplitHeads(NodeReader& node, Formula& formula, size_t input, const char* attribute) {
+Result<Expr> HeadsOf(NodeReader& node, Formula& formula, size_t input, const char* attribute) {
   const Expr data = COLLAGE_TRY(node.Input(input));
   const Shape shape = COLLAGE_TRY(TensorTypeOf(data)).shape;
   if (shape.size() == 4) return data;
@@ -22,13 +25,7 @@ Result<Expr> SplitHeads(NodeReader& node, Formula& formula, size_t input, const 
     return Fail("input " + std::to_string(input) + " of shape " + ToString(shape) + " does not have '" + attribute +
                 "' = " + std::to_string(heads) + " heads");
   }
-  return formula.Transpose(formula.Reshape(data, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
-}
-
-Expr Iota(const Shape& shape) {
-  std::vector<int64_t> values(static_cast<size_t>(ElementCount(shape)));
-  std::iota(values.begin(), values.end(), 0);
-  return MakeConstant(Tensor::FromVector(TensorType{shape, DType::kInt64}, values));
+  return SplitHeads(formula, data, heads);
 }
 
 /// 0 where allowed, minus infinity elsewhere.
@@ -95,16 +92,6 @@ class AttentionBias {
   Expr bias_;
 };
 
-/// Each head of keys or values serves as many heads of queries as there are more of them.
-Expr RepeatHeads(Formula& formula, const Expr& data, int64_t heads) {
-  const Shape shape = Formula::ShapeOf(data);
-  if (!formula.ok() || shape[1] == heads) return data;
-  const int64_t times = heads / shape[1];
-  const Expr column = formula.Reshape(data, {shape[0], shape[1], 1, shape[2], shape[3]});
-  const Expr repeated = formula.Broadcast(column, {shape[0], shape[1], times, shape[2], shape[3]});
-  return formula.Reshape(repeated, {shape[0], heads, shape[2], shape[3]});
-}
-
 /// Softmax over the keys in which a row that allows none is zero.
 Expr MaskedSoftmax(Formula& formula, const Expr& scores, bool may_mask_rows) {
   const Expr probability = formula.Apply("nn.softmax", {scores}, {{"axis", -1}});
@@ -155,18 +142,14 @@ Result<Scores> ComputeScores(NodeReader& node, Formula& formula, const Expr& que
 }
 
 /// Back to the form of the input: (batch, length, heads * size) where that had three dimensions.
-Expr JoinHeads(Formula& formula, const Expr& data, size_t rank) {
-  const Shape shape = Formula::ShapeOf(data);
-  if (!formula.ok() || rank == 4) return data;
-  return formula.Reshape(formula.Transpose(data, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
-}
+Expr InFormOfInput(Formula& formula, const Expr& data, size_t rank) { return rank == 4 ? data : JoinHeads(formula, data); }
 
 Result<std::vector<Expr>> ReadAttention(NodeReader& node) {
   const TensorType type = COLLAGE_TRY(node.InputType(0));
   Formula formula(node, type.dtype);
-  const Expr query = COLLAGE_TRY(SplitHeads(node, formula, 0, "q_num_heads"));
-  Expr key = COLLAGE_TRY(SplitHeads(node, formula, 1, "kv_num_heads"));
-  Expr value = COLLAGE_TRY(SplitHeads(node, formula, 2, "kv_num_heads"));
+  const Expr query = COLLAGE_TRY(HeadsOf(node, formula, 0, "q_num_heads"));
+  Expr key = COLLAGE_TRY(HeadsOf(node, formula, 1, "kv_num_heads"));
+  Expr value = COLLAGE_TRY(HeadsOf(node, formula, 2, "kv_num_heads"));
   const int64_t past = node.HasInput(4) && COLLAGE_TRY(node.InputType(4)).shape.size() == 4 ? COLLAGE_TRY(node.InputType(4)).shape[2] : 0;
   key = COLLAGE_TRY(WithPast(node, formula, key, 4));
   value = COLLAGE_TRY(WithPast(node, formula, value, 5));
@@ -181,7 +164,7 @@ Result<std::vector<Expr>> ReadAttention(NodeReader& node) {
   const Expr all_keys = RepeatHeads(formula, key, queries[1]);
   const Scores scores = COLLAGE_TRY(ComputeScores(node, formula, query, all_keys, scale, bias));
   const Expr result = formula.Apply("nn.matmul", {scores.probability, RepeatHeads(formula, value, queries[1])});
-  return formula.DoneAll({JoinHeads(formula, result, type.shape.size()), key, value, scores.reported});
+  return formula.DoneAll({InFormOfInput(formula, result, type.shape.size()), key, value, scores.reported});
 }
 
 /// cos or sin for each place of the sequence, (batch, 1, length, half): rows of a cache at given positions, or as they are.
@@ -194,31 +177,11 @@ Result<Expr> RotaryCache(NodeReader& node, Formula& formula, size_t input) {
   return formula.Reshape(cache, {shape[0], 1, shape[1], shape[2]});
 }
 
-/// Even and odd places, or first and second half, of the last dimension.
-std::pair<Expr, Expr> RotaryHalves(Formula& formula, const Expr& data, bool interleaved) {
-  const Shape shape = Formula::ShapeOf(data);
-  if (!formula.ok()) return {};
-  const int64_t half = shape[3] / 2;
-  if (!interleaved) return {formula.Slice(data, 3, 0, half), formula.Slice(data, 3, half, 2 * half)};
-  const Expr pairs = formula.Reshape(data, {shape[0], shape[1], shape[2], half, 2});
-  const Shape plane{shape[0], shape[1], shape[2], half};
-  return {formula.Reshape(formula.Slice(pairs, 4, 0, 1), plane), formula.Reshape(formula.Slice(pairs, 4, 1, 2), plane)};
-}
-
-Expr JoinRotaryHalves(Formula& formula, const Expr& real, const Expr& imaginary, bool interleaved) {
-  if (!interleaved) return formula.Concatenate({real, imaginary}, 3);
-  Shape shape = Formula::ShapeOf(real);
-  if (!formula.ok()) return nullptr;
-  const Expr pairs = formula.Apply("stack", {MakeTuple({real, imaginary})}, {{"axis", 4}});
-  shape[3] *= 2;
-  return formula.Reshape(pairs, shape);
-}
-
 /// Pairs of the first rotary_embedding_dim elements of each head are turned by the angles of the caches.
 Result<std::vector<Expr>> ReadRotaryEmbedding(NodeReader& node) {
   const TensorType type = COLLAGE_TRY(node.InputType(0));
   Formula formula(node, type.dtype);
-  const Expr data = COLLAGE_TRY(SplitHeads(node, formula, 0, "num_heads"));
+  const Expr data = COLLAGE_TRY(HeadsOf(node, formula, 0, "num_heads"));
   const int64_t size = Formula::ShapeOf(data)[3];
   const int64_t given = COLLAGE_TRY(node.Int("rotary_embedding_dim", 0));
   const int64_t rotated = given == 0 ? size : given;
@@ -229,12 +192,13 @@ Result<std::vector<Expr>> ReadRotaryEmbedding(NodeReader& node) {
   const bool interleaved = COLLAGE_TRY(node.Int("interleaved", 0)) != 0;
   const Expr cosine = COLLAGE_TRY(RotaryCache(node, formula, 1));
   const Expr sine = COLLAGE_TRY(RotaryCache(node, formula, 2));
-  const auto [first, second] = RotaryHalves(formula, rotated == size ? data : formula.Slice(data, 3, 0, rotated), interleaved);
-  const Expr real = formula.Call("subtract", formula.Call("multiply", cosine, first), formula.Call("multiply", sine, second));
-  const Expr imaginary = formula.Call("add", formula.Call("multiply", sine, first), formula.Call("multiply", cosine, second));
-  Expr result = JoinRotaryHalves(formula, real, imaginary, interleaved);
-  if (rotated < size) result = formula.Concatenate({result, formula.Slice(data, 3, rotated, size)}, 3);
-  return formula.Done(JoinHeads(formula, result, type.shape.size()));
+  if (formula.ok() && (Formula::ShapeOf(cosine)[3] != rotated / 2 || Formula::ShapeOf(sine)[3] != rotated / 2)) {
+    return Fail("the caches have rows of " + std::to_string(Formula::ShapeOf(cosine)[3]) + " and " +
+                std::to_string(Formula::ShapeOf(sine)[3]) + " elements; half of the " + std::to_string(rotated) +
+                " elements that are turned is right");
+  }
+  const Expr result = Rotated(formula, data, cosine, sine, interleaved);
+  return formula.Done(InFormOfInput(formula, result, type.shape.size()));
 }
 
 /// A depthwise convolution along the sequence that sees no later element; what it has seen last is carried over.
@@ -275,13 +239,60 @@ Result<std::vector<Expr>> ReadSwiGlu(NodeReader& node) {
   return formula.Done(formula.Call("multiply", swish, COLLAGE_TRY(node.Input(1))));
 }
 
+/// A packed input (batch, steps, heads * size) as heads, or a constant where the rule leaves it out. One head may stand for all.
+Result<Expr> HeadsOrConstant(NodeReader& node, Formula& formula, size_t input, bool is_used, double otherwise, const Shape& shape) {
+  if (is_used != node.HasInput(input)) {
+    return Fail("input " + std::to_string(input) + (is_used ? " is required by" : " must be absent with") + " the attribute 'update_rule'");
+  }
+  if (!is_used) return formula.Broadcast(formula.Number(otherwise), shape);
+  const Expr data = formula.Cast(COLLAGE_TRY(node.Input(input)), formula.dtype());
+  const Shape given = COLLAGE_TRY(node.InputType(input)).shape;
+  const int64_t heads = given.size() == 3 && given[2] == 1 ? 1 : shape[1];
+  if (given.size() != 3 || heads < 1 || given[0] != shape[0] || given[1] != shape[2] || given[2] % heads != 0) {
+    return Fail("input " + std::to_string(input) + " has shape " + ToString(given) + ", which does not fit the " +
+                std::to_string(shape[1]) + " heads of the keys");
+  }
+  return formula.Broadcast(SplitHeads(formula, data, heads), shape);
+}
+
+/// The state is kept in float32, whatever the data are.
+Result<std::vector<Expr>> ReadLinearAttention(NodeReader& node) {
+  const TensorType type = COLLAGE_TRY(node.InputType(0));
+  const std::string rule = COLLAGE_TRY(node.String("update_rule", "gated_delta"));
+  const bool gated = rule == "gated" || rule == "gated_delta";
+  const bool delta = rule == "delta" || rule == "gated_delta";
+  if (!gated && !delta && rule != "linear")
+    return Fail("attribute 'update_rule' is '" + rule + "'; linear, gated, delta or gated_delta is right");
+  Formula formula(node, DType::kFloat32);
+  const auto wide = [&](const Expr& data) { return formula.Cast(data, DType::kFloat32); };
+  Expr query = wide(COLLAGE_TRY(HeadsOf(node, formula, 0, "q_num_heads")));
+  const Expr key = wide(COLLAGE_TRY(HeadsOf(node, formula, 1, "kv_num_heads")));
+  const Expr value = wide(COLLAGE_TRY(HeadsOf(node, formula, 2, "kv_num_heads")));
+  COLLAGE_TRY(formula.Done(value));
+  const Shape keys = Formula::ShapeOf(key);
+  const Shape state_shape{keys[0], keys[1], keys[3], Formula::ShapeOf(value)[3]};
+  const double given = COLLAGE_TRY(node.Float("scale", 0));
+  query = formula.Call("multiply", query, given != 0 ? given : 1 / std::sqrt(static_cast<double>(Formula::ShapeOf(query)[3])));
+  const DType state_type = node.HasInput(3) ? COLLAGE_TRY(node.InputType(3)).dtype : type.dtype;
+  const Expr state = node.HasInput(3) ? wide(COLLAGE_TRY(node.Input(3))) : formula.Zeros(state_shape, DType::kFloat32);
+  const Expr decay = COLLAGE_TRY(HeadsOrConstant(node, formula, 4, gated, 0, keys));
+  const Expr beta = COLLAGE_TRY(HeadsOrConstant(node, formula, 5, delta, 1, {keys[0], keys[1], keys[2], 1}));
+  const Expr both = formula.Apply("nn.linear_attention", {query, key, value, state, decay, beta}, {{"delta", delta}});
+  const Expr result = JoinHeads(formula, formula.Project(both, 0));
+  return formula.DoneAll({formula.Cast(result, type.dtype), formula.Cast(formula.Project(both, 1), state_type)});
+}
+
+Status WriteLinearAttention(NodeWriter&) { return Fail("has no form in opset " + std::to_string(kWrittenOpset)); }
+
 constexpr ReadRow kRead[] = {{"Attention", ReadAttention},
                              {"RotaryEmbedding", ReadRotaryEmbedding},
                              {"CausalConvWithState", ReadCausalConvWithState},
-                             {"SwiGLU", ReadSwiGlu}};
+                             {"SwiGLU", ReadSwiGlu},
+                             {"LinearAttention", ReadLinearAttention}};
+constexpr WriteRow kWrite[] = {{"nn.linear_attention", WriteLinearAttention}};
 
 }  // namespace
 
-OperatorFamily AttentionFamily() { return {kRead, {}}; }
+OperatorFamily AttentionFamily() { return {kRead, kWrite}; }
 
 }  // namespace collage::onnx_io

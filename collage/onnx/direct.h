@@ -26,6 +26,14 @@ Result<std::vector<Expr>> ReadDirect(NodeReader& node) {
   return std::vector<Expr>{COLLAGE_TRY(node.Call(op.text, COLLAGE_TRY(node.Inputs())))};
 }
 
+/// An operator of another domain that the default one has too.
+template <OperatorName op_type>
+Result<std::vector<Expr>> ReadAsDefault(NodeReader& node) {
+  std::vector<Expr> inputs;
+  for (size_t i = 0; i < node.input_count(); ++i) inputs.push_back(node.HasInput(i) ? COLLAGE_TRY(node.Input(i)) : Expr());
+  return node.ReadAs(op_type.text, std::move(inputs));
+}
+
 template <OperatorName op_type>
 Status WriteDirect(NodeWriter& writer) {
   writer.Emit(op_type.text, writer.Inputs());

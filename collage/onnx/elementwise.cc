@@ -10,7 +10,10 @@ namespace {
 Result<std::vector<Expr>> CastTo(NodeReader& node, DType dtype) {
   const Expr data = COLLAGE_TRY(node.Input(0));
   if (COLLAGE_TRY(TensorTypeOf(data)).dtype == dtype) return std::vector<Expr>{data};
-  return std::vector<Expr>{COLLAGE_TRY(node.Call("cast", {data}, {{"dtype", std::string(Name(dtype))}}))};
+  Attributes attributes{{"dtype", std::string(Name(dtype))}};
+  if (COLLAGE_TRY(node.Int("saturate", 1)) == 0) attributes.Set("saturate", false);
+  if (const std::string mode = COLLAGE_TRY(node.String("round_mode", "up")); mode != "up") attributes.Set("round_mode", mode);
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("cast", {data}, attributes))};
 }
 
 Result<std::vector<Expr>> ReadCast(NodeReader& node) {

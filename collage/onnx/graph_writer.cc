@@ -184,6 +184,16 @@ void GraphWriter::AddNode(const std::string& op_type, const std::vector<std::str
   }
 }
 
+/// Types that are younger than the opset that is written.
+Status GraphWriter::CheckTypes() const {
+  for (const OpSequence::Value& value : sequence_.values) {
+    const DType dtype = value.type.dtype;
+    if (!IsNarrow(dtype) || IsSixteenBitFloat(dtype)) continue;
+    return Fail(std::string(Name(dtype)) + " has no form in opset " + std::to_string(kWrittenOpset));
+  }
+  return {};
+}
+
 Status GraphWriter::WriteSteps() {
   for (size_t i = 0; i < sequence_.steps.size(); ++i) {
     if (absorbed_[i]) continue;
@@ -235,6 +245,7 @@ Result<std::string> GraphWriter::Serialize() {
 
 Result<std::string> GraphWriter::Write() {
   COLLAGE_TRY_STATUS(CheckNames());
+  COLLAGE_TRY_STATUS(CheckTypes());
   CountUses();
   NameBoundary();
   COLLAGE_TRY_STATUS(WriteSteps());

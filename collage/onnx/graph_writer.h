@@ -25,6 +25,7 @@ class GraphWriter {
   struct Message;  // the generated classes stay in the .cc
 
   Status CheckNames() const;
+  Status CheckTypes() const;
   void CountUses();
   void NameBoundary();
   Status WriteSteps();

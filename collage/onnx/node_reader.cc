@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collage/onnx/rows.h"
 #include "collage/op/table.h"
 #include "collage/tensor/narrow.h"
 
@@ -108,6 +109,13 @@ Result<Expr> NodeReader::Call(const std::string& op, const std::vector<Expr>& ar
   const OpDef* def = Operators().Find(op);
   if (def == nullptr) return Fail("needs the operator " + op + ", which the operator table lacks");
   return folder_->Call(def, args, attributes, origin_);
+}
+
+Result<std::vector<Expr>> NodeReader::ReadAs(const std::string& op_type, std::vector<Expr> inputs) {
+  const ReadRow* row = FindReadRow(op_type);
+  COLLAGE_CHECK(row != nullptr);
+  NodeReader reader(op_type, opset_, std::move(inputs), attributes_, output_count_, folder_, origin_);
+  return row->read(reader);
 }
 
 Result<Expr> NodeReader::Scalar(double value, DType dtype) { return MakeConstant(ScalarOf(value, dtype)); }

@@ -19,6 +19,7 @@ class NodeReader {
 
   [[nodiscard]] const std::string& op_type() const { return op_type_; }
   [[nodiscard]] int64_t opset() const { return opset_; }
+  [[nodiscard]] const Origin& origin() const { return origin_; }
   [[nodiscard]] size_t output_count() const { return output_count_; }
   [[nodiscard]] size_t input_count() const { return inputs_.size(); }
 
@@ -48,6 +49,8 @@ class NodeReader {
 
   /// A call of one of our operators, computed at once where all arguments are constant.
   Result<Expr> Call(const std::string& op, const std::vector<Expr>& args, const Attributes& attributes = {});
+  /// What another operator of the default domain gives for other inputs and the attributes of this node.
+  Result<std::vector<Expr>> ReadAs(const std::string& op_type, std::vector<Expr> inputs);
   /// A constant scalar of a dtype.
   static Result<Expr> Scalar(double value, DType dtype);
   /// Reshape to a known shape of as many elements; the same expression where nothing changes.

@@ -141,8 +141,117 @@ Result<std::vector<Expr>> ReadGlobalLpPool(NodeReader& node) {
   return formula.Done(formula.Call("power", sum, 1 / p));
 }
 
-constexpr ReadRow kRead[] = {
-    {"Col2Im", ReadCol2Im}, {"CenterCropPad", ReadCenterCropPad}, {"MaxUnpool", ReadMaxUnpool}, {"GlobalLpPool", ReadGlobalLpPool}};
+/// Where the taps of a window would lie without offsets, (taps, steps, dimensions).
+Tensor TapPlaces(const Window& window, const Shape& steps) {
+  const int64_t taps = ElementCount(window.kernel);
+  const int64_t count = ElementCount(steps);
+  const std::vector<int64_t> tap_strides = RowMajorStrides(window.kernel);
+  const std::vector<int64_t> step_strides = RowMajorStrides(steps);
+  std::vector<double> places;
+  for (int64_t i = 0; i < taps * count; ++i) {
+    for (size_t d = 0; d < steps.size(); ++d) {
+      const int64_t tap = i / count / tap_strides[d] % window.kernel[d];
+      const int64_t step = i % count / step_strides[d] % steps[d];
+      places.push_back(static_cast<double>(step * window.strides[d] + tap * window.dilations[d] - window.padding[d]));
+    }
+  }
+  return Tensor::FromVector(TensorType{{taps, count, static_cast<int64_t>(steps.size())}, DType::kFloat64}, places);
+}
+
+/// A convolution whose taps are read beside their places, at offsets that are data: a sampling, then a product with the weights.
+class DeformableConvolution {
+ public:
+  DeformableConvolution(NodeReader& node, DType dtype) : node_(node), formula_(node, dtype) {}
+
+  Result<std::vector<Expr>> Read() {
+    COLLAGE_TRY_STATUS(ReadShapes());
+    Expr samples = COLLAGE_TRY(Sampled());
+    if (node_.HasInput(4)) {
+      const Expr mask = formula_.Reshape(COLLAGE_TRY(node_.Input(4)), {data_[0], offset_groups_, 1, taps_, count_});
+      samples = formula_.Call("multiply", samples, mask);
+    }
+    const int64_t rows = data_[1] / groups_ * taps_;
+    const Expr columns = formula_.Reshape(samples, {data_[0], groups_, rows, count_});
+    const Expr weight = formula_.Reshape(COLLAGE_TRY(node_.Input(1)), {1, groups_, weight_[0] / groups_, rows});
+    Shape shape{data_[0], weight_[0]};
+    shape.insert(shape.end(), steps_.begin(), steps_.end());
+    Expr result = formula_.Reshape(formula_.Apply("nn.matmul", {weight, columns}), shape);
+    if (node_.HasInput(3)) result = formula_.Apply("nn.bias_add", {result, COLLAGE_TRY(node_.Input(3))}, {{"axis", 1}});
+    return formula_.Done(result);
+  }
+
+ private:
+  Status ReadShapes() {
+    data_ = COLLAGE_TRY(node_.InputType(0)).shape;
+    weight_ = COLLAGE_TRY(node_.InputType(1)).shape;
+    const Shape offset = COLLAGE_TRY(node_.InputType(2)).shape;
+    groups_ = COLLAGE_TRY(node_.Int("group", 1));
+    offset_groups_ = COLLAGE_TRY(node_.Int("offset_group", 1));
+    const size_t rank = data_.size();
+    const auto misfit = [&] {
+      return Fail("data " + ToString(data_) + ", weight " + ToString(weight_) + " and offset " + ToString(offset) + " do not fit " +
+                  std::to_string(groups_) + " groups and " + std::to_string(offset_groups_) + " groups of offsets");
+    };
+    if (rank < 3 || weight_.size() != rank || offset.size() != rank || groups_ < 1 || offset_groups_ < 1) return misfit();
+    if (groups_ > data_[1] || offset_groups_ > data_[1]) return misfit();
+    if (weight_[1] * groups_ != data_[1] || weight_[0] % groups_ != 0 || data_[1] % offset_groups_ != 0) return misfit();
+    window_ = COLLAGE_TRY(ReadWindow(node_, data_, Shape(weight_.begin() + 2, weight_.end())));
+    steps_.assign(offset.begin() + 2, offset.end());
+    taps_ = ElementCount(window_.kernel);
+    count_ = ElementCount(steps_);
+    dimensions_ = static_cast<int64_t>(rank) - 2;
+    if (offset[0] != data_[0] || offset[1] != offset_groups_ * taps_ * dimensions_) return misfit();
+    COLLAGE_TRY_STATUS(node_.folder().Reserve(8.0 * static_cast<double>(taps_ * count_ * dimensions_)));
+    return {};
+  }
+
+  /// (batch, groups of offsets, channels of one, taps, steps).
+  Result<Expr> Sampled() {
+    // A grid goes from -1 to 1 over the edges of the data, and names the last dimension first. In float32 the way there and back would
+    // move what lies on an element off it.
+    Formula wide(node_, DType::kFloat64);
+    const Expr given = wide.Cast(COLLAGE_TRY(node_.Input(2)), DType::kFloat64);
+    const Expr offsets = wide.Reshape(given, {data_[0] * offset_groups_, taps_, dimensions_, count_});
+    const Expr places = wide.Call("add", wide.Transpose(offsets, {0, 1, 3, 2}), MakeConstant(TapPlaces(window_, steps_)));
+    const std::vector<double> extents(data_.begin() + 2, data_.end());
+    const Expr extent = MakeConstant(Tensor::FromVector(TensorType{{dimensions_}, DType::kFloat64}, extents));
+    const Expr twice = wide.Call("add", wide.Call("multiply", places, 2.0), 1.0);
+    const Expr scaled = wide.Reverse(wide.Call("subtract", wide.Call("divide", twice, extent), 1.0), 3);
+    Shape grid_shape(data_.size(), 1);
+    grid_shape[0] = data_[0] * offset_groups_;
+    grid_shape[data_.size() - 2] = taps_ * count_;
+    grid_shape[data_.size() - 1] = dimensions_;
+    const Expr grid = wide.Reshape(scaled, grid_shape);
+    COLLAGE_TRY(wide.Done(grid));
+    Shape plane = data_;
+    plane[0] *= offset_groups_;
+    plane[1] /= offset_groups_;
+    const Expr samples = formula_.Apply("image.grid_sample", {formula_.Reshape(COLLAGE_TRY(node_.Input(0)), plane), grid});
+    return formula_.Reshape(samples, {data_[0], offset_groups_, plane[1], taps_, count_});
+  }
+
+  NodeReader& node_;
+  Formula formula_;
+  Shape data_;
+  Shape weight_;
+  Shape steps_;
+  Window window_;
+  int64_t groups_ = 1;
+  int64_t offset_groups_ = 1;
+  int64_t taps_ = 1;
+  int64_t count_ = 1;
+  int64_t dimensions_ = 0;
+};
+
+Result<std::vector<Expr>> ReadDeformConv(NodeReader& node) {
+  return DeformableConvolution(node, COLLAGE_TRY(node.InputType(0)).dtype).Read();
+}
+
+constexpr ReadRow kRead[] = {{"DeformConv", ReadDeformConv},
+                             {"Col2Im", ReadCol2Im},
+                             {"CenterCropPad", ReadCenterCropPad},
+                             {"MaxUnpool", ReadMaxUnpool},
+                             {"GlobalLpPool", ReadGlobalLpPool}};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "collage/onnx/rows.h"
 #include "collage/onnx/window.h"
 #include "collage/onnx/writer.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -84,7 +85,7 @@ Result<DType> QuantizedType(const NodeReader& node, const QuantizationParameters
   return *dtype;
 }
 
-/// round(data / scale) + zero point, saturated: by a cast, which takes what is out of range to the nearest end.
+/// round(data / scale) + zero point, saturated.
 Result<std::vector<Expr>> ReadQuantizeLinear(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
@@ -102,6 +103,10 @@ Result<std::vector<Expr>> ReadQuantizeLinear(NodeReader& node) {
   if (parameters.zero_point != nullptr) {
     const Expr zero = Aligned(formula, formula.Cast(parameters.zero_point, DType::kFloat32), parameters, type.shape.size());
     quotient = formula.Call("add", quotient, zero);
+  }
+  if (!IsFloatingPoint(dtype)) {
+    const IntegerLimits limits = LimitsOfInteger(dtype);
+    quotient = formula.Clip(quotient, static_cast<double>(limits.low), static_cast<double>(limits.high));
   }
   const bool saturates = COLLAGE_TRY(node.Int("saturate", 1)) != 0;
   return formula.Done(saturates || !IsFloatingPoint(dtype)

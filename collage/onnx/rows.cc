@@ -11,10 +11,13 @@ struct Rows {
 
   Rows() {
     for (const OperatorFamily& family :
-         {ConvolutionFamily(), PoolingFamily(),   NormalizationFamily(), MatrixFamily(),    ActivationFamily(), ElementwiseFamily(),
-          ArithmeticFamily(),  ReductionFamily(), ShapeFamily(),         IndexingFamily(),  JoiningFamily(),    ConstantFamily(),
-          ResizingFamily(),    SelectionFamily(), ScatteringFamily(),    AttentionFamily(), LossFamily(),       QuantizationFamily(),
-          RecurrentFamily(),   SignalFamily(),    SamplingFamily(),      PatchFamily(),     ContribFamily()}) {
+         {ConvolutionFamily(), PoolingFamily(),      NormalizationFamily(),    MatrixFamily(),
+          ActivationFamily(),  ElementwiseFamily(),  ArithmeticFamily(),       ReductionFamily(),
+          ShapeFamily(),       IndexingFamily(),     JoiningFamily(),          ConstantFamily(),
+          ResizingFamily(),    SelectionFamily(),    ScatteringFamily(),       AttentionFamily(),
+          LossFamily(),        QuantizationFamily(), RecurrentFamily(),        SignalFamily(),
+          SamplingFamily(),    PatchFamily(),        RandomFamily(),           KnownValuesFamily(),
+          NgramsFamily(),      ContribFamily(),      ContribAttentionFamily(), ContribQuantizationFamily()}) {
       for (const ReadRow& row : family.read) read.emplace(row.op_type, &row);
       for (const WriteRow& row : family.write) write.emplace(row.op, &row);
     }

@@ -52,7 +52,12 @@ OperatorFamily RecurrentFamily();
 OperatorFamily SignalFamily();
 OperatorFamily SamplingFamily();
 OperatorFamily PatchFamily();
+OperatorFamily RandomFamily();
+OperatorFamily KnownValuesFamily();
+OperatorFamily NgramsFamily();
 OperatorFamily ContribFamily();
+OperatorFamily ContribAttentionFamily();
+OperatorFamily ContribQuantizationFamily();
 
 /// Null where ONNX has the operator and Collage does not.
 const ReadRow* FindReadRow(std::string_view op_type);

@@ -1,3 +1,4 @@
+#include "collage/onnx/data_type.h"
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
@@ -79,7 +80,11 @@ Status WriteGridSample(NodeWriter& writer) {
   if (writer.InputType(0).shape.size() != 4)
     return Fail("of other than two dimensions has no form in opset " + std::to_string(kWrittenOpset));
   const Attributes& attributes = writer.attributes();
-  writer.Emit("GridSample", writer.Inputs(),
+  std::vector<std::string> inputs = writer.Inputs();
+  const DType dtype = writer.InputType(0).dtype;
+  // Runtimes have it for one type of data and grid alone.
+  if (writer.InputType(1).dtype != dtype) inputs[1] = writer.EmitIntermediate("Cast", {inputs[1]}, {{"to", OnnxDataType(dtype)}});
+  writer.Emit("GridSample", inputs,
               {{"mode", COLLAGE_TRY(attributes.String("method", "bilinear"))},
                {"padding_mode", COLLAGE_TRY(attributes.String("padding_mode", "zeros"))},
                {"align_corners", int64_t{COLLAGE_TRY(attributes.Bool("align_corners", false))}}});
@@ -100,10 +105,29 @@ Status WriteRoiAlign(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {
-    {"GridSample", ReadGridSample}, {"RoiAlign", ReadRoiAlign}, {"AffineGrid", ReadAffineGrid}, {"Det", ReadDirect<"linalg.det">}};
-constexpr WriteRow kWrite[] = {
-    {"image.grid_sample", WriteGridSample}, {"vision.roi_align", WriteRoiAlign}, {"linalg.det", WriteDirect<"Det">}};
+Result<std::vector<Expr>> ReadMaxRoiPool(NodeReader& node) {
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("vision.roi_pool", COLLAGE_TRY(node.Inputs()),
+                                                 {{"pooled_size", COLLAGE_TRY(node.Ints("pooled_shape", {}))},
+                                                  {"spatial_scale", static_cast<double>(COLLAGE_TRY(node.Float("spatial_scale", 1)))}}))};
+}
+
+Status WriteMaxRoiPool(NodeWriter& writer) {
+  const Attributes& attributes = writer.attributes();
+  writer.Emit("MaxRoiPool", writer.Inputs(),
+              {{"pooled_shape", COLLAGE_TRY(attributes.Ints("pooled_size", {1, 1}))},
+               {"spatial_scale", static_cast<float>(COLLAGE_TRY(attributes.Double("spatial_scale", 1)))}});
+  return {};
+}
+
+constexpr ReadRow kRead[] = {{"GridSample", ReadGridSample},
+                             {"RoiAlign", ReadRoiAlign},
+                             {"MaxRoiPool", ReadMaxRoiPool},
+                             {"AffineGrid", ReadAffineGrid},
+                             {"Det", ReadDirect<"linalg.det">}};
+constexpr WriteRow kWrite[] = {{"image.grid_sample", WriteGridSample},
+                               {"vision.roi_align", WriteRoiAlign},
+                               {"vision.roi_pool", WriteMaxRoiPool},
+                               {"linalg.det", WriteDirect<"Det">}};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/fold.h"
+#include "collage/tensor/narrow.h"
 #include "onnx_message.pb.h"
 
 namespace collage::onnx_io {
@@ -16,7 +17,7 @@ namespace {
 
 using onnx_message::TensorProto;
 
-constexpr std::array<std::pair<TensorProto::DataType, DType>, 13> kDataTypes = {{
+constexpr std::array<std::pair<TensorProto::DataType, DType>, 23> kDataTypes = {{
     {TensorProto::FLOAT, DType::kFloat32},
     {TensorProto::DOUBLE, DType::kFloat64},
     {TensorProto::FLOAT16, DType::kFloat16},
@@ -30,11 +31,24 @@ constexpr std::array<std::pair<TensorProto::DataType, DType>, 13> kDataTypes = {
     {TensorProto::UINT32, DType::kUInt32},
     {TensorProto::UINT64, DType::kUInt64},
     {TensorProto::BOOL, DType::kBool},
+    {TensorProto::FLOAT8E4M3FN, DType::kFloat8E4M3FN},
+    {TensorProto::FLOAT8E4M3FNUZ, DType::kFloat8E4M3FNUZ},
+    {TensorProto::FLOAT8E5M2, DType::kFloat8E5M2},
+    {TensorProto::FLOAT8E5M2FNUZ, DType::kFloat8E5M2FNUZ},
+    {TensorProto::FLOAT8E8M0, DType::kFloat8E8M0},
+    {TensorProto::FLOAT4E2M1, DType::kFloat4E2M1},
+    {TensorProto::INT4, DType::kInt4},
+    {TensorProto::UINT4, DType::kUInt4},
+    {TensorProto::INT2, DType::kInt2},
+    {TensorProto::UINT2, DType::kUInt2},
 }};
+
+/// Bytes of the elements as ONNX stores them: several of less than 8 bits in one byte, the first in its low bits.
+size_t PackedByteCount(const TensorType& type) { return (static_cast<size_t>(type.ElementCount()) * BitWidth(type.dtype) + 7) / 8; }
 
 Error WrongSize(const std::string& found, const TensorType& type) {
   return Error{"has " + found + " where " + ToString(type) + " needs " + std::to_string(type.ElementCount()) + " elements, " +
-               std::to_string(type.ByteCount()) + " bytes"};
+               std::to_string(PackedByteCount(type)) + " bytes"};
 }
 
 template <class To, class Field>
@@ -46,7 +60,33 @@ Result<Tensor> FromField(const Field& field, const TensorType& type) {
   return tensor;
 }
 
-/// The typed fields, as onnx.proto assigns them to data types; 16-bit floats travel as their bits in int32_data.
+/// Elements of less than 8 bits from the bytes that hold several of them.
+Tensor Unpacked(const TensorType& type, const std::byte* packed) {
+  const size_t bits = BitWidth(type.dtype);
+  const size_t in_byte = 8 / bits;
+  const auto count = static_cast<size_t>(type.ElementCount());
+  Tensor bytes(TensorType{type.shape, type.dtype});
+  for (size_t i = 0; i < count; ++i) {
+    const auto shifted = std::to_integer<unsigned>(packed[i / in_byte]) >> (i % in_byte * bits);
+    bytes.MutableBytes()[i] = static_cast<std::byte>(shifted & ((1U << bits) - 1));
+  }
+  if (IsFloatingPoint(type.dtype)) return bytes;
+  Tensor result(type);  // with signs extended
+  Narrow(Widened(bytes), result);
+  return result;
+}
+
+/// int32_data holds the packed bytes.
+Result<Tensor> FromPackedField(const TensorProto& message, const TensorType& type) {
+  if (static_cast<size_t>(message.int32_data_size()) != PackedByteCount(type)) {
+    return Fail(WrongSize(std::to_string(message.int32_data_size()) + " bytes", type));
+  }
+  std::vector<std::byte> packed;
+  for (const int32_t byte : message.int32_data()) packed.push_back(static_cast<std::byte>(byte));
+  return Unpacked(type, packed.data());
+}
+
+/// The typed fields, as onnx.proto assigns them to data types; narrow floats travel as their bits in int32_data.
 Result<Tensor> FromTypedField(const TensorProto& message, const TensorType& type) {
   switch (type.dtype) {
     case DType::kFloat32:
@@ -68,9 +108,20 @@ Result<Tensor> FromTypedField(const TensorProto& message, const TensorType& type
       return FromField<uint16_t>(message.int32_data(), type);
     case DType::kInt8:
     case DType::kUInt8:
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0:
       return FromField<uint8_t>(message.int32_data(), type);
     case DType::kBool:
       return FromField<bool>(message.int32_data(), type);
+    case DType::kFloat4E2M1:
+    case DType::kInt4:
+    case DType::kUInt4:
+    case DType::kInt2:
+    case DType::kUInt2:
+      return FromPackedField(message, type);
   }
   return Fail("has an unknown element type");
 }
@@ -83,7 +134,8 @@ void NormalizeBooleans(Tensor& tensor) {
 }
 
 Result<Tensor> FromRawData(const std::string& raw, const TensorType& type) {
-  if (raw.size() != type.ByteCount()) return Fail(WrongSize(std::to_string(raw.size()) + " bytes", type));
+  if (raw.size() != PackedByteCount(type)) return Fail(WrongSize(std::to_string(raw.size()) + " bytes", type));
+  if (BitWidth(type.dtype) < 8) return Unpacked(type, reinterpret_cast<const std::byte*>(raw.data()));
   Tensor tensor(type);
   if (!raw.empty()) std::memcpy(tensor.MutableBytes(), raw.data(), raw.size());
   NormalizeBooleans(tensor);
@@ -125,22 +177,24 @@ Result<std::filesystem::path> ResolveLocation(const std::string& location, const
 
 Result<Tensor> FromExternalData(const TensorProto& message, const TensorType& type, const std::filesystem::path& directory) {
   const ExternalRegion region = COLLAGE_TRY(ParseExternalRegion(message));
-  if (region.length && *region.length != type.ByteCount()) {
+  const size_t bytes = PackedByteCount(type);
+  if (region.length && *region.length != bytes) {
     return Fail(WrongSize(std::to_string(*region.length) + " external bytes", type));
   }
   const std::filesystem::path path = COLLAGE_TRY(ResolveLocation(region.location, directory));
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
   if (error) return Fail("lies in " + path.string() + ", which cannot be read: " + error.message());
-  if (region.offset > size || size - region.offset < type.ByteCount()) {
+  if (region.offset > size || size - region.offset < bytes) {
     return Fail("lies at " + std::to_string(region.offset) + " in " + path.string() + ", which has only " + std::to_string(size) +
                 " bytes");
   }
   Tensor tensor(type);
   std::ifstream file(path, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(region.offset));
-  file.read(reinterpret_cast<char*>(tensor.MutableBytes()), static_cast<std::streamsize>(type.ByteCount()));
+  file.read(reinterpret_cast<char*>(tensor.MutableBytes()), static_cast<std::streamsize>(bytes));
   if (!file) return Fail("lies in " + path.string() + ", which cannot be read");
+  if (BitWidth(type.dtype) < 8) return Unpacked(type, tensor.Bytes());
   NormalizeBooleans(tensor);
   return tensor;
 }

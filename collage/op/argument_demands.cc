@@ -181,44 +181,9 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                                                      {"atanh", InverseTanh},
                                                      {"where", PassOnChoice},
                                                      {"nn.prelu", PassOnFirst}};
-    // What chooses, moves or averages elements, and what hardly changes positive numbers of about one.
-    for (const char* name : {"copy",
-                             "reshape",
-                             "nn.batch_flatten",
-                             "squeeze",
-                             "expand_dims",
-                             "transpose",
-                             "concatenate",
-                             "stack",
-                             "split",
-                             "strided_slice",
-                             "nn.pad",
-                             "tile",
-                             "broadcast_to",
-                             "full",
-                             "nn.depth_to_space",
-                             "nn.space_to_depth",
-                             "nn.upsampling",
-                             "nn.max_pool3d",
-                             "nn.avg_pool3d",
-                             "nn.max_pool2d",
-                             "nn.avg_pool2d",
-                             "nn.global_max_pool2d",
-                             "nn.global_avg_pool2d",
-                             "mean",
-                             "max",
-                             "min",
-                             "maximum",
-                             "minimum",
-                             "cast",
-                             "nn.relu",
-                             "nn.leaky_relu",
-                             "tanh",
-                             "sin",
-                             "erf",
-                             "ceil",
-                             "floor",
-                             "round"})
+    // Besides what chooses, moves or averages elements: what hardly changes positive numbers of about one.
+    for (const char* name :
+         {"nn.avg_pool3d", "nn.avg_pool2d", "cast", "nn.relu", "nn.leaky_relu", "tanh", "sin", "erf", "ceil", "floor", "round"})
       table[name] = PassOn;
     return table;
   }();
@@ -231,7 +196,11 @@ std::vector<ValueRange> ArgumentDemands(const OpSequence::Step& step, std::span<
                                         std::span<const ValueRange> wanted) {
   std::vector<ValueRange> demands(inputs.size());
   const auto rule = Rules().find(step.op->name);
-  if (rule != Rules().end()) rule->second(step, inputs, wanted[0], demands);
+  if (rule != Rules().end()) {
+    rule->second(step, inputs, wanted[0], demands);
+  } else if (step.op->is_within_arguments) {
+    PassOn(step, inputs, wanted[0], demands);
+  }
   return demands;
 }
 

@@ -60,6 +60,7 @@ struct BinaryOptions {
   Expectation expect = ExpectNumber;
   bool predicate = false;
   bool commutative = false;
+  bool within_arguments = false;
 };
 
 template <class Function>
@@ -69,6 +70,7 @@ void AddBinary(OpTable& table, const char* name, const char* summary, BinaryOpti
                    .argument_names = {"lhs", "rhs"},
                    .kind = OpKind::kBroadcast,
                    .commutative = options.commutative,
+                   .is_within_arguments = options.within_arguments,
                    .infer_type = BinaryType(options.expect, options.predicate),
                    .work = WorkPerOutput(1),
                    .reference = BinaryKernel<Function>});
@@ -82,8 +84,8 @@ void AddArithmetic(OpTable& table) {
   AddBinary(table, "floor_mod", "Remainder with the sign of the divisor; for integers 0 for a divisor of 0.", {}, FloorModFunction{});
   AddBinary(table, "power", "lhs to the power of rhs; integers wrap around, negative powers of integers go towards zero.", {},
             PowerFunction{});
-  AddBinary(table, "maximum", "The larger one; NaN if either is.", {.commutative = true}, MaximumFunction{});
-  AddBinary(table, "minimum", "The smaller one; NaN if either is.", {.commutative = true}, MinimumFunction{});
+  AddBinary(table, "maximum", "The larger one; NaN if either is.", {.commutative = true, .within_arguments = true}, MaximumFunction{});
+  AddBinary(table, "minimum", "The smaller one; NaN if either is.", {.commutative = true, .within_arguments = true}, MinimumFunction{});
 }
 
 void AddPredicates(OpTable& table) {
@@ -141,17 +143,18 @@ void AddBroadcastOperators(OpTable& table) {
             .infer_type = WhereType,
             .work = WorkPerOutput(1),
             .reference = ReferenceWhere},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            {.name = "broadcast_to",
             .summary = "Repeats dimensions of extent 1, and adds leading ones, up to a shape.",
             .argument_names = {"data"},
             .attributes = {{"shape", "ints", "shape of the result", true}},
             .kind = OpKind::kBroadcast,
+            .is_within_arguments = true,
             .infer_type = BroadcastToType,
             .work = WorkPerOutput(0),
             .reference = ReferenceBroadcastTo},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
 }
 
 }  // namespace collage

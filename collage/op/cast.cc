@@ -6,14 +6,24 @@
 
 #include "collage/op/families.h"
 #include "collage/op/rules.h"
+#include "collage/tensor/float8.h"
 #include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
 
+Result<PowerRounding> RoundingAttribute(const Attributes& attributes) {
+  const std::string mode = StringAttribute(attributes, "round_mode", "up");
+  if (mode == "up") return PowerRounding::kUp;
+  if (mode == "down") return PowerRounding::kDown;
+  if (mode == "nearest") return PowerRounding::kNearest;
+  return Fail("attribute 'round_mode' is \"" + mode + "\", expected \"up\", \"down\" or \"nearest\"");
+}
+
 Result<Type> CastType(TypeArguments arguments, const Attributes& attributes) {
   TensorType type = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
   type.dtype = COLLAGE_TRY(DTypeAttribute(attributes, "dtype", type.dtype));
+  COLLAGE_TRY(RoundingAttribute(attributes));
   return Type(std::move(type));
 }
 
@@ -34,35 +44,54 @@ To Convert(From value) {
   }
 }
 
-void CastTo16Bit(const Tensor& data, Tensor& result) {
-  const std::vector<double> values = data.ToDouble();
-  Tensor wide(TensorType{data.shape(), DType::kFloat32});
-  std::transform(values.begin(), values.end(), wide.MutableData<float>(), [](double value) { return static_cast<float>(value); });
-  Narrow(wide, result);
-}
-
 template <class To, class Values>
 void CastValues(const Values& values, Tensor& result) {
   To* target = result.MutableData<To>();
   for (size_t i = 0; i < values.size(); ++i) target[i] = Convert<To>(values[i]);
 }
 
-void CastKernel(std::span<const Tensor> inputs, const Attributes&, std::span<Tensor> outputs) {
-  const Tensor& data = inputs[0];
-  const bool has_element_type = VisitElementType(outputs[0].dtype(), [&](auto to) {
-    using To = decltype(to);
-    const bool from_element_type =
-        VisitElementType(data.dtype(), [&](auto from) { CastValues<To>(data.Values<decltype(from)>(), outputs[0]); });
-    if (!from_element_type) CastValues<To>(data.ToDouble(), outputs[0]);
+/// Neither type is narrow.
+void CastWide(const Tensor& data, Tensor& result) {
+  VisitElementType(result.dtype(), [&](auto to) {
+    VisitElementType(data.dtype(), [&](auto from) { CastValues<decltype(to)>(data.Values<decltype(from)>(), result); });
   });
-  if (!has_element_type) CastTo16Bit(data, outputs[0]);
+}
+
+/// Any number, towards zero, to an integer of less than 8 bits: its low bits.
+void CastToLowBits(const Tensor& data, Tensor& result) {
+  Tensor numbers(TensorType{data.shape(), DType::kInt64});
+  CastWide(data, numbers);
+  Tensor bytes(TensorType{data.shape(), WideType(result.dtype())});
+  const int64_t* values = numbers.Data<int64_t>();
+  std::transform(values, values + numbers.ElementCount(), bytes.MutableBytes(),
+                 [](int64_t value) { return static_cast<std::byte>(value); });
+  Narrow(bytes, result);
+}
+
+void CastToPowers(const Tensor& data, const Attributes& attributes, Tensor& result) {
+  const PowerRounding rounding = RoundingAttribute(attributes).value();
+  const bool saturates = BoolAttribute(attributes, "saturate", true);
+  const float* values = data.Data<float>();
+  std::transform(values, values + data.ElementCount(), result.MutableData<uint8_t>(),
+                 [&](float value) { return ToPowerOfTwo(value, rounding, saturates); });
+}
+
+void CastKernel(std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs) {
+  const Tensor data = Widened(inputs[0]);
+  Tensor& result = outputs[0];
+  if (!IsNarrow(result.dtype())) return CastWide(data, result);
+  if (!IsFloatingPoint(result.dtype())) return CastToLowBits(data, result);
+  Tensor wide(TensorType{data.shape(), WideType(result.dtype())});
+  CastWide(data, wide);
+  if (result.dtype() == DType::kFloat8E8M0) return CastToPowers(wide, attributes, result);
+  Narrow(wide, result, BoolAttribute(attributes, "saturate", true));
 }
 
 Result<Type> ReinterpretType(TypeArguments arguments, const Attributes& attributes) {
   TensorType type = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
   const DType dtype = COLLAGE_TRY(DTypeAttribute(attributes, "dtype", type.dtype));
-  if (ByteSize(dtype) != ByteSize(type.dtype)) {
-    return Fail("attribute 'dtype' is \"" + std::string(Name(dtype)) + "\", expected a dtype of as many bytes as " +
+  if (BitWidth(dtype) != BitWidth(type.dtype)) {
+    return Fail("attribute 'dtype' is \"" + std::string(Name(dtype)) + "\", expected a dtype of as many bits as " +
                 std::string(Name(type.dtype)));
   }
   type.dtype = dtype;
@@ -79,17 +108,20 @@ void ReinterpretKernel(std::span<const Tensor> inputs, const Attributes&, std::s
 }  // namespace
 
 void AddCastOperators(OpTable& table) {
-  Register(table,
-           {.name = "cast",
-            .summary = "The elements as another dtype. Floating point goes to integers towards zero, out of range to the nearest "
-                       "end and NaN to 0; anything but 0 is True.",
-            .argument_names = {"data"},
-            .attributes = {{"dtype", "string", "name of the dtype, such as \"float32\"", true}},
-            .kind = OpKind::kElementwise,
-            .infer_type = CastType,
-            .work = WorkPerOutput(1),
-            .reference = CastKernel},
-           SixteenBitFloats::kAsStored);
+  Register(
+      table,
+      {.name = "cast",
+       .summary = "The elements as another dtype. Floating point goes to integers towards zero, out of range to the nearest "
+                  "end, or to its low bits where the integers have less than 8, and NaN to 0; anything but 0 is True.",
+       .argument_names = {"data"},
+       .attributes = {{"dtype", "string", "name of the dtype, such as \"float32\"", true},
+                      {"saturate", "bool", "of floating point of 8 bits and less: what is too large is the largest number, default True"},
+                      {"round_mode", "string", "\"up\", \"down\" or \"nearest\" to a power of two of float8_e8m0fnu, default \"up\""}},
+       .kind = OpKind::kElementwise,
+       .infer_type = CastType,
+       .work = WorkPerOutput(1),
+       .reference = CastKernel},
+      NarrowTypes::kAsStored);
   Register(table,
            {.name = "reinterpret",
             .summary = "The bits of the elements as another dtype of the same size.",
@@ -99,7 +131,7 @@ void AddCastOperators(OpTable& table) {
             .infer_type = ReinterpretType,
             .work = WorkPerOutput(0),
             .reference = ReinterpretKernel},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
 }
 
 }  // namespace collage

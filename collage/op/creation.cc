@@ -2,6 +2,7 @@
 
 #include "collage/op/families.h"
 #include "collage/op/rules.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -47,14 +48,7 @@ void ZerosKernel(std::span<const Tensor>, const Attributes&, std::span<Tensor> o
 }
 
 void OnesKernel(std::span<const Tensor>, const Attributes&, std::span<Tensor> outputs) {
-  const DType dtype = outputs[0].dtype();
-  const bool has_element_type = VisitElementType(dtype, [&](auto element) {
-    element = 1;
-    Fill(outputs[0], reinterpret_cast<const std::byte*>(&element));
-  });
-  if (has_element_type) return;
-  const uint16_t one = dtype == DType::kFloat16 ? 0x3c00 : 0x3f80;
-  Fill(outputs[0], reinterpret_cast<const std::byte*>(&one));
+  Fill(outputs[0], ScalarOf(1, outputs[0].dtype()).Bytes());
 }
 
 void FullKernel(std::span<const Tensor> inputs, const Attributes&, std::span<Tensor> outputs) { Fill(outputs[0], inputs[0].Bytes()); }
@@ -91,14 +85,13 @@ void AddCreationOperators(OpTable& table) {
   OpDef ones = Creation("ones", "A tensor of ones (True for bool).", {}, CreationType, OnesKernel);
   ones.attributes = {shape, dtype};
   OpDef full = Creation("full", "A tensor whose elements all have one value.", {"fill_value"}, FullType, FullKernel);
+  full.is_within_arguments = true;
   full.attributes = {shape, {"dtype", "string", "only the dtype of fill_value"}};
-  Register(table, std::move(zeros), SixteenBitFloats::kAsStored);
-  Register(table, std::move(ones), SixteenBitFloats::kAsStored);
-  Register(table, std::move(full), SixteenBitFloats::kAsStored);
-  Register(table, Creation("zeros_like", "Zeros in the shape and dtype of data.", {"data"}, LikeType, ZerosKernel),
-           SixteenBitFloats::kAsStored);
-  Register(table, Creation("ones_like", "Ones in the shape and dtype of data.", {"data"}, LikeType, OnesKernel),
-           SixteenBitFloats::kAsStored);
+  Register(table, std::move(zeros), NarrowTypes::kAsStored);
+  Register(table, std::move(ones), NarrowTypes::kAsStored);
+  Register(table, std::move(full), NarrowTypes::kAsStored);
+  Register(table, Creation("zeros_like", "Zeros in the shape and dtype of data.", {"data"}, LikeType, ZerosKernel), NarrowTypes::kAsStored);
+  Register(table, Creation("ones_like", "Ones in the shape and dtype of data.", {"data"}, LikeType, OnesKernel), NarrowTypes::kAsStored);
   OpDef shape_of = Creation("shape_of", "The extents of data as a vector.", {"data"}, ShapeOfType, ShapeOfKernel);
   shape_of.attributes = {{"dtype", "string", "\"int64\" or \"int32\", default \"int64\""}};
   shape_of.kind = OpKind::kOpaque;
@@ -106,7 +99,7 @@ void AddCreationOperators(OpTable& table) {
   shape_of.argument_devices = {DeviceUse::kAny};
   shape_of.result_device = DeviceUse::kHost;
   shape_of.makes_shape_value = true;
-  Register(table, std::move(shape_of), SixteenBitFloats::kAsStored);
+  Register(table, std::move(shape_of), NarrowTypes::kAsStored);
 }
 
 }  // namespace collage

@@ -102,6 +102,7 @@ OpDef Movement(std::string name, std::string summary, std::vector<std::string> a
           .argument_names = std::move(arguments),
           .attributes = std::move(attributes),
           .kind = OpKind::kInjective,
+          .is_within_arguments = true,
           .infer_type = std::move(infer_type),
           .work = std::move(work),
           .reference = std::move(reference)};
@@ -114,21 +115,21 @@ void AddDataMovementOperators(OpTable& table) {
   Register(table,
            Movement("transpose", "Permutes the dimensions: dimension i of the result is dimension axes[i] of data.", {"data"},
                     {{"axes", "ints", "permutation, default the reversed order"}}, TransposeType, copies, ReferenceTranspose),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            Movement("concatenate", "Joins the tensors of a tuple along an existing axis.", {"data"},
                     {{"axis", "int", "along which they are joined, default 0"}}, ConcatenateType, copies, ReferenceConcatenate),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            Movement("stack", "Joins the tensors of a tuple along a new axis.", {"data"},
                     {{"axis", "int", "place of the new axis in the result, default 0"}}, StackType, copies, ReferenceStack),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            Movement("split", "Cuts a tensor along an axis; the result is a tuple.", {"data"},
                     {{"indices_or_sections", "ints", "number of equal parts, or a list of the places where to cut", true},
                      {"axis", "int", "along which it is cut, default 0"}},
                     SplitType, MoveWork, ReferenceSplit),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            Movement("strided_slice", "Every stride-th element from begin to before end, as NumPy slices.", {"data"},
                     {{"begin", "ints", "first elements; negative ones count from the end", true},
@@ -136,17 +137,17 @@ void AddDataMovementOperators(OpTable& table) {
                      {"strides", "ints", "steps, possibly negative; one value is for all; default 1"},
                      {"axes", "ints", "the axes that begin, end and strides are for, default the first ones"}},
                     StridedSliceType, MoveWork, ReferenceStridedSlice),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            Movement("nn.pad", "Adds elements before and after each dimension.", {"data", "pad_value"},
                     {{"pad_width", "list", "[before, after] for each dimension", true},
                      {"pad_mode", "string", "\"constant\" (pad_value), \"edge\" or \"reflect\", default \"constant\""}},
                     PadType, copies, ReferencePad),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            Movement("tile", "Repeats a tensor along its dimensions.", {"data"},
                     {{"reps", "ints", "how often, aligned with the last dimension", true}}, TileType, copies, ReferenceTile),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
 }
 
 }  // namespace collage

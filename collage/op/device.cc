@@ -39,13 +39,13 @@ void AddDeviceOperators(OpTable& table) {
                      {"constrain_body", "bool", "whether data itself lies there, default True"},
                      {"constrain_result", "bool", "whether whoever uses the result finds it there, default False"}},
                     {"virtual_device"}),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(
       table,
       Identity("device_copy", "Data of any type, brought from one place to another.",
                {{"src_virtual_device", "string", "where data lies", true}, {"dst_virtual_device", "string", "where the result lies", true}},
                {"src_virtual_device", "dst_virtual_device"}),
-      SixteenBitFloats::kAsStored);
+      NarrowTypes::kAsStored);
 }
 
 }  // namespace collage

@@ -26,6 +26,8 @@ void AddRecurrentOperators(OpTable& table);
 void AddQuantisationOperators(OpTable& table);
 void AddVolumeOperators(OpTable& table);
 void AddSamplingOperators(OpTable& table);
+void AddRoiPoolOperators(OpTable& table);
+void AddLinearAttentionOperators(OpTable& table);
 void AddResizeOperators(OpTable& table);
 void AddCreationOperators(OpTable& table);
 void AddDeviceOperators(OpTable& table);

@@ -78,7 +78,7 @@ void AddGatherOperators(OpTable& table) {
             .infer_type = TakeType,
             .work = GatherWork,
             .reference = ReferenceTake},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            {.name = "gather_nd",
             .summary = "Elements or slices at index vectors: the first dimension of indices runs over the coordinates. Negative "
@@ -90,7 +90,7 @@ void AddGatherOperators(OpTable& table) {
             .infer_type = GatherNdType,
             .work = GatherWork,
             .reference = ReferenceGatherNd},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
 }
 
 }  // namespace collage

@@ -60,6 +60,7 @@ void AddPoolingOperators(OpTable& table) {
                    .argument_names = {"data"},
                    .attributes = kPoolingAttributes,
                    .kind = OpKind::kOutElementwiseFusable,
+                   .is_within_arguments = true,
                    .infer_type = MaxPoolingType,
                    .work = PoolingWork,
                    .reference = ReferenceMaxPool2d});
@@ -75,6 +76,7 @@ void AddPoolingOperators(OpTable& table) {
                    .summary = "Largest element of each plane of NCHW data; height and width become 1.",
                    .argument_names = {"data"},
                    .kind = OpKind::kOutElementwiseFusable,
+                   .is_within_arguments = true,
                    .infer_type = GlobalPoolingType,
                    .work = GlobalPoolingWork,
                    .reference = ReferenceGlobalMaxPool2d});
@@ -82,6 +84,7 @@ void AddPoolingOperators(OpTable& table) {
                    .summary = "Mean of each plane of NCHW data; height and width become 1.",
                    .argument_names = {"data"},
                    .kind = OpKind::kOutElementwiseFusable,
+                   .is_within_arguments = true,
                    .infer_type = GlobalPoolingType,
                    .work = GlobalPoolingWork,
                    .reference = ReferenceGlobalAveragePool2d});

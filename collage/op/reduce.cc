@@ -46,9 +46,12 @@ OpDef ArgReduce(std::string name, std::string summary, OpDef::ReferenceKernel re
 
 void AddReduceOperators(OpTable& table) {
   Register(table, Reduce("sum", "Sum; integers wrap around.", false, ReferenceSum));
-  Register(table, Reduce("mean", "Mean; of integers towards zero.", true, ReferenceMean));
-  Register(table, Reduce("max", "Largest element; NaN if any is.", true, ReferenceMax));
-  Register(table, Reduce("min", "Smallest element; NaN if any is.", true, ReferenceMin));
+  for (OpDef op : {Reduce("mean", "Mean; of integers towards zero.", true, ReferenceMean),
+                   Reduce("max", "Largest element; NaN if any is.", true, ReferenceMax),
+                   Reduce("min", "Smallest element; NaN if any is.", true, ReferenceMin)}) {
+    op.is_within_arguments = true;
+    Register(table, std::move(op));
+  }
   Register(table, Reduce("prod", "Product; integers wrap around.", false, ReferenceProduct));
   const std::string index = " element as int64; with several axes, the row-major index in the block that they span.";
   Register(table, ArgReduce("argmax", "Index of the largest" + index, ReferenceArgMax));

@@ -9,7 +9,7 @@
 #include "collage/ir/visit.h"
 #include "collage/op/value_range.h"
 #include "collage/support/hash.h"
-#include "collage/tensor/float16.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -95,13 +95,15 @@ class Analysis {
 void FillWhole(Tensor& tensor, uint64_t seed, const ValueRange& range) {
   const double low = std::ceil(range.low);
   const auto count = static_cast<uint64_t>(std::max(1.0, std::floor(range.high) - low + 1));
-  VisitElementType(tensor.dtype(), [&](auto element) {
+  Tensor wide = IsNarrow(tensor.dtype()) ? Tensor(TensorType{tensor.shape(), WideType(tensor.dtype())}) : tensor;
+  VisitElementType(wide.dtype(), [&](auto element) {
     using T = decltype(element);
-    T* data = tensor.MutableData<T>();
-    for (int64_t i = 0; i < tensor.ElementCount(); ++i) {
+    T* data = wide.MutableData<T>();
+    for (int64_t i = 0; i < wide.ElementCount(); ++i) {
       data[i] = static_cast<T>(low + static_cast<double>(HashCombine(seed, static_cast<uint64_t>(i)) % count));
     }
   });
+  if (IsNarrow(tensor.dtype())) Narrow(wide, tensor);
 }
 
 /// What of `choice` is in `demand`; where nothing is, what of `demand` is nearest to it, over a length of one.
@@ -119,28 +121,28 @@ struct Finiteness {
   bool has_infinite = false;
 };
 
-template <class Widen, class T>
-void AddElements(const T* data, int64_t count, Widen widen, Finiteness& finiteness) {
-  for (int64_t i = 0; i < count; ++i) {
-    const double value = widen(data[i]);
+template <class T>
+void AddElements(std::span<const T> values, Finiteness& finiteness) {
+  for (const T value : values) {
     const bool is_nan = value != value;
     const bool is_infinite = !is_nan && value - value != 0;
     finiteness.has_nan |= is_nan;
     finiteness.has_infinite |= is_infinite;
     finiteness.has_finite |= !is_nan && !is_infinite;
   }
-  finiteness.has_elements |= count > 0;
+  finiteness.has_elements |= !values.empty();
 }
 
 /// Of all floating point elements.
 Finiteness FinitenessOf(const Tensor& tensor) {
   Finiteness finiteness;
-  const int64_t count = tensor.ElementCount();
-  const auto widen = [](auto value) { return static_cast<double>(value); };
-  if (tensor.dtype() == DType::kFloat32) AddElements(tensor.Data<float>(), count, widen, finiteness);
-  if (tensor.dtype() == DType::kFloat64) AddElements(tensor.Data<double>(), count, widen, finiteness);
-  if (tensor.dtype() == DType::kFloat16) AddElements(tensor.Data<uint16_t>(), count, FromFloat16, finiteness);
-  if (tensor.dtype() == DType::kBFloat16) AddElements(tensor.Data<uint16_t>(), count, FromBFloat16, finiteness);
+  if (!IsFloatingPoint(tensor.dtype())) return finiteness;
+  const Tensor wide = Widened(tensor);
+  if (wide.dtype() == DType::kFloat64) {
+    AddElements(wide.Values<double>(), finiteness);
+  } else {
+    AddElements(wide.Values<float>(), finiteness);
+  }
   return finiteness;
 }
 

@@ -79,6 +79,7 @@ OpDef Resize(std::string name, std::string summary, std::vector<AttributeSpec> a
           .argument_names = {"data"},
           .attributes = std::move(attributes),
           .kind = OpKind::kInjective,
+          .is_within_arguments = true,
           .infer_type = std::move(infer_type),
           .work = WorkPerOutput(0),
           .reference = std::move(reference)};

@@ -70,30 +70,30 @@ Status ExpectDType(const TensorType& type, std::string_view name, bool holds, st
   return Fail(Text(name) + " has dtype " + std::string(Name(type.dtype)) + ", expected " + std::string(expected));
 }
 
-bool AnySixteenBitFloat(std::span<const Tensor> tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) { return IsSixteenBitFloat(tensor.dtype()); });
+bool AnyNarrow(std::span<const Tensor> tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) { return IsNarrow(tensor.dtype()); });
 }
 
-OpDef::ReferenceKernel ThroughFloat32(OpDef::ReferenceKernel kernel) {
+OpDef::ReferenceKernel Widening(OpDef::ReferenceKernel kernel) {
   return [kernel = std::move(kernel)](std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs) {
-    if (!AnySixteenBitFloat(inputs) && !AnySixteenBitFloat(outputs)) return kernel(inputs, attributes, outputs);
+    if (!AnyNarrow(inputs) && !AnyNarrow(outputs)) return kernel(inputs, attributes, outputs);
     std::vector<Tensor> wide_inputs;
-    for (const Tensor& input : inputs) wide_inputs.push_back(IsSixteenBitFloat(input.dtype()) ? Widened(input) : input);
+    for (const Tensor& input : inputs) wide_inputs.push_back(Widened(input));
     std::vector<Tensor> wide_outputs;
     for (const Tensor& output : outputs) {
-      wide_outputs.push_back(IsSixteenBitFloat(output.dtype()) ? Tensor(TensorType{output.shape(), DType::kFloat32}) : output);
+      wide_outputs.push_back(IsNarrow(output.dtype()) ? Tensor(TensorType{output.shape(), WideType(output.dtype())}) : output);
     }
     kernel(wide_inputs, attributes, wide_outputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (IsSixteenBitFloat(outputs[i].dtype())) Narrow(wide_outputs[i], outputs[i]);
+      if (IsNarrow(outputs[i].dtype())) Narrow(wide_outputs[i], outputs[i]);
     }
   };
 }
 
 }  // namespace
 
-void Register(OpTable& table, OpDef op, SixteenBitFloats sixteen_bit_floats) {
-  if (sixteen_bit_floats == SixteenBitFloats::kAsFloat32) op.reference = ThroughFloat32(std::move(op.reference));
+void Register(OpTable& table, OpDef op, NarrowTypes narrow_types) {
+  if (narrow_types == NarrowTypes::kWidened) op.reference = Widening(std::move(op.reference));
   op.infer_type = [rule = std::move(op.infer_type), specs = op.attributes](TypeArguments arguments,
                                                                            const Attributes& attributes) -> Result<Type> {
     COLLAGE_TRY_STATUS(CheckAttributes(specs, attributes));

@@ -17,13 +17,13 @@ namespace collage {
 
 using TypeArguments = std::span<const Type>;
 
-/// What a reference kernel is given for float16 and bfloat16 tensors: themselves, because it only moves elements, or float32
-/// tensors, from which its results are rounded once. So no kernel that computes has to know the 16-bit formats.
-enum class SixteenBitFloats : uint8_t { kAsFloat32, kAsStored };
+/// What a reference kernel is given for tensors of narrow types (tensor/narrow.h): themselves, because it only moves elements, or
+/// tensors of the wider type, from which its results are rounded once. So no kernel that computes has to know the narrow formats.
+enum class NarrowTypes : uint8_t { kWidened, kAsStored };
 
 /// Adds the record with its type rule guarded: attributes have the form that they declare and required ones are there; a
 /// result has extents of at least zero and at most 2^40 elements a tensor.
-void Register(OpTable& table, OpDef op, SixteenBitFloats sixteen_bit_floats = SixteenBitFloats::kAsFloat32);
+void Register(OpTable& table, OpDef op, NarrowTypes narrow_types = NarrowTypes::kWidened);
 
 /// Attributes of a checked call; `fallback` where absent or None.
 int64_t IntAttribute(const Attributes& attributes, std::string_view name, int64_t fallback);

@@ -158,7 +158,7 @@ void AddScatterOperators(OpTable& table) {
             .infer_type = GatherElementsType,
             .work = GatherElementsWork,
             .reference = GatherElementsKernel},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table, {.name = "scatter_elements",
                    .summary = "A copy of data in which result[indices[i][j]][j] is updates[i][j] for axis 0, and so on for more "
                               "dimensions, one after the other." +

@@ -149,7 +149,7 @@ void AddSelectionOperators(OpTable& table) {
             .infer_type = TriluType,
             .work = WorkPerOutput(0),
             .reference = TriluKernel},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table, {.name = "topk",
                    .summary = "The k largest or smallest elements along an axis, in order, and their indices; of equal ones the first "
                               "comes first. The result is a tuple (values, indices).",
@@ -170,7 +170,7 @@ void AddSelectionOperators(OpTable& table) {
             .infer_type = OneHotType,
             .work = WorkPerOutput(1),
             .reference = OneHotKernel},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            {.name = "reverse_sequence",
             .summary = "For each element of the batch, its first seq_lengths elements along an axis in reversed order.",
@@ -181,7 +181,7 @@ void AddSelectionOperators(OpTable& table) {
             .infer_type = ReverseSequenceType,
             .work = WorkPerOutput(0),
             .reference = ReverseSequenceKernel},
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
 }
 
 }  // namespace collage

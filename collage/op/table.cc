@@ -7,12 +7,19 @@ namespace {
 
 OpTable BuildTable() {
   OpTable table;
-  for (const auto add :
-       {AddConvolutionOperators,  AddMatmulOperators,    AddPoolingOperators,      AddNormalisationOperators, AddSoftmaxOperators,
-        AddElementwiseOperators,  AddCastOperators,      AddBroadcastOperators,    AddReduceOperators,        AddViewOperators,
-        AddDataMovementOperators, AddGatherOperators,    AddScatterOperators,      AddSelectionOperators,     AddCumulativeOperators,
-        AddEinsumOperators,       AddRecurrentOperators, AddQuantisationOperators, AddVolumeOperators,        AddSamplingOperators,
-        AddResizeOperators,       AddCreationOperators,  AddDeviceOperators}) {
+  for (const auto add : {AddConvolutionOperators,  AddMatmulOperators,
+                         AddPoolingOperators,      AddNormalisationOperators,
+                         AddSoftmaxOperators,      AddElementwiseOperators,
+                         AddCastOperators,         AddBroadcastOperators,
+                         AddReduceOperators,       AddViewOperators,
+                         AddDataMovementOperators, AddGatherOperators,
+                         AddScatterOperators,      AddSelectionOperators,
+                         AddCumulativeOperators,   AddEinsumOperators,
+                         AddRecurrentOperators,    AddQuantisationOperators,
+                         AddVolumeOperators,       AddSamplingOperators,
+                         AddRoiPoolOperators,      AddLinearAttentionOperators,
+                         AddResizeOperators,       AddCreationOperators,
+                         AddDeviceOperators}) {
     add(table);
   }
   return table;

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "collage/op/rules.h"
-#include "collage/tensor/float16.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -222,44 +222,22 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
       table[name] = Within<0, 1>;
     for (const char* name : {"argmax", "argmin", "shape_of"}) table[name] = Counts;
     for (const char* name : {"nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.matmul", "nn.batch_matmul"}) table[name] = Products;
-    for (const char* name : {"copy",
-                             "reshape",
-                             "nn.batch_flatten",
-                             "squeeze",
-                             "expand_dims",
-                             "transpose",
-                             "concatenate",
-                             "stack",
-                             "split",
-                             "strided_slice",
-                             "nn.pad",
-                             "tile",
-                             "broadcast_to",
-                             "full",
-                             "nn.depth_to_space",
-                             "nn.space_to_depth",
-                             "nn.upsampling",
-                             "nn.max_pool2d",
-                             "nn.global_max_pool2d",
-                             "nn.global_avg_pool2d",
-                             "mean",
-                             "max",
-                             "min"})
-      table[name] = HullOfAll;
     return table;
   }();
   return rules;
 }
 
+/// Null for an operator of which nothing is known.
+Rule RuleOf(const OpDef& op) {
+  const auto rule = Rules().find(op.name);
+  if (rule != Rules().end()) return rule->second;
+  return op.is_within_arguments ? HullOfAll : nullptr;
+}
+
 ValueRange LimitsOf(DType dtype) {
-  if (dtype == DType::kFloat16) return Around(65504);
-  if (dtype == DType::kBFloat16) return Around(FromBFloat16(0x7f7f));
-  ValueRange limits;
-  VisitElementType(dtype, [&](auto element) {
-    using T = decltype(element);
-    limits = {static_cast<double>(std::numeric_limits<T>::lowest()), static_cast<double>(std::numeric_limits<T>::max())};
-  });
-  return limits;
+  if (IsFloatingPoint(dtype)) return Around(GreatestFinite(dtype));
+  const IntegerLimits limits = LimitsOfInteger(dtype);
+  return {static_cast<double>(limits.low), static_cast<double>(limits.high)};
 }
 
 /// Floating point beyond the limits is infinite; integers are finite whatever happens.
@@ -295,10 +273,9 @@ ValueRange RangeOf(const Tensor& tensor) {
 }
 
 std::vector<ValueRange> ResultRanges(const OpSequence::Step& step, std::span<const ValueRange> inputs) {
-  const auto rule = Rules().find(step.op->name);
-  const bool is_known =
-      rule != Rules().end() && std::all_of(inputs.begin(), inputs.end(), [](const ValueRange& x) { return x.IsBounded(); });
-  const ValueRange range = is_known ? rule->second(step, inputs) : kUnbounded;
+  const Rule rule = RuleOf(*step.op);
+  const bool is_known = rule != nullptr && std::all_of(inputs.begin(), inputs.end(), [](const ValueRange& x) { return x.IsBounded(); });
+  const ValueRange range = is_known ? rule(step, inputs) : kUnbounded;
   std::vector<ValueRange> results;
   for (const TensorType& type : FlattenTensors(step.result_type)) results.push_back(Limited(range, type.dtype));
   return results;

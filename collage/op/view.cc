@@ -87,6 +87,7 @@ OpDef View(std::string name, std::string summary, OpKind kind, std::vector<Attri
           .attributes = std::move(attributes),
           .kind = kind,
           .is_view = true,
+          .is_within_arguments = true,
           .infer_type = std::move(infer_type),
           .work = NoWork,
           .reference = [](std::span<const Tensor> inputs, const Attributes&, std::span<Tensor> outputs) {
@@ -97,24 +98,24 @@ OpDef View(std::string name, std::string summary, OpKind kind, std::vector<Attri
 }  // namespace
 
 void AddViewOperators(OpTable& table) {
-  Register(table, View("copy", "The same elements.", OpKind::kElementwise, {}, CopyType), SixteenBitFloats::kAsStored);
+  Register(table, View("copy", "The same elements.", OpKind::kElementwise, {}, CopyType), NarrowTypes::kAsStored);
   Register(table,
            View("reshape", "The same elements, row-major, under another shape.", OpKind::kInjective,
                 {{"newshape", "ints", "extents; 0 keeps the extent of data at that place, one -1 is what remains", true}}, ReshapeType),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            View("nn.batch_flatten", "Keeps the first dimension and joins all others to one.", OpKind::kInjective, {}, BatchFlattenType),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            View("squeeze", "Removes dimensions of extent 1.", OpKind::kInjective, {{"axis", "ints", "which ones, default all of extent 1"}},
                 SqueezeType),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
   Register(table,
            View("expand_dims", "Inserts dimensions of extent 1.", OpKind::kBroadcast,
                 {{"axis", "int", "place of the first new dimension in the result of a single insertion", true},
                  {"num_newaxis", "int", "how many, default 1"}},
                 ExpandDimsType),
-           SixteenBitFloats::kAsStored);
+           NarrowTypes::kAsStored);
 }
 
 }  // namespace collage

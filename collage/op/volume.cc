@@ -181,6 +181,7 @@ void AddVolumeOperators(OpTable& table) {
   Register(table, std::move(transposed));
   OpDef largest =
       Volume("nn.max_pool3d", "Largest element under a window sliding over NCDHW data; padding does not take part.", {"data"}, {size});
+  largest.is_within_arguments = true;
   largest.infer_type = PoolingType<false>;
   largest.work = PoolingWork;
   largest.reference = ReferenceMaxPool3d;

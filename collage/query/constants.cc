@@ -61,7 +61,7 @@ Result<Tensor> ReadTensor(const JsonReader& entry) {
     return entry.Wrong("the value has " + std::to_string(numbers.size()) + " elements, expected " + std::to_string(count) + " for shape " +
                        ToString(type.shape));
   }
-  // 16-bit floating point has no element type of C++: its constants stay zero.
+  // Narrow types have no element type of C++: their constants stay zero.
   VisitElementType(type.dtype, [&](auto element) {
     auto* data = tensor.MutableData<decltype(element)>();
     for (int64_t i = 0; i < count; ++i) data[i] = static_cast<decltype(element)>(numbers[numbers.size() == 1 ? 0 : static_cast<size_t>(i)]);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "collage/tensor/float16.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -36,22 +36,13 @@ Agreement CompareFloats(int64_t count, const Element& found, const Element& expe
 }
 
 Agreement CompareFloats(const Tensor& found, const Tensor& expected) {
+  if (IsNarrow(expected.dtype())) return CompareFloats(Widened(found), Widened(expected));
   Agreement agreement;
-  const auto compare = [&]<class T>(auto widen, T) {
-    const auto element = [widen](const Tensor& tensor) {
-      return [widen, data = tensor.Data<T>()](int64_t i) { return static_cast<double>(widen(data[i])); };
-    };
+  VisitElementType(expected.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto element = [](const Tensor& tensor) { return [data = tensor.Data<T>()](int64_t i) { return static_cast<double>(data[i]); }; };
     agreement = CompareFloats(expected.ElementCount(), element(found), element(expected));
-  };
-  if (expected.dtype() == DType::kFloat16) {
-    compare(FromFloat16, uint16_t{});
-  } else if (expected.dtype() == DType::kBFloat16) {
-    compare(FromBFloat16, uint16_t{});
-  } else if (expected.dtype() == DType::kFloat64) {
-    compare([](double value) { return value; }, double{});
-  } else {
-    compare([](float value) { return value; }, float{});
-  }
+  });
   return agreement;
 }
 
@@ -75,7 +66,10 @@ double Tolerance(DType rounded_to) {
   // Units in the last place, relative to a value: float16 has 11 significant bits, bfloat16 has 8.
   if (rounded_to == DType::kFloat16) return kTolerance + 0x1p-10;
   if (rounded_to == DType::kBFloat16) return kTolerance + 0x1p-7;
-  return kTolerance;
+  if (rounded_to == DType::kFloat8E4M3FN || rounded_to == DType::kFloat8E4M3FNUZ) return kTolerance + 0x1p-3;
+  if (rounded_to == DType::kFloat8E5M2 || rounded_to == DType::kFloat8E5M2FNUZ) return kTolerance + 0x1p-2;
+  if (rounded_to == DType::kFloat4E2M1) return kTolerance + 0x1p-1;
+  return rounded_to == DType::kFloat8E8M0 ? kTolerance + 1 : kTolerance;
 }
 
 Agreement Compare(const Tensor& found, const Tensor& expected) {

@@ -8,29 +8,42 @@ namespace {
 
 struct DTypeRecord {
   std::string_view name;
-  size_t byte_size;
+  size_t bits;
+  bool is_floating_point = false;
 };
 
 // In the order of the enumeration.
-constexpr std::array<DTypeRecord, 13> kRecords = {{{"float32", 4},
-                                                   {"float64", 8},
-                                                   {"float16", 2},
-                                                   {"bfloat16", 2},
-                                                   {"int8", 1},
-                                                   {"int16", 2},
-                                                   {"int32", 4},
-                                                   {"int64", 8},
-                                                   {"uint8", 1},
-                                                   {"uint16", 2},
-                                                   {"uint32", 4},
-                                                   {"uint64", 8},
-                                                   {"bool", 1}}};
+constexpr std::array<DTypeRecord, static_cast<size_t>(kLastDType) + 1> kRecords = {{{"float32", 32, true},
+                                                                                    {"float64", 64, true},
+                                                                                    {"float16", 16, true},
+                                                                                    {"bfloat16", 16, true},
+                                                                                    {"int8", 8},
+                                                                                    {"int16", 16},
+                                                                                    {"int32", 32},
+                                                                                    {"int64", 64},
+                                                                                    {"uint8", 8},
+                                                                                    {"uint16", 16},
+                                                                                    {"uint32", 32},
+                                                                                    {"uint64", 64},
+                                                                                    {"bool", 8},
+                                                                                    {"float8_e4m3fn", 8, true},
+                                                                                    {"float8_e4m3fnuz", 8, true},
+                                                                                    {"float8_e5m2", 8, true},
+                                                                                    {"float8_e5m2fnuz", 8, true},
+                                                                                    {"float8_e8m0fnu", 8, true},
+                                                                                    {"float4_e2m1fn", 4, true},
+                                                                                    {"int4", 4},
+                                                                                    {"uint4", 4},
+                                                                                    {"int2", 2},
+                                                                                    {"uint2", 2}}};
 
 }  // namespace
 
-size_t ByteSize(DType dtype) { return kRecords[static_cast<size_t>(dtype)].byte_size; }
+size_t BitWidth(DType dtype) { return kRecords[static_cast<size_t>(dtype)].bits; }
 
-bool IsFloatingPoint(DType dtype) { return dtype <= DType::kBFloat16; }
+size_t ByteSize(DType dtype) { return (BitWidth(dtype) + 7) / 8; }
+
+bool IsFloatingPoint(DType dtype) { return kRecords[static_cast<size_t>(dtype)].is_floating_point; }
 
 std::string_view Name(DType dtype) { return kRecords[static_cast<size_t>(dtype)].name; }
 

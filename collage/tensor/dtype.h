@@ -20,17 +20,31 @@ enum class DType : uint8_t {
   kUInt16,
   kUInt32,
   kUInt64,
-  kBool
+  kBool,
+  // Types of 8 bits and less that C++ has none for, one element a byte (tensor/narrow.h).
+  kFloat8E4M3FN,
+  kFloat8E4M3FNUZ,
+  kFloat8E5M2,
+  kFloat8E5M2FNUZ,
+  kFloat8E8M0,
+  kFloat4E2M1,
+  kInt4,
+  kUInt4,
+  kInt2,
+  kUInt2
 };
+inline constexpr DType kLastDType = DType::kUInt2;
 
-/// Bytes of one element.
+/// Bytes of one element in memory; types of less than 8 bits take one, too.
 size_t ByteSize(DType dtype);
+/// Bits of one element where it is packed, as in ONNX; bool takes 8.
+size_t BitWidth(DType dtype);
 bool IsFloatingPoint(DType dtype);
-/// The Relay name: "float32", "int64", "bool", ...
+/// The Relay name: "float32", "int64", "bool", ...; NumPy's, with those that ml_dtypes registers there.
 std::string_view Name(DType dtype);
 std::optional<DType> DTypeFromName(std::string_view name);
 
-/// Calls `visit(T{})` with the C++ element type; float16 and bfloat16 have none and answer false.
+/// Calls `visit(T{})` with the C++ element type; narrow types (tensor/narrow.h) have none and answer false.
 template <class Visitor>
 bool VisitElementType(DType dtype, Visitor&& visit) {
   switch (dtype) {
@@ -67,11 +81,9 @@ bool VisitElementType(DType dtype, Visitor&& visit) {
     case DType::kBool:
       visit(bool{});
       return true;
-    case DType::kFloat16:
-    case DType::kBFloat16:
+    default:
       return false;
   }
-  return false;
 }
 
 }  // namespace collage

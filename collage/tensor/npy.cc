@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "collage/support/file.h"
+#include "collage/tensor/narrow.h"
 
 // The format: "NumPy Enhancement Proposal 1: A Simple File Format for NumPy Arrays", and numpy.lib.format for versions 2 and 3.
 
@@ -19,7 +20,7 @@ struct Code {
   std::string_view code;  // of the type descriptor, without the byte order
   DType dtype;
 };
-constexpr std::array<Code, 13> kCodes = {{{"f4", DType::kFloat32},
+constexpr std::array<Code, 23> kCodes = {{{"f4", DType::kFloat32},
                                           {"f8", DType::kFloat64},
                                           {"f2", DType::kFloat16},
                                           {"V2", DType::kBFloat16},
@@ -31,7 +32,18 @@ constexpr std::array<Code, 13> kCodes = {{{"f4", DType::kFloat32},
                                           {"u2", DType::kUInt16},
                                           {"u4", DType::kUInt32},
                                           {"u8", DType::kUInt64},
-                                          {"b1", DType::kBool}}};
+                                          {"b1", DType::kBool},
+                                          // NumPy finds these by name once ml_dtypes is imported.
+                                          {"float8_e4m3fn", DType::kFloat8E4M3FN},
+                                          {"float8_e4m3fnuz", DType::kFloat8E4M3FNUZ},
+                                          {"float8_e5m2", DType::kFloat8E5M2},
+                                          {"float8_e5m2fnuz", DType::kFloat8E5M2FNUZ},
+                                          {"float8_e8m0fnu", DType::kFloat8E8M0},
+                                          {"float4_e2m1fn", DType::kFloat4E2M1},
+                                          {"int4", DType::kInt4},
+                                          {"uint4", DType::kUInt4},
+                                          {"int2", DType::kInt2},
+                                          {"uint2", DType::kUInt2}}};
 
 struct Header {
   TensorType type;
@@ -170,6 +182,7 @@ Tensor MakeTensor(const Header& header, std::string_view data) {
   for (size_t i = 0; header.big_endian && i < data.size(); i += element) std::reverse(bytes + i, bytes + i + element);
   // Any other byte than 0 and 1 is no value of a C++ bool.
   for (size_t i = 0; header.type.dtype == DType::kBool && i < data.size(); ++i) bytes[i] = std::byte{bytes[i] != std::byte{0}};
+  if (BitWidth(header.type.dtype) < 8) Narrow(Widened(tensor), tensor);  // the same for bits that the type does not have
   return tensor;
 }
 
@@ -204,7 +217,7 @@ Result<Tensor> ParseNpy(std::string_view content) {
 std::string ToNpy(const Tensor& tensor) {
   const auto code = std::find_if(kCodes.begin(), kCodes.end(), [&](const Code& known) { return known.dtype == tensor.dtype(); });
   std::string header = "{'descr': '";
-  header += ByteSize(tensor.dtype()) == 1 ? '|' : '<';
+  if (code->code.size() == 2) header += ByteSize(tensor.dtype()) == 1 ? '|' : '<';
   header += std::string(code->code) + "', 'fortran_order': False, 'shape': " + ToString(tensor.shape()) + ", }";
   // Padded so that the data starts at a multiple of 64 bytes.
   const size_t before = kMagic.size() + 4;

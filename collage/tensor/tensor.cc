@@ -6,7 +6,7 @@
 #include "collage/support/hash.h"
 #include "collage/support/memory.h"
 #include "collage/tensor/agreement.h"
-#include "collage/tensor/float16.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -18,12 +18,7 @@ std::vector<T> Widen(const Tensor& tensor) {
     const auto* data = tensor.Data<decltype(element)>();
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(+data[i]);  // promoted: int8 is a number
   });
-  if (has_element_type) return values;
-  const auto* data = tensor.Data<uint16_t>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<T>(tensor.dtype() == DType::kFloat16 ? FromFloat16(data[i]) : FromBFloat16(data[i]));
-  }
-  return values;
+  return has_element_type ? values : Widen<T>(Widened(tensor));
 }
 
 }  // namespace
@@ -79,11 +74,9 @@ void FillRandom(Tensor& tensor, uint64_t seed, double low, double high) {
     }
   });
   if (has_element_type) return;
-  const auto round = tensor.dtype() == DType::kFloat16 ? ToFloat16 : ToBFloat16;
-  auto* data = tensor.MutableData<uint16_t>();
-  for (int64_t i = 0; i < count; ++i) {
-    data[i] = round(static_cast<float>(RandomBetween(low, high, HashCombine(seed, static_cast<uint64_t>(i)))));
-  }
+  Tensor wide(TensorType{tensor.shape(), WideType(tensor.dtype())});
+  FillRandom(wide, seed, low, high);
+  Narrow(wide, tensor);
 }
 
 double RelativeDifference(const Tensor& a, const Tensor& b) {

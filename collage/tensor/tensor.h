@@ -27,7 +27,7 @@ class Tensor {
     Tensor tensor(TensorType{{}, dtype});
     const bool has_element_type =
         VisitElementType(dtype, [&](auto element) { *tensor.MutableData<decltype(element)>() = static_cast<decltype(element)>(value); });
-    COLLAGE_CHECK(has_element_type, "a scalar of a 16-bit floating point type");
+    COLLAGE_CHECK(has_element_type, "a scalar of a narrow type");
     return tensor;
   }
   template <class T>
@@ -70,7 +70,7 @@ class Tensor {
 
   /// The same elements under another shape of equal element count; shares the buffer.
   [[nodiscard]] Tensor Reshaped(Shape shape) const;
-  /// Elements as int64 (integer and boolean tensors) or double, whatever the dtype (16-bit floats included).
+  /// Elements as int64 (integer and boolean tensors) or double, whatever the dtype (narrow ones included).
   [[nodiscard]] std::vector<int64_t> ToInt64() const;
   [[nodiscard]] std::vector<double> ToDouble() const;
 
@@ -84,7 +84,8 @@ class Tensor {
 /// True when type and every byte agree.
 bool BitwiseEqual(const Tensor& a, const Tensor& b);
 
-/// Fills with seeded values: floating point tensors uniform in [low, high), integer ones in {0, 1, ..., 7}, booleans both.
+/// Fills with seeded values: floating point tensors uniform in [low, high), integer ones in {0, 1, ..., 7}, booleans both; narrow
+/// ones what those of their wide type round to.
 /// The sequence depends on seed and element count only (splitmix64).
 void FillRandom(Tensor& tensor, uint64_t seed, double low = -1.0, double high = 1.0);
 

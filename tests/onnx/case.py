@@ -10,6 +10,22 @@ from onnx.reference import ReferenceEvaluator
 
 onnxruntime.set_default_logger_severity(4)
 
+F = np.float32
+I = np.int64
+GENERATOR = np.random.default_rng(20260101)
+
+
+def data(*shape):
+    return GENERATOR.standard_normal(shape).astype(F)
+
+
+def ints(*values):
+    return np.array(values, I)
+
+
+def positive(*shape):
+    return np.abs(data(*shape)) + F(0.5)
+
 
 def value_info(name, array):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -73,3 +89,12 @@ class CaseFolder:
         onnx.save(model, path + ".onnx")
         write_expected(path + ".npz", inputs, dict(zip(outputs, results)))
         self.count += 1
+
+
+def single(cases, op, opsets, inputs, constants=None, name=None, outputs=("y",), **attributes):
+    """One node that reads all inputs, then all constants, in their order; a blank name stands for one that is absent."""
+    constants = constants or {}
+    for opset in opsets:
+        node = helper.make_node(op, [label.strip() for label in (*inputs, *constants)], list(outputs), **attributes)
+        given = [{key: value for key, value in values.items() if key.strip()} for values in (inputs, constants)]
+        cases.add(name or op, opset, [node], *given, outputs)

@@ -9,32 +9,11 @@ import onnx
 from onnx import TensorProto, numpy_helper
 from onnx.helper import make_node
 
-from case import CaseFolder
-
-F = np.float32
-I = np.int64
-GENERATOR = np.random.default_rng(20260101)
-
-
-def data(*shape):
-    return GENERATOR.standard_normal(shape).astype(F)
-
-
-def ints(*values):
-    return np.array(values, I)
-
-
-def positive(*shape):
-    return np.abs(data(*shape)) + F(0.5)
-
-
-def single(cases, op, opsets, inputs, constants=None, name=None, outputs=("y",), **attributes):
-    """One node that reads all inputs, then all constants, in their order."""
-    constants = constants or {}
-    for opset in opsets:
-        node = make_node(op, [*inputs, *constants], list(outputs), **attributes)
-        cases.add(name or op, opset, [node], inputs, constants, outputs)
-
+from case import CaseFolder, F, GENERATOR, I, data, ints, positive, single
+from cases_detections import detections
+from cases_microsoft import microsoft
+from cases_models import models
+from cases_random import randoms
 
 def convolutions(cases):
     x, w, b = data(2, 4, 9, 8), data(6, 4, 3, 2), data(6)
@@ -351,42 +330,6 @@ def chains(cases):
     cases.add("chain_expand", 13, nodes, x, {"one": ints(1), "three": ints(3), "ones": ints(3), "row": data(4)})
 
 
-def microsoft(cases):
-    """Operators of com.microsoft that optimisers emit."""
-
-    def fused(op, inputs, constants=None, name=None, outputs=("y",), **attributes):
-        single(cases, op, (17,), inputs, constants, "microsoft_" + (name or op), outputs, domain="com.microsoft", **attributes)
-
-    x, bias = data(2, 3, 8), {"b": data(8)}
-    fused("Gelu", {"x": x})
-    fused("BiasGelu", {"x": x}, bias)
-    fused("FastGelu", {"x": x}, bias)
-    fused("QuickGelu", {"x": x}, alpha=1.5)
-    fused("FusedMatMul", {"a": data(2, 4, 3), "b": data(2, 5, 4)}, alpha=0.5, transA=1, transB=1)
-    weights = {"w": data(4, 3, 3, 3), "b": data(4)}
-    fused("FusedConv", {"x": data(1, 3, 6, 6)}, weights, pads=[1, 1, 1, 1], activation="LeakyRelu", activation_params=[0.2])
-    scales = {"g": data(8), "s": data(8), "b": data(8)}
-    fused("SkipLayerNormalization", {"x": x, "skip": data(2, 3, 8)}, scales, epsilon=1e-5)
-    fused("SkipSimplifiedLayerNormalization", {"x": x, "skip": data(2, 3, 8)}, {"g": data(8)}, epsilon=1e-5)
-    heads = {"q": data(2, 3, 8), "k": data(2, 5, 8), "v": data(2, 5, 8)}
-    fused("MultiHeadAttention", heads, {"b": data(24)}, num_heads=2)
-    fused("MultiHeadAttention", heads, name="MultiHeadAttention_plain", num_heads=4, scale=0.3)
-    fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, num_heads=2)
-    fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, "Attention_causal", num_heads=2, unidirectional=1)
-    def bytes_of(*shape):
-        return GENERATOR.integers(-128, 128, shape, np.int8)
-
-    scale, zero = np.array(0.02, F), np.array(3, np.int8)
-    product = {"as": scale, "az": zero, "b": bytes_of(5, 6), "bs": scale, "bz": np.array(0, np.int8), "c": np.arange(5, dtype=np.int32) * 100}
-    fused("QGemm", {"a": bytes_of(4, 6)}, product, transB=1)
-    fused("QGemm", {"a": bytes_of(4, 6)}, {**product, "ys": np.array(0.1, F), "yz": zero}, "QGemm_quantized", transB=1, alpha=0.5)
-    packed = GENERATOR.integers(0, 256, (5, 3, 8), np.uint8)
-    steps = np.abs(data(5 * 3)) + F(0.1)
-    fused("MatMulNBits", {"x": data(2, 40)}, {"w": packed, "s": steps}, K=40, N=5, bits=4, block_size=16)
-    zeros = GENERATOR.integers(0, 256, (5 * 2,), np.uint8)
-    fused("MatMulNBits", {"x": data(2, 40)}, {"w": packed, "s": steps, "z": zeros}, "MatMulNBits_zeros", K=40, N=5, bits=4, block_size=16)
-
-
 def functions(cases):
     """Functions of the model: nested calls, attributes that are passed on or have a default, names that appear twice."""
     opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("local", 1)]
@@ -415,6 +358,9 @@ def functions(cases):
 
 FAMILIES = (
     microsoft,
+    models,
+    detections,
+    randoms,
     functions,
     convolutions,
     transposed_convolutions,

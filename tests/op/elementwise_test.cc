@@ -122,6 +122,18 @@ TEST(CastTest, RoundsToSixteenBitFormats) {
   EXPECT_TRUE(std::isnan(back[1]));
 }
 
+TEST(CastTest, RoundsToFormatsOfLessBits) {
+  const Tensor data = Floats({4}, {0.3f, -20, 1000, 17});
+  EXPECT_THAT(Apply("cast", {data}, {{"dtype", "float8_e4m3fn"}}).ToDouble(), ElementsAre(0.3125, -20, 448, 16));
+  EXPECT_THAT(Apply("cast", {data}, {{"dtype", "float8_e5m2"}, {"saturate", false}}).ToDouble(), ElementsAre(0.3125, -20, 1024, 16));
+  EXPECT_THAT(Apply("cast", {data}, {{"dtype", "int4"}}).ToInt64(), ElementsAre(0, -4, -8, 1));
+  EXPECT_THAT(Apply("cast", {data}, {{"dtype", "uint2"}}).ToInt64(), ElementsAre(0, 0, 0, 1));
+  const Tensor powers = Apply("cast", {Floats({2}, {5, 3})}, {{"dtype", "float8_e8m0fnu"}, {"round_mode", "down"}});
+  EXPECT_THAT(powers.ToDouble(), ElementsAre(4, 2));
+  EXPECT_THAT(Apply("cast", {Apply("cast", {data}, {{"dtype", "int4"}})}, {{"dtype", "float32"}}).ToDouble(), ElementsAre(0, -4, -8, 1));
+  EXPECT_THAT(Infer("cast", {T({1})}, {{"dtype", "float32"}, {"round_mode", "odd"}}), HasSubstr("attribute 'round_mode' is \"odd\""));
+}
+
 TEST(CastTest, EveryFloat16SurvivesARoundTrip) {
   Tensor all(T({65536}, DType::kFloat16));
   for (int i = 0; i < 65536; ++i) all.MutableData<uint16_t>()[i] = static_cast<uint16_t>(i);

@@ -57,7 +57,7 @@ TEST(BitsTest, AreAndedShiftedAndReinterpreted) {
   EXPECT_THAT(Apply("left_shift", {a, b}).ToInt64(), ElementsAre(0, 240, 0));
   EXPECT_THAT(Apply("right_shift", {a, b}).ToInt64(), ElementsAre(0, 15, 0));
   EXPECT_THAT(Apply("reinterpret", {Floats({1}, {1})}, {{"dtype", "int32"}}).ToInt64(), ElementsAre(0x3f800000));
-  EXPECT_THAT(Infer("reinterpret", {T({1})}, {{"dtype", "int8"}}), HasSubstr("expected a dtype of as many bytes as float32"));
+  EXPECT_THAT(Infer("reinterpret", {T({1})}, {{"dtype", "int8"}}), HasSubstr("expected a dtype of as many bits as float32"));
 }
 
 }  // namespace

@@ -37,10 +37,12 @@ const std::vector<DType> kDTypes = {DType::kFloat32, DType::kFloat64, DType::kIn
 
 TEST_F(NpyTest, RoundTripsEveryTypeAndRank) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16, DType::kInt8, DType::kInt16, DType::kInt32,
-                            DType::kInt64, DType::kUInt8, DType::kUInt16, DType::kUInt32, DType::kUInt64, DType::kBool}) {
+                            DType::kInt64, DType::kUInt8, DType::kUInt16, DType::kUInt32, DType::kUInt64, DType::kBool,
+                            DType::kFloat8E4M3FN, DType::kFloat8E8M0, DType::kFloat4E2M1, DType::kInt4, DType::kUInt2}) {
     for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 3}, Shape{2, 0, 3}, Shape{2, 1, 3, 2, 1, 2, 2, 1, 3}}) {
+      const bool has_all_bytes = dtype != DType::kBool && BitWidth(dtype) >= 8;
       Tensor tensor(TensorType{shape, dtype});
-      for (size_t i = 0; i < tensor.ByteCount(); ++i) tensor.MutableBytes()[i] = static_cast<std::byte>(dtype == DType::kBool ? i & 1 : i);
+      for (size_t i = 0; i < tensor.ByteCount(); ++i) tensor.MutableBytes()[i] = static_cast<std::byte>(has_all_bytes ? i : i & 1);
       const Result<Tensor> back = ParseNpy(ToNpy(tensor));
       ASSERT_TRUE(back) << back.error().message;
       EXPECT_TRUE(BitwiseEqual(*back, tensor)) << ToString(tensor.type());

@@ -38,6 +38,8 @@ Halide::Type ElementType(DType dtype) {
       return Halide::UInt(64);
     case DType::kBool:
       return Halide::Bool();
+    default:  // narrow integers and floats of 8 bits are refused before
+      break;
   }
   return Halide::Float(32);
 }

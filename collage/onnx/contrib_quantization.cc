@@ -1,0 +1,218 @@
+#include "collage/onnx/direct.h"
+#include "collage/onnx/formula.h"
+#include "collage/onnx/rows.h"
+
+// The quantized operators of com.microsoft, as compositions of others.
+
+namespace collage::onnx_io {
+namespace {
+
+/// Rows of bytes, (rows, n), as numbers of 8 bits or of 4, the low half of a byte first, in another shape of as many rows.
+Expr Unpacked(NodeReader& node, Formula& formula, const Expr& bytes, int64_t bits, const Shape& shape) {
+  if (bits == 8) return formula.Cast(formula.Reshape(bytes, shape), formula.dtype());
+  // Not as operators on bits, which opset 17 has no form of.
+  Formula integers(node, DType::kInt32);
+  const Expr wide = integers.Cast(bytes, DType::kInt32);
+  const Expr halves = MakeTuple({integers.Call("floor_mod", wide, 16.0), integers.Call("divide", wide, 16.0)});
+  const Expr pairs = integers.Apply("stack", {halves}, {{"axis", -1}});
+  const int64_t rows = Formula::ShapeOf(bytes)[0];
+  const int64_t row = 2 * Formula::ShapeOf(bytes)[1];
+  const int64_t wanted = ElementCount(Shape(shape.begin() + 1, shape.end()));
+  Expr flat = integers.Reshape(pairs, {rows, row});
+  if (row > wanted) flat = integers.Slice(flat, 1, 0, wanted);  // an odd number of zero points fills up its last byte
+  return formula.Cast(formula.Reshape(flat, shape), formula.dtype());
+}
+
+/// B is quantized in blocks along its columns: (N, blocks, bytes of a block), 4 bits (low ones first) or 8 an element.
+Result<std::vector<Expr>> ReadMatMulNBits(NodeReader& node) {
+  const Expr a = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(a));
+  const int64_t depth = COLLAGE_TRY(node.Int("K", 0));
+  const int64_t columns = COLLAGE_TRY(node.Int("N", 0));
+  const int64_t bits = COLLAGE_TRY(node.Int("bits", 4));
+  const int64_t block = COLLAGE_TRY(node.Int("block_size", 0));
+  if ((bits != 4 && bits != 8) || block < 2 || depth < 1 || columns < 1) {
+    return Fail("has " + std::to_string(bits) + " bits in blocks of " + std::to_string(block) + "; 4 or 8 bits are supported");
+  }
+  if (node.HasInput(4)) return Fail("input 4 (g_idx) is not supported");
+  const int64_t blocks = (depth + block - 1) / block;
+  Formula formula(node, type.dtype);
+  const int64_t bytes = blocks * block * bits / 8;
+  const Expr packed = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(1)), {columns, bytes}));
+  const Expr values = Unpacked(node, formula, packed, bits, {columns, blocks, block});
+  const Expr scales = formula.Reshape(COLLAGE_TRY(node.Input(2)), {columns, blocks, 1});
+  Expr zero = formula.Number(bits == 4 ? 8 : 128);
+  if (node.HasInput(3)) {
+    const Expr points = COLLAGE_TRY(node.Input(3));
+    if (COLLAGE_TRY(TensorTypeOf(points)).dtype != DType::kUInt8) return Fail("input 3 (zero_points) must be uint8");
+    const int64_t row = COLLAGE_TRY(TensorTypeOf(points)).ElementCount() / columns;
+    zero = Unpacked(node, formula, COLLAGE_TRY(node.Reshape(points, {columns, row})), bits, {columns, blocks, 1});
+  }
+  Expr weight = formula.Call("multiply", formula.Call("subtract", values, zero), scales);
+  weight = formula.Reshape(weight, {columns, blocks * block});
+  if (blocks * block > depth) weight = formula.Slice(weight, 1, 0, depth);
+  Expr result = formula.Apply("nn.dense", {a, weight}, {{"units", columns}});
+  if (node.HasInput(5)) result = formula.Call("add", result, COLLAGE_TRY(node.Input(5)));
+  return formula.Done(result);
+}
+
+/// Rows of a table that is quantized in blocks along its last dimension; of uint8 with 4 bits, a byte holds two elements.
+Result<std::vector<Expr>> ReadGatherBlockQuantized(NodeReader& node) {
+  const TensorType table = COLLAGE_TRY(node.InputType(0));
+  const TensorType scales = COLLAGE_TRY(node.InputType(2));
+  const int64_t bits = COLLAGE_TRY(node.Int("bits", 4));
+  const int64_t block = COLLAGE_TRY(node.Int("block_size", 128));
+  const bool packed = table.dtype == DType::kUInt8 && bits == 4;
+  COLLAGE_TRY_STATUS(node.RequireInt("gather_axis", 0, 0));
+  if (table.shape.size() != 2 || scales.shape.size() != 2 || (bits != 4 && bits != 8) || block < 1) {
+    return Fail("a table " + ToString(table.shape) + " with scales " + ToString(scales.shape) + " and " + std::to_string(bits) +
+                " bits is not supported; two dimensions and 4 or 8 bits are");
+  }
+  COLLAGE_TRY_STATUS(node.RequireInt("quantize_axis", 1, 1));
+  const int64_t width = table.shape[1] * (packed ? 2 : 1);
+  const int64_t blocks = scales.shape[1];
+  if (width % block != 0 || blocks != width / block) {
+    return Fail("scales " + ToString(scales.shape) + " do not fit rows of " + std::to_string(width) + " elements in whole blocks of " +
+                std::to_string(block));
+  }
+  const Expr indices = COLLAGE_TRY(node.Input(1));
+  Shape shape = COLLAGE_TRY(TensorTypeOf(indices)).shape;
+  const int64_t rows = ElementCount(shape);
+  Formula formula(node, scales.dtype);
+  const Expr flat = formula.Reshape(indices, {rows});
+  const auto chosen = [&](size_t input) -> Result<Expr> {
+    return formula.Apply("take", {COLLAGE_TRY(node.Input(input)), flat}, {{"axis", 0}, {"mode", "wrap"}});
+  };
+  const auto unpacked = [&](size_t input, const Shape& to) -> Result<Expr> {
+    const Expr bytes = COLLAGE_TRY(chosen(input));
+    COLLAGE_TRY(formula.Done(bytes));
+    if (Formula::ShapeOf(bytes).size() != 2) return Fail("input " + std::to_string(input) + " must have two dimensions");
+    return Unpacked(node, formula, bytes, packed ? 4 : 8, to);
+  };
+  const Expr values = COLLAGE_TRY(unpacked(0, {rows, blocks, block}));
+  Expr zero = formula.Number(table.dtype == DType::kUInt8 ? (bits == 4 ? 8 : 128) : 0);
+  if (node.HasInput(3)) zero = COLLAGE_TRY(unpacked(3, {rows, blocks, 1}));
+  const Expr scale = formula.Reshape(COLLAGE_TRY(chosen(2)), {rows, blocks, 1});
+  shape.push_back(width);
+  return formula.Done(formula.Reshape(formula.Call("multiply", formula.Call("subtract", values, zero), scale), shape));
+}
+
+/// Operators on quantized tensors as ONNX Runtime's optimiser makes them: (data, scale, zero point) for each operand, then the
+/// scale and zero point of the result.
+Result<Expr> Dequantized(NodeReader& node, Formula& formula, size_t first) {
+  const Expr scale = formula.Reshape(COLLAGE_TRY(node.Input(first + 1)), {});
+  const Expr data = COLLAGE_TRY(node.Input(first));
+  const Expr zero = node.HasInput(first + 2) ? formula.Reshape(COLLAGE_TRY(node.Input(first + 2)), {})
+                                             : formula.Zeros({}, COLLAGE_TRY(TensorTypeOf(data)).dtype);
+  return formula.Apply("qnn.dequantize", {data, scale, zero});
+}
+
+Result<std::vector<Expr>> Quantized(NodeReader& node, Formula& formula, const Expr& real, size_t first, DType dtype) {
+  const Expr scale = formula.Reshape(COLLAGE_TRY(node.Input(first)), {});
+  const Expr zero = node.HasInput(first + 1) ? formula.Reshape(COLLAGE_TRY(node.Input(first + 1)), {}) : formula.Zeros({}, dtype);
+  return formula.Done(formula.Apply("qnn.quantize", {real, scale, zero}));
+}
+
+template <bool multiply>
+Result<std::vector<Expr>> ReadQLinearBinary(NodeReader& node) {
+  Formula formula(node, DType::kFloat32);
+  const Expr a = COLLAGE_TRY(Dequantized(node, formula, 0));
+  const Expr b = COLLAGE_TRY(Dequantized(node, formula, 3));
+  return Quantized(node, formula, formula.Call(multiply ? "multiply" : "add", a, b), 6, COLLAGE_TRY(node.InputType(0)).dtype);
+}
+
+template <bool leaky>
+Result<std::vector<Expr>> ReadQLinearUnary(NodeReader& node) {
+  Formula formula(node, DType::kFloat32);
+  const Expr data = COLLAGE_TRY(Dequantized(node, formula, 0));
+  const double alpha = COLLAGE_TRY(node.Float("alpha", 0.01F));
+  const Expr result = leaky ? formula.Apply("nn.leaky_relu", {data}, {{"alpha", alpha}}) : formula.Call("sigmoid", data);
+  return Quantized(node, formula, result, 3, COLLAGE_TRY(node.InputType(0)).dtype);
+}
+
+/// (data, scale, zero point), then the scale and zero point of the result of a pooling.
+template <OperatorName op_type>
+Result<std::vector<Expr>> ReadQLinearPool(NodeReader& node) {
+  COLLAGE_TRY_STATUS(node.RequireInt("channels_last", 0, 0));
+  Formula formula(node, DType::kFloat32);
+  const Expr data = COLLAGE_TRY(Dequantized(node, formula, 0));
+  COLLAGE_TRY(formula.Done(data));
+  const Expr result = COLLAGE_TRY(node.ReadAs(op_type.text, {data}))[0];
+  return Quantized(node, formula, result, 3, COLLAGE_TRY(node.InputType(0)).dtype);
+}
+
+/// Attribute 'opset' says which definition of Softmax is meant: since 13 it is over one dimension, before over all from it on.
+Result<std::vector<Expr>> ReadQLinearSoftmax(NodeReader& node) {
+  Formula formula(node, DType::kFloat32);
+  const Expr data = COLLAGE_TRY(Dequantized(node, formula, 0));
+  COLLAGE_TRY(formula.Done(data));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  const int64_t axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(node.Int("axis", -1)), type.shape.size()));
+  Shape shape = type.shape;
+  if (COLLAGE_TRY(node.Int("opset", 13)) < 13) {
+    shape.resize(static_cast<size_t>(axis));
+    const int64_t rest = ElementCount(Shape(type.shape.begin() + axis, type.shape.end()));
+    shape.push_back(rest);
+  }
+  const Expr softmax = formula.Apply("nn.softmax", {formula.Reshape(data, shape)}, {{"axis", axis}});
+  return Quantized(node, formula, formula.Reshape(softmax, type.shape), 3, COLLAGE_TRY(node.InputType(0)).dtype);
+}
+
+/// Data, weight of columns, then what is added to the product: a vector of the columns.
+Expr WithColumnBias(Formula& formula, const Expr& product, const Expr& bias) {
+  return bias == nullptr ? product : formula.Call("add", product, bias);
+}
+
+/// A times B, where B is quantized and A is quantized here, over the range of its elements.
+Result<std::vector<Expr>> ReadDynamicQuantizeMatMul(NodeReader& node) {
+  const std::vector<Expr> a = COLLAGE_TRY(node.ReadAs("DynamicQuantizeLinear", {COLLAGE_TRY(node.Input(0))}));
+  const Expr zero = node.HasInput(3) ? COLLAGE_TRY(node.Input(3)) : Expr();
+  const Expr sums = COLLAGE_TRY(node.ReadAs("MatMulInteger", {a[0], COLLAGE_TRY(node.Input(1)), a[2], zero}))[0];
+  Formula formula(node, DType::kFloat32);
+  const Expr scale = formula.Call("multiply", a[1], COLLAGE_TRY(node.Input(2)));
+  const Expr product = formula.Call("multiply", formula.Cast(sums, DType::kFloat32), scale);
+  return formula.Done(WithColumnBias(formula, product, node.HasInput(4) ? COLLAGE_TRY(node.Input(4)) : Expr()));
+}
+
+/// (A, B, scale of A, scale of B, their zero points, bias).
+Result<std::vector<Expr>> ReadMatMulIntegerToFloat(NodeReader& node) {
+  const auto optional = [&](size_t i) -> Result<Expr> { return node.HasInput(i) ? COLLAGE_TRY(node.Input(i)) : Expr(); };
+  const std::vector<Expr> operands{COLLAGE_TRY(node.Input(0)), COLLAGE_TRY(node.Input(1)), COLLAGE_TRY(optional(4)),
+                                   COLLAGE_TRY(optional(5))};
+  const Expr sums = COLLAGE_TRY(node.ReadAs("MatMulInteger", operands))[0];
+  Formula formula(node, COLLAGE_TRY(node.InputType(2)).dtype);
+  const Expr scale = formula.Call("multiply", COLLAGE_TRY(node.Input(2)), COLLAGE_TRY(node.Input(3)));
+  const Expr product = formula.Call("multiply", formula.Cast(sums, formula.dtype()), scale);
+  return formula.Done(WithColumnBias(formula, product, COLLAGE_TRY(optional(6))));
+}
+
+/// The scale and zero point of the result come first.
+Result<std::vector<Expr>> ReadQLinearConcat(NodeReader& node) {
+  Formula formula(node, DType::kFloat32);
+  std::vector<Expr> parts;
+  for (size_t i = 2; i < node.input_count(); i += 3) parts.push_back(COLLAGE_TRY(Dequantized(node, formula, i)));
+  if (parts.empty()) return Fail("has no tensors to join");
+  const int64_t axis = COLLAGE_TRY(node.Int("axis", 0));
+  return Quantized(node, formula, formula.Concatenate(parts, axis), 0, COLLAGE_TRY(node.InputType(2)).dtype);
+}
+
+constexpr ReadRow kRead[] = {{"com.microsoft.MatMulNBits", ReadMatMulNBits},
+                             {"com.microsoft.GatherBlockQuantized", ReadGatherBlockQuantized},
+                             {"com.microsoft.DynamicQuantizeMatMul", ReadDynamicQuantizeMatMul},
+                             {"com.microsoft.MatMulIntegerToFloat", ReadMatMulIntegerToFloat},
+                             {"com.microsoft.QuantizeLinear", ReadAsDefault<"QuantizeLinear">},
+                             {"com.microsoft.DequantizeLinear", ReadAsDefault<"DequantizeLinear">},
+                             {"com.microsoft.QLinearAdd", ReadQLinearBinary<false>},
+                             {"com.microsoft.QLinearMul", ReadQLinearBinary<true>},
+                             {"com.microsoft.QLinearSigmoid", ReadQLinearUnary<false>},
+                             {"com.microsoft.QLinearLeakyRelu", ReadQLinearUnary<true>},
+                             {"com.microsoft.QLinearAveragePool", ReadQLinearPool<"AveragePool">},
+                             {"com.microsoft.QLinearGlobalAveragePool", ReadQLinearPool<"GlobalAveragePool">},
+                             {"com.microsoft.QLinearSoftmax", ReadQLinearSoftmax},
+                             {"com.microsoft.QLinearConcat", ReadQLinearConcat}};
+
+}  // namespace
+
+OperatorFamily ContribQuantizationFamily() { return {kRead, {}}; }
+
+}  // namespace collage::onnx_io

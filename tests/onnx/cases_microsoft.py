@@ -1,0 +1,130 @@
+"""Cases of the domain com.microsoft."""
+
+import numpy as np
+from onnx.helper import make_node
+
+from case import F, GENERATOR, I, data, ints, positive, single
+
+
+def microsoft(cases):
+    """Operators of com.microsoft that optimisers emit."""
+
+    def fused(op, inputs, constants=None, name=None, outputs=("y",), **attributes):
+        single(cases, op, (17,), inputs, constants, "microsoft_" + (name or op), outputs, domain="com.microsoft", **attributes)
+
+    x, bias = data(2, 3, 8), {"b": data(8)}
+    fused("Gelu", {"x": x})
+    fused("BiasGelu", {"x": x}, bias)
+    fused("FastGelu", {"x": x}, bias)
+    fused("QuickGelu", {"x": x}, alpha=1.5)
+    fused("FusedMatMul", {"a": data(2, 4, 3), "b": data(2, 5, 4)}, alpha=0.5, transA=1, transB=1)
+    weights = {"w": data(4, 3, 3, 3), "b": data(4)}
+    fused("FusedConv", {"x": data(1, 3, 6, 6)}, weights, pads=[1, 1, 1, 1], activation="LeakyRelu", activation_params=[0.2])
+    scales = {"g": data(8), "s": data(8), "b": data(8)}
+    fused("SkipLayerNormalization", {"x": x, "skip": data(2, 3, 8)}, scales, epsilon=1e-5)
+    fused("SkipSimplifiedLayerNormalization", {"x": x, "skip": data(2, 3, 8)}, {"g": data(8)}, epsilon=1e-5)
+    heads = {"q": data(2, 3, 8), "k": data(2, 5, 8), "v": data(2, 5, 8)}
+    fused("MultiHeadAttention", heads, {"b": data(24)}, num_heads=2)
+    fused("MultiHeadAttention", heads, name="MultiHeadAttention_plain", num_heads=4, scale=0.3)
+    fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, num_heads=2)
+    fused("Attention", {"x": x}, {"w": data(8, 24), "b": data(24)}, "Attention_causal", num_heads=2, unidirectional=1)
+    microsoft_attention(fused)
+    fused("Trilu", {"x": data(3, 4)}, {"k": np.array(1, I)}, upper=0)
+    fused("Pad", {"x": data(2, 3)}, {"p": ints(0, 1, 1, 0), "v": np.array(2, F)})
+    fused("GatherND", {"x": data(3, 4, 2)}, {"i": ints([0, 1], [2, 3])})
+    fused("Range", {}, {"a": np.array(2, F), "b": np.array(8, F), "c": np.array(3, F)})
+    steps = {"s": np.array(0.05, F), "z": np.array(40, np.uint8)}
+    fused("QuantizeLinear", {"x": data(3, 4)}, steps)
+    fused("DequantizeLinear", {"x": np.array([3, 50, 255], np.uint8)}, steps)
+    microsoft_quantized(cases, fused)
+    gemm = {"b": data(4, 5), "c": data(5)}
+    fused("FusedGemm", {"a": data(3, 4)}, gemm, activation="LeakyRelu", activation_alpha=0.2, alpha=0.5)
+    weights = {"w": data(4, 3, 3), "b": data(4)}
+    fused("FusedConv", {"x": data(1, 3, 9)}, weights, "FusedConv_1d", pads=[1, 1], activation="Relu")
+    words, segments = GENERATOR.integers(0, 9, (2, 3), np.int32), GENERATOR.integers(0, 2, (2, 3), np.int32)
+    tables = {"we": data(9, 8), "pe": data(6, 8), "se": data(2, 8), "g": data(8), "b": data(8)}
+    mask = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
+    nodes = [make_node("EmbedLayerNormalization", ["w", "s", "we", "pe", "se", "g", "b", "m"], ["y", "n"], domain="com.microsoft")]
+    cases.add("microsoft_EmbedLayerNormalization", 17, nodes, {"w": words, "s": segments, "m": mask}, tables, ("y", "n"))
+    def bytes_of(*shape):
+        return GENERATOR.integers(-128, 128, shape, np.int8)
+
+    scale, zero = np.array(0.02, F), np.array(3, np.int8)
+    product = {"as": scale, "az": zero, "b": bytes_of(5, 6), "bs": scale, "bz": np.array(0, np.int8), "c": np.arange(5, dtype=np.int32) * 100}
+    fused("QGemm", {"a": bytes_of(4, 6)}, product, transB=1)
+    fused("QGemm", {"a": bytes_of(4, 6)}, {**product, "ys": np.array(0.1, F), "yz": zero}, "QGemm_quantized", transB=1, alpha=0.5)
+    packed = GENERATOR.integers(0, 256, (5, 3, 8), np.uint8)
+    steps = np.abs(data(5 * 3)) + F(0.1)
+    fused("MatMulNBits", {"x": data(2, 40)}, {"w": packed, "s": steps}, K=40, N=5, bits=4, block_size=16)
+    zeros = GENERATOR.integers(0, 256, (5 * 2,), np.uint8)
+    fused("MatMulNBits", {"x": data(2, 40)}, {"w": packed, "s": steps, "z": zeros}, "MatMulNBits_zeros", K=40, N=5, bits=4, block_size=16)
+
+
+def microsoft_attention(fused):
+    x, qkv = data(2, 3, 8), {"w": data(8, 24), "b": data(24)}
+    past = data(2, 2, 2, 4, 4)
+    present = ("y", "present")
+    fused("Attention", {"x": x}, {**qkv, "m": np.array([2, 3], np.int32)}, "Attention_lengths", num_heads=2)
+    nodes = {"x": x, "w": qkv["w"], "b": qkv["b"], "": None, "p": past}
+    fused("Attention", nodes, None, "Attention_past", present, num_heads=2, unidirectional=1)
+    heads = {"q": x, "k": data(2, 2, 5, 4), "v": data(2, 2, 5, 4)}
+    fused("MultiHeadAttention", heads, None, "MultiHeadAttention_of_heads", num_heads=2)
+    causal = {"q": x, "k": data(2, 3, 8), "v": data(2, 3, 8)}
+    fused("MultiHeadAttention", causal, None, "MultiHeadAttention_causal", num_heads=2, unidirectional=1)
+    cache = {"c": data(10, 2), "s": data(10, 2)}
+    for name, places in (("first", ints(3)), ("each", ints([1, 2, 3], [4, 5, 6]))):
+        for interleaved in (0, 1):
+            name_of = f"RotaryEmbedding_{name}_{interleaved}"
+            fused("RotaryEmbedding", {"x": x, "p": places}, cache, name_of, interleaved=interleaved)
+    fused("RotaryEmbedding", {"x": data(2, 2, 3, 4), "p": ints(0)}, cache, "RotaryEmbedding_heads")
+    fused("RotaryEmbedding", {"x": x, "p": ints(1)}, cache, "RotaryEmbedding_partial", num_heads=1, rotary_embedding_dim=4)
+    group_query_attention(fused, {"c": data(10, 8), "s": data(10, 8)})
+
+
+def group_query_attention(fused, cache):
+    """Four heads of queries share two of keys and values; the past of a sentence is shorter than that of the other."""
+
+    def group(name, inputs, constants, **attributes):
+        outputs = ("y", "key", "value")
+        fused("GroupQueryAttention", inputs, constants, "GroupQueryAttention_" + name, outputs, num_heads=4, kv_num_heads=2, **attributes)
+
+    first = {"q": data(2, 3, 64), "k": data(2, 3, 32), "v": data(2, 3, 32), "": None, " ": None}
+    lengths = {"n": np.array([2, 2], np.int32), "t": np.array(3, np.int32)}
+    group("first", first, lengths)
+    group("rotary", first, {**lengths, **cache}, do_rotary=1)
+    group("window", first, lengths, local_window_size=2)
+    group("softcap", first, lengths, softcap=1.5, scale=0.7)
+    packed = {"qkv": data(2, 3, 128), "": None, " ": None, "  ": None, "   ": None}
+    group("packed", packed, {**lengths, **cache}, do_rotary=1, rotary_interleaved=1)
+    past = {"q": data(2, 1, 64), "k": data(2, 1, 32), "v": data(2, 1, 32), "pk": data(2, 2, 5, 16), "pv": data(2, 2, 5, 16)}
+    group("next", past, {"n": np.array([5, 5], np.int32), "t": np.array(6, np.int32), **cache}, do_rotary=1)
+    group("next_uneven", past, {"n": np.array([5, 3], np.int32), "t": np.array(6, np.int32), **cache}, do_rotary=1)
+    group("next_window", past, {"n": np.array([5, 5], np.int32), "t": np.array(6, np.int32)}, local_window_size=3)
+    group("sink", first, {**lengths, "  ": None, "   ": None, "    ": None, "     ": None, "sink": data(4)})
+
+
+def microsoft_quantized(cases, fused):
+    def bytes_of(dtype, *shape):
+        ends = np.iinfo(dtype)
+        return GENERATOR.integers(ends.min, ends.max + 1, shape, dtype)
+
+    scale, zero, low = np.array(0.02, F), np.array(3, np.int8), np.array(100, np.uint8)
+    fused("DynamicQuantizeMatMul", {"a": data(2, 3, 4)}, {"b": bytes_of(np.int8, 4, 5), "s": positive(5), "z": bytes_of(np.int8, 5), "c": data(5)})
+    factors = {"b": bytes_of(np.int8, 4, 5), "as": scale, "bs": positive(5), "az": low, "bz": bytes_of(np.int8, 5), "c": data(5)}
+    fused("MatMulIntegerToFloat", {"a": bytes_of(np.uint8, 3, 4)}, factors)
+    pooled = {"s": scale, "z": low, "ys": np.array(0.0317, F), "yz": np.array(90, np.uint8)}
+    window = {"kernel_shape": [2, 2], "strides": [2, 1], "pads": [1, 0, 0, 1]}
+    fused("QLinearAveragePool", {"x": bytes_of(np.uint8, 1, 3, 6, 5)}, pooled, **window)
+    fused("QLinearGlobalAveragePool", {"x": bytes_of(np.uint8, 1, 3, 6, 5)}, pooled)
+    softmax = {"s": scale, "z": low, "ys": np.array(1 / 256, F), "yz": np.array(0, np.uint8)}
+    fused("QLinearSoftmax", {"x": bytes_of(np.uint8, 2, 3, 4)}, softmax, axis=-1, opset=13)
+    fused("QLinearSoftmax", {"x": bytes_of(np.uint8, 2, 3, 4)}, softmax, "QLinearSoftmax_flat", axis=1, opset=11)
+    rows, steps = {"t": bytes_of(np.uint8, 6, 16)}, positive(6, 2)
+    places = {"i": ints([0, 5, 3], [-1, 2, 2])}
+    block = {"block_size": 16, "bits": 4, "quantize_axis": 1}
+    for name, more in (("", {}), ("_zeros", {"z": bytes_of(np.uint8, 6, 1)})):
+        nodes = [make_node("GatherBlockQuantized", ["t", "i", "s", *more], ["y"], domain="com.microsoft", **block)]
+        cases.add("microsoft_GatherBlockQuantized" + name, 17, nodes, places, {**rows, "s": steps, **more})
+    projection = {"w": bytes_of(np.int8, 8, 24), "b": data(24), "xs": scale, "ws": scale}
+    masked = {**projection, "m": np.array([2, 3], np.int32), "xz": low, "wz": zero}
+    fused("QAttention", {"x": bytes_of(np.uint8, 2, 3, 8)}, masked, num_heads=2)
