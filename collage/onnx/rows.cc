@@ -14,7 +14,7 @@ struct Rows {
          {ConvolutionFamily(), PoolingFamily(),   NormalizationFamily(), MatrixFamily(),    ActivationFamily(), ElementwiseFamily(),
           ArithmeticFamily(),  ReductionFamily(), ShapeFamily(),         IndexingFamily(),  JoiningFamily(),    ConstantFamily(),
           ResizingFamily(),    SelectionFamily(), ScatteringFamily(),    AttentionFamily(), LossFamily(),       QuantizationFamily(),
-          RecurrentFamily(),   SignalFamily(),    SamplingFamily(),      PatchFamily(),     ContribFamily()}) {
+          RecurrentFamily(),   SignalFamily(),    SamplingFamily(),      PatchFamily(),     ContribFamily(),    ControlFlowFamily()}) {
       for (const ReadRow& row : family.read) read.emplace(row.op_type, &row);
       for (const WriteRow& row : family.write) write.emplace(row.op, &row);
     }

@@ -53,6 +53,7 @@ OperatorFamily SignalFamily();
 OperatorFamily SamplingFamily();
 OperatorFamily PatchFamily();
 OperatorFamily ContribFamily();
+OperatorFamily ControlFlowFamily();
 
 /// Null where ONNX has the operator and Collage does not.
 const ReadRow* FindReadRow(std::string_view op_type);
