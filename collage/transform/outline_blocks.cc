@@ -337,8 +337,6 @@ std::vector<std::string> Reached(const IRModule& module) {
 
 }  // namespace
 
-bool IsBlock(const Expr& function) { return function->As<Function>() && function->As<Function>()->attributes.Has(kBlockAttribute); }
-
 bool IsStraightLine(const IRModule& module) {
   bool result = true;
   PostOrder(module.MainExpr(), [&](const Expr& expr) { result = result && !IsControl(expr, module); });

@@ -1,15 +1,12 @@
 #pragma once
 
+#include "collage/ir/block.h"
 #include "collage/ir/module.h"
 
 namespace collage {
 
-/// Marks the functions that OutlineBlocks makes of straight-line code.
-inline constexpr const char* kBlockAttribute = "Block";
-
 /// True where OutlineBlocks would leave the module as it is: nothing in @main but operators, kernels and what binds them together.
 bool IsStraightLine(const IRModule& module);
-bool IsBlock(const Expr& function);
 
 /// Takes control flow and computing apart. Afterwards every function of the module is either a block, which computes and has no
 /// control flow, or consists of calls of functions, ifs whose branches are calls, tuples and projections. A module that is straight-line
