@@ -155,8 +155,8 @@ Result<ControlOfModule> ToControlProgram(const IRModule& outlined) {
   return result;
 }
 
-Result<Executable> JoinBlocks(const ControlProgram& control, std::vector<Executable> blocks, const std::vector<Endpoint>& inputs,
-                              const std::vector<Endpoint>& outputs, const Device& device) {
+Result<Executable> JoinExecutables(const ControlProgram& control, std::vector<Executable> blocks, const std::vector<Endpoint>& inputs,
+                                   const std::vector<Endpoint>& outputs, const Device& device) {
   const auto names = [](const std::vector<Endpoint>& endpoints) {
     std::vector<std::string> result;
     for (const Endpoint& endpoint : endpoints) result.push_back(endpoint.name);
@@ -165,38 +165,48 @@ Result<Executable> JoinBlocks(const ControlProgram& control, std::vector<Executa
   return Executable::Create(control, std::move(blocks), names(inputs), names(outputs), device);
 }
 
-Result<LoweredModel> LowerControl(const IRModule& outlined, const std::map<std::string, IRModule>& placed, const LowerOptions& options) {
-  ControlOfModule control = COLLAGE_TRY(ToControlProgram(outlined));
-  LowerOptions of_block = options;
-  of_block.program.input_names.clear();
-  of_block.program.output_names.clear();
-  std::vector<PartitionProgram> programs;
-  std::vector<Executable> blocks;
-  IRModule bare;  // kernels that blocks call
-  for (const auto& [name, function] : outlined.functions()) {
-    if (IsKernel(function)) bare.Set(name, function);
-  }
-  for (const std::string& name : control.blocks) {
-    const auto partitioned = placed.find(name);
-    bare.Set("main", outlined.Find(name));
-    Result<LoweredModel> block = Lower(partitioned == placed.end() ? bare : partitioned->second, of_block);
-    if (!block) return Fail(block.error().At("@" + name));
-    programs.push_back(std::move(block->program));
-    blocks.push_back(std::move(block->executable));
-  }
-  const ControlProgram::Function& main = control.program.functions[0];
+Result<LoweredModel> JoinBlocks(ControlProgram control, std::vector<LoweredModel> blocks, const std::vector<std::string>& input_names,
+                                const std::vector<std::string>& output_names, const Device& device) {
+  const ControlProgram::Function& main = control.functions[0];
   PartitionProgram whole;
   for (const TensorType& type : main.types) whole.values.push_back({type});
   std::vector<size_t> parameters;
   for (size_t i = 0; i < main.parameters; ++i) parameters.push_back(i);
-  const PartitionProgramOptions& names = options.program;
-  const bool named = (names.input_names.empty() || names.input_names.size() == parameters.size()) &&
-                     (names.output_names.empty() || names.output_names.size() == main.results.size());
-  if (!named) return Fail("the names of inputs and outputs are not as many as these");
-  whole.inputs = Named(names.input_names, parameters, "input");
-  whole.outputs = Named(names.output_names, main.results, "output");
-  Executable executable = COLLAGE_TRY(JoinBlocks(control.program, std::move(blocks), whole.inputs, whole.outputs, options.device));
-  return LoweredModel{std::move(whole), std::move(executable), std::move(control.program), std::move(programs)};
+  const auto fits = [](const std::vector<std::string>& names, const std::vector<size_t>& values) {
+    return names.empty() || names.size() == values.size();
+  };
+  if (!fits(input_names, parameters) || !fits(output_names, main.results))
+    return Fail("the names of inputs and outputs are not as many as these");
+  whole.inputs = Named(input_names, parameters, "input");
+  whole.outputs = Named(output_names, main.results, "output");
+  std::vector<PartitionProgram> programs;
+  std::vector<Executable> executables;
+  for (LoweredModel& block : blocks) {
+    programs.push_back(std::move(block.program));
+    executables.push_back(std::move(block.executable));
+  }
+  Executable executable = COLLAGE_TRY(JoinExecutables(control, std::move(executables), whole.inputs, whole.outputs, device));
+  return LoweredModel{std::move(whole), std::move(executable), std::move(control), std::move(programs)};
+}
+
+Result<LoweredModel> LowerControl(const IRModule& outlined, const LowerOptions& options) {
+  ControlOfModule control = COLLAGE_TRY(ToControlProgram(outlined));
+  LowerOptions of_block = options;
+  of_block.program.input_names.clear();
+  of_block.program.output_names.clear();
+  IRModule module;  // kernels that blocks call
+  for (const auto& [name, function] : outlined.functions()) {
+    if (IsKernel(function)) module.Set(name, function);
+  }
+  std::vector<LoweredModel> blocks;
+  for (const std::string& name : control.blocks) {
+    module.Set("main", outlined.Find(name));
+    Result<LoweredModel> block = Lower(module, of_block);
+    if (!block) return Fail(block.error().At("@" + name));
+    blocks.push_back(std::move(*block));
+  }
+  return JoinBlocks(std::move(control.program), std::move(blocks), options.program.input_names, options.program.output_names,
+                    options.device);
 }
 
 }  // namespace collage

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -16,12 +15,16 @@ struct ControlOfModule {
 /// Errors on computing outside of blocks and on functions as values.
 Result<ControlOfModule> ToControlProgram(const IRModule& outlined);
 
-/// A module that OutlineBlocks has made, ready to run: each block from its partitioned module in `placed`, by name, or else as it is.
-/// LowerOptions::program names inputs and outputs of the whole.
-Result<LoweredModel> LowerControl(const IRModule& outlined, const std::map<std::string, IRModule>& placed, const LowerOptions& options);
+/// The blocks, lowered by themselves and in their order, with the control flow around them. Names are those of inputs and outputs of the
+/// whole, tuples flattened; none: "input", "output", numbered where there are several.
+Result<LoweredModel> JoinBlocks(ControlProgram control, std::vector<LoweredModel> blocks, const std::vector<std::string>& input_names,
+                                const std::vector<std::string>& output_names, const Device& device);
 
-/// The blocks' executables and their control flow as one.
-Result<Executable> JoinBlocks(const ControlProgram& control, std::vector<Executable> blocks, const std::vector<Endpoint>& inputs,
-                              const std::vector<Endpoint>& outputs, const Device& device);
+/// A module that OutlineBlocks has made, ready to run: its blocks may be partitioned, or not.
+Result<LoweredModel> LowerControl(const IRModule& outlined, const LowerOptions& options);
+
+/// The executables of blocks as one program.
+Result<Executable> JoinExecutables(const ControlProgram& control, std::vector<Executable> blocks, const std::vector<Endpoint>& inputs,
+                                   const std::vector<Endpoint>& outputs, const Device& device);
 
 }  // namespace collage

@@ -208,7 +208,7 @@ Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildO
     programs.push_back(std::move(block.program));
   }
   Result<Executable> executable =
-      JoinBlocks(stored.control, std::move(blocks), stored.program.inputs, stored.program.outputs, options.device);
+      JoinExecutables(stored.control, std::move(blocks), stored.program.inputs, stored.program.outputs, options.device);
   if (!executable) return Fail(executable.error().At(path.string()));
   return LoweredModel{std::move(stored.program), std::move(*executable), std::move(stored.control), std::move(programs)};
 }

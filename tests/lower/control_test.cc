@@ -40,7 +40,7 @@ class ControlTest : public ::testing::Test {
   [[nodiscard]] LoweredModel Lowered(const std::string& text) const {
     const Result<IRModule> outlined = OutlineBlocks(Parse(text));
     EXPECT_TRUE(outlined) << outlined.error().message;
-    Result<LoweredModel> model = LowerControl(*outlined, {}, options_);
+    Result<LoweredModel> model = LowerControl(*outlined, options_);
     EXPECT_TRUE(model) << model.error().message;
     return std::move(*model);
   }
@@ -153,7 +153,7 @@ TEST_F(ControlTest, ProfilesTheKernelsOfItsBlocks) {
 
 TEST_F(ControlTest, RefusesComputingOutsideOfBlocks) {
   const Result<LoweredModel> model =
-      LowerControl(Parse("def @main(%x: Tensor[(3), float32], %c: bool) { if (%c) { nn.relu(%x) } else { %x } }"), {}, options_);
+      LowerControl(Parse("def @main(%x: Tensor[(3), float32], %c: bool) { if (%c) { nn.relu(%x) } else { %x } }"), options_);
   ASSERT_FALSE(model);
   EXPECT_THAT(model.error().message, HasSubstr("@main: "));
 }
