@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <span>
@@ -18,6 +19,9 @@ class ControlRunner {
 
   /// `program` must have passed CheckControlProgram with `blocks`.
   ControlRunner(ControlProgram program, std::vector<Signature> blocks);
+  ControlRunner(const ControlRunner&) = delete;
+  ControlRunner& operator=(const ControlRunner&) = delete;
+  ~ControlRunner() = default;
 
   [[nodiscard]] const ControlProgram& program() const { return program_; }
 

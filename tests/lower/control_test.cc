@@ -10,6 +10,7 @@
 #include "collage/op/interpreter.h"
 #include "collage/transform/outline_blocks.h"
 #include "tests/lower/interpreter_backend.h"
+#include "tests/lower/random_control.h"
 #include "tests/lower/random_partitioned_module.h"
 
 namespace collage {
@@ -109,6 +110,17 @@ TEST_F(ControlTest, TuplesAndConstantsArePassedOn) {
       %0 = if (%t.1.1) { (exp(%t.0), (%t.0, %t.1.0), 7) } else { (%t.1.0, (tanh(%t.0), %t.0), 8) };
       (concatenate((%0.0, %0.1.1, %t.0), axis=0), %0.1, %0.2)
     })");
+}
+
+TEST_F(ControlTest, RandomProgramsGiveWhatTheReferenceGives) {
+  size_t with_control_flow = 0;
+  for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+    const std::string text = RandomControl(seed).Make();
+    if (IsStraightLine(Parse(text))) continue;
+    ++with_control_flow;
+    ExpectRight(text);
+  }
+  EXPECT_GT(with_control_flow, 150U);
 }
 
 TEST_F(ControlTest, ALongLoopRunsInTheMemoryOfAShortOne) {
