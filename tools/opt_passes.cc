@@ -9,6 +9,7 @@
 #include "collage/partition/fuse.h"
 #include "collage/partition/hoist_devices.h"
 #include "collage/support/file.h"
+#include "collage/transform/outline_blocks.h"
 #include "collage/transform/pass.h"
 
 namespace collage::tools {
@@ -62,6 +63,7 @@ std::vector<OptRun::Entry> OptRun::Passes() {
   passes.push_back({"deconflict", [this] { return Deconflict(); }});
   passes.push_back({"merge", [this] { return Merge(); }});
   passes.push_back({"partition", [this] { return Partition(); }});
+  passes.push_back({"outline-blocks", [this] { return Accept(OutlineBlocks(module_)); }});
   passes.push_back({"fuse", [this] { return Accept(FuseOperators(module_)); }});
   passes.push_back({"inline", [this] {
                       std::vector<std::string> names;

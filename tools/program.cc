@@ -63,7 +63,7 @@ Result<Executable> LoadOrCompile(const ProgramOptions& options) {
   compile.activity = SupervisedActivity();
   TerminalProgress terminal(compile.budget_seconds);
   compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
-  return std::move(COLLAGE_TRY(CompileModel(options.file, compile)).executable);
+  return std::move(COLLAGE_TRY(CompileModel(options.file, compile)).lowered.executable);
 }
 
 }  // namespace collage::tools

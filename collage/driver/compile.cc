@@ -7,6 +7,7 @@
 #include "collage/backend/registry.h"
 #include "collage/cache/cache.h"
 #include "collage/cache/cache_entry.h"
+#include "collage/driver/compile_control.h"
 #include "collage/driver/evidence_store.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/more_candidates.h"
@@ -23,6 +24,7 @@
 #include "collage/support/file.h"
 #include "collage/support/log.h"
 #include "collage/support/priority.h"
+#include "collage/transform/outline_blocks.h"
 #include "collage/transform/pass.h"
 
 namespace collage {
@@ -72,7 +74,7 @@ class Compile {
         UsualAnchorSeconds(), options_, racing));
     CompileReport report = COLLAGE_TRY(Report(name, plans, race));
     COLLAGE_TRY_STATUS(SavePrograms(plans, race, report));
-    return CompiledModel{std::move(race.lowered->executable), std::move(report)};
+    return CompiledModel{std::move(*race.lowered), std::move(report)};
   }
 
   Result<PlacedFunction> PlaceOnly() {
@@ -419,7 +421,12 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
   OnnxModel model = COLLAGE_TRY(ReadModel(path, options));
   IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
-  return Compile(options, cache, std::move(targets), std::move(model), std::move(module)).Run(path.filename().string());
+  const std::string name = path.filename().string();
+  if (IsStraightLine(module)) return Compile(options, cache, std::move(targets), std::move(model), std::move(module)).Run(name);
+  const auto compile_block = [&](const Expr& block, const CompileOptions& of_block) {
+    return Compile(of_block, cache, targets, {}, IRModule::FromMain(block)).Run(name);
+  };
+  return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, options, compile_block);
 }
 
 }  // namespace collage

@@ -12,9 +12,9 @@
 #include "collage/driver/constraints.h"
 #include "collage/explain/report.h"
 #include "collage/ir/module.h"
+#include "collage/lower/lower.h"
 #include "collage/measure/measure_kernel.h"
 #include "collage/runtime/device.h"
-#include "collage/runtime/executable.h"
 #include "collage/support/progress.h"
 #include "collage/support/result.h"
 #include "collage/support/supervisor.h"
@@ -63,7 +63,7 @@ struct CompileOptions {
 };
 
 struct CompiledModel {
-  Executable executable;
+  LoweredModel lowered;
   CompileReport report;
 };
 

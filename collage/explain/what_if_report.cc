@@ -153,7 +153,8 @@ Result<std::string> ReportOfMetadata(const std::string& metadata) {
 
 Result<RecordedProblem> RecordedOfMetadata(const std::string& metadata) {
   const Json json = COLLAGE_TRY(ParseMetadata(metadata));
-  if (!json.contains(kRecorded)) return Fail("carries no prices to search again with; compile the model again");
+  if (!json.contains(kRecorded))
+    return Fail("carries no prices to search again with: it has control flow, or is of before; compile the model again");
   return ParseRecorded(json[kRecorded].dump());
 }
 

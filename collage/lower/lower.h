@@ -34,8 +34,10 @@ struct LowerOptions : BuildOptions {
 
 /// A program ready to run, and what it was built from (which saving needs).
 struct LoweredModel {
-  PartitionProgram program;
+  PartitionProgram program;  ///< with control flow: inputs and outputs only
   Executable executable;
+  ControlProgram control = {};                ///< without control flow it has no functions
+  std::vector<PartitionProgram> blocks = {};  ///< of the executable's blocks
 };
 
 /// Compiles one partition, in the variant that its record names, or else the backend's first (the record is completed).

@@ -131,7 +131,58 @@ Result<Device> DeviceFromJson(const Json& json) {
   return Device{static_cast<DeviceKind>(kind), static_cast<int>(id), static_cast<int>(threads)};
 }
 
-Result<StoredProgram> Read(const Json& json, const Container& container) {
+constexpr const char* kStepKinds[] = {"block", "call", "branch"};
+
+Json FunctionJson(const ControlProgram::Function& function, TensorWriter& tensors) {
+  Json json = {{"name", function.name}, {"parameters", function.parameters}, {"results", function.results}};
+  json["types"] = Json::array();
+  for (const TensorType& type : function.types) json["types"].push_back(TensorWriter::TypeJson(type));
+  json["constants"] = Json::array();
+  for (const auto& [number, value] : function.constants) json["constants"].push_back({{"tensor", number}, {"value", tensors.Write(value)}});
+  json["steps"] = Json::array();
+  for (const ControlProgram::Step& step : function.steps) {
+    Json entry = {
+        {"kind", kStepKinds[static_cast<size_t>(step.kind)]}, {"callee", step.callee}, {"inputs", step.inputs}, {"outputs", step.outputs}};
+    if (step.kind == ControlProgram::Step::Kind::kBranch) {
+      entry["condition"] = step.condition;
+      entry["otherwise"] = step.otherwise;
+      entry["otherwise_inputs"] = step.otherwise_inputs;
+    }
+    json["steps"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+Result<ControlProgram::Step> StepFromJson(const Json& json) {
+  ControlProgram::Step step;
+  const auto* kind = std::find(std::begin(kStepKinds), std::end(kStepKinds), json.at("kind").get<std::string>());
+  if (kind == std::end(kStepKinds)) return Fail("a step of kind " + json.at("kind").dump());
+  step.kind = static_cast<ControlProgram::Step::Kind>(kind - std::begin(kStepKinds));
+  step.callee = COLLAGE_TRY(NumberFromJson(json, "callee"));
+  step.inputs = COLLAGE_TRY(NumbersFromJson(json, "inputs"));
+  step.outputs = COLLAGE_TRY(NumbersFromJson(json, "outputs"));
+  if (step.kind != ControlProgram::Step::Kind::kBranch) return step;
+  step.condition = COLLAGE_TRY(NumberFromJson(json, "condition"));
+  step.otherwise = COLLAGE_TRY(NumberFromJson(json, "otherwise"));
+  step.otherwise_inputs = COLLAGE_TRY(NumbersFromJson(json, "otherwise_inputs"));
+  return step;
+}
+
+Result<ControlProgram::Function> FunctionFromJson(const Json& json, const Container& container) {
+  ControlProgram::Function function;
+  function.name = json.at("name").get<std::string>();
+  function.parameters = COLLAGE_TRY(NumberFromJson(json, "parameters"));
+  function.results = COLLAGE_TRY(NumbersFromJson(json, "results"));
+  for (const Json& type : json.at("types")) function.types.push_back(COLLAGE_TRY(TypeFromJson(type)));
+  for (const Json& constant : json.at("constants")) {
+    const size_t number = COLLAGE_TRY(NumberFromJson(constant, "tensor"));
+    function.constants.emplace_back(number, COLLAGE_TRY(TensorFromJson(constant.at("value"), container)));
+  }
+  for (const Json& step : json.at("steps")) function.steps.push_back(COLLAGE_TRY(StepFromJson(step)));
+  return function;
+}
+
+Result<StoredProgram> ReadFlat(const Json& json, const Container& container) {
   StoredProgram stored;
   const Json& device = json.at("device");
   stored.device = COLLAGE_TRY(DeviceFromJson(device));
@@ -152,10 +203,16 @@ Result<StoredProgram> Read(const Json& json, const Container& container) {
   return stored;
 }
 
-}  // namespace
+Result<StoredProgram> Read(const Json& json, const Container& container) {
+  StoredProgram stored = COLLAGE_TRY(ReadFlat(json, container));
+  if (!json.contains("control")) return stored;
+  for (const Json& function : json.at("control")) stored.control.functions.push_back(COLLAGE_TRY(FunctionFromJson(function, container)));
+  for (const Json& block : json.at("blocks")) stored.blocks.push_back(COLLAGE_TRY(ReadFlat(block, container)));
+  if (stored.control.functions.empty()) return Fail("its control flow has no functions");
+  return stored;
+}
 
-Json ToJson(const StoredProgram& stored, ContainerWriter& writer) {
-  TensorWriter tensors(writer);
+Json ProgramJson(const StoredProgram& stored, TensorWriter& tensors) {
   Json values = Json::array();
   for (const Program::Value& value : stored.program.values) values.push_back(ValueJson(value, tensors));
   Json calls = Json::array();
@@ -180,6 +237,20 @@ Json ToJson(const StoredProgram& stored, ContainerWriter& writer) {
           {"outputs", EndpointsJson(stored.program.outputs)},
           {"values", std::move(values)},
           {"calls", std::move(calls)}};
+}
+
+}  // namespace
+
+Json ToJson(const StoredProgram& stored, ContainerWriter& writer) {
+  TensorWriter tensors(writer);
+  Json json = ProgramJson(stored, tensors);
+  // A flat program's file is as it was before there was control flow.
+  if (stored.control.functions.empty()) return json;
+  json["control"] = Json::array();
+  for (const ControlProgram::Function& function : stored.control.functions) json["control"].push_back(FunctionJson(function, tensors));
+  json["blocks"] = Json::array();
+  for (const StoredProgram& block : stored.blocks) json["blocks"].push_back(ProgramJson(block, tensors));
+  return json;
 }
 
 Result<StoredProgram> StoredProgramFromJson(const Json& json, const Container& container) {

@@ -7,6 +7,7 @@
 
 #include "collage/backend/partition_program.h"
 #include "collage/runtime/container.h"
+#include "collage/runtime/control_program.h"
 #include "collage/runtime/device.h"
 
 namespace collage {
@@ -22,6 +23,8 @@ struct StoredProgram {
   std::string fingerprint;
   PartitionProgram program;  // without functions
   std::vector<StoredKernel> kernels;
+  ControlProgram control;             // without control flow it has no functions
+  std::vector<StoredProgram> blocks;  // of it
 };
 
 /// Puts the tensors into `writer`; the JSON refers to them by number.

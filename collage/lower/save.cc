@@ -6,6 +6,7 @@
 #include "collage/ir/op_sequence.h"
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
+#include "collage/lower/control.h"
 #include "collage/lower/program_json.h"
 #include "collage/op/table.h"
 #include "collage/runtime/container.h"
@@ -47,6 +48,13 @@ Result<StoredProgram::StoredKernel> Store(const PartitionCall& call, const Kerne
   PrintedText printed = PrintExpr(call.function);
   stored.text = std::move(printed.text);
   stored.constants = std::move(printed.constants);
+  return stored;
+}
+
+Result<StoredProgram> Store(const PartitionProgram& program, const Executable& executable, ContainerWriter& blobs) {
+  StoredProgram stored{executable.device(), Fingerprint(executable.device()), program, {}, {}, {}};
+  const std::vector<Program::KernelCall>& kernels = executable.calls();
+  for (size_t i = 0; i < kernels.size(); ++i) stored.kernels.push_back(COLLAGE_TRY(Store(program.calls[i], *kernels[i].kernel, blobs)));
   return stored;
 }
 
@@ -111,32 +119,45 @@ Result<Expr> ParseFunction(const StoredProgram::StoredKernel& kernel, const Part
   return parsed.expr;
 }
 
-Result<std::unique_ptr<Kernel>> Restore(size_t index, OpenedProgram& opened, const BuildOptions& options, const std::string& fingerprint,
-                                        MachineCode machine_code) {
-  PartitionCall& call = opened.stored.program.calls[index];
-  const StoredProgram::StoredKernel& kernel = opened.stored.kernels[index];
+Result<std::unique_ptr<Kernel>> Restore(size_t index, StoredProgram& stored, const Container& container, const BuildOptions& options,
+                                        const std::string& fingerprint, MachineCode machine_code) {
+  PartitionCall& call = stored.program.calls[index];
+  const StoredProgram::StoredKernel& kernel = stored.kernels[index];
   const Backend* backend = COLLAGE_TRY(options.find_backend(call.record.backend));
-  if (!kernel.text.empty()) call.function = COLLAGE_TRY(ParseFunction(kernel, call, opened.stored.program));
+  if (!kernel.text.empty()) call.function = COLLAGE_TRY(ParseFunction(kernel, call, stored.program));
   if (!kernel.artifact || machine_code == MachineCode::kCompileAgain) {
     if (!call.function) return Fail("the file holds machine code only, no function to compile again");
     return CompilePartition(call, *backend, options.device);
   }
-  COLLAGE_TRY_STATUS(CheckArtifact(call.record, opened.stored, fingerprint, backend->Probe(options.device).version));
-  return backend->Load(opened.container.blob(*kernel.artifact), options.device);
+  COLLAGE_TRY_STATUS(CheckArtifact(call.record, stored, fingerprint, backend->Probe(options.device).version));
+  return backend->Load(container.blob(*kernel.artifact), options.device);
+}
+
+/// A flat program, or one block.
+Result<Executable> LoadPart(StoredProgram& stored, const Container& container, const BuildOptions& options, const std::string& fingerprint,
+                            MachineCode machine_code) {
+  std::vector<Program::KernelCall> calls;
+  for (size_t i = 0; i < stored.program.calls.size(); ++i) {
+    if (options.progress.ShouldStop()) return Fail("stopped");
+    const KernelRecord& record = stored.program.calls[i].record;
+    options.progress.Report({"load", i, stored.program.calls.size(), record.name});
+    Result<std::unique_ptr<Kernel>> kernel = Restore(i, stored, container, options, fingerprint, machine_code);
+    if (!kernel) return Fail(kernel.error().At(ToString(record)));
+    calls.push_back({record, std::move(*kernel), stored.program.calls[i].inputs, stored.program.calls[i].outputs});
+  }
+  return Executable::Create({stored.program.values, std::move(calls), stored.program.inputs, stored.program.outputs}, options.device);
 }
 
 }  // namespace
 
 Status SaveProgram(const LoweredModel& model, const std::string& metadata, const std::filesystem::path& path) {
-  const Device& device = model.executable.device();
-  StoredProgram stored{device, Fingerprint(device), model.program, {}};
-  const std::vector<Program::KernelCall>& kernels = model.executable.calls();
   ContainerWriter blobs;
   blobs.Add(std::string());  // the program, which is known only when all others have their numbers
   blobs.Add(metadata);
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    stored.kernels.push_back(COLLAGE_TRY(Store(model.program.calls[i], *kernels[i].kernel, blobs)));
-  }
+  StoredProgram stored = COLLAGE_TRY(Store(model.program, model.executable, blobs));
+  stored.control = model.control;
+  for (size_t i = 0; i < model.blocks.size(); ++i)
+    stored.blocks.push_back(COLLAGE_TRY(Store(model.blocks[i], model.executable.blocks()[i], blobs)));
   blobs.Replace(kProgramBlob, ToJson(stored, blobs).dump());
   return blobs.Write(path);
 }
@@ -151,6 +172,9 @@ Result<ProgramInfo> ReadProgramInfo(const std::filesystem::path& path) {
   info.inputs = TypesOf(opened.stored.program, opened.stored.program.inputs);
   info.outputs = TypesOf(opened.stored.program, opened.stored.program.outputs);
   for (const PartitionCall& call : opened.stored.program.calls) info.plan.push_back(call.record);
+  for (const StoredProgram& block : opened.stored.blocks) {
+    for (const PartitionCall& call : block.program.calls) info.plan.push_back(call.record);
+  }
   info.metadata = opened.container.blob(kMetadataBlob);
   return info;
 }
@@ -169,21 +193,24 @@ Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildO
     spdlog::warn("{}: was compiled and priced on another processor ({}, this one is {}): it may be slower than it could be", path.string(),
                  stored.fingerprint, fingerprint);
   }
-  std::vector<Program::KernelCall> calls;
-  for (size_t i = 0; i < stored.program.calls.size(); ++i) {
-    if (options.progress.ShouldStop()) return Fail("stopped");
-    const KernelRecord& record = stored.program.calls[i].record;
-    options.progress.Report({"load", i, stored.program.calls.size(), record.name});
-    Result<std::unique_ptr<Kernel>> kernel = Restore(i, opened, options, fingerprint, machine_code);
-    if (!kernel) {
-      return Fail(kernel.error().At(path.string() + ": " + ToString(record)));
-    }
-    calls.push_back({record, std::move(*kernel), stored.program.calls[i].inputs, stored.program.calls[i].outputs});
+  const auto load = [&](StoredProgram& part) { return LoadPart(part, opened.container, options, fingerprint, machine_code); };
+  if (stored.control.functions.empty()) {
+    Result<Executable> executable = load(stored);
+    if (!executable) return Fail(executable.error().At(path.string()));
+    return LoweredModel{std::move(stored.program), std::move(*executable)};
   }
-  Program program{stored.program.values, std::move(calls), stored.program.inputs, stored.program.outputs};
-  Result<Executable> executable = Executable::Create(std::move(program), options.device);
+  std::vector<Executable> blocks;
+  std::vector<PartitionProgram> programs;
+  for (StoredProgram& block : stored.blocks) {
+    Result<Executable> executable = load(block);
+    if (!executable) return Fail(executable.error().At(path.string()));
+    blocks.push_back(std::move(*executable));
+    programs.push_back(std::move(block.program));
+  }
+  Result<Executable> executable =
+      JoinExecutables(stored.control, std::move(blocks), stored.program.inputs, stored.program.outputs, options.device);
   if (!executable) return Fail(executable.error().At(path.string()));
-  return LoweredModel{std::move(stored.program), std::move(*executable)};
+  return LoweredModel{std::move(stored.program), std::move(*executable), std::move(stored.control), std::move(programs)};
 }
 
 Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device, MachineCode machine_code) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,12 +11,14 @@
 
 namespace collage::onnx_io {
 
-/// A kind of ONNX attribute that no operator here takes: a sub-graph, a sparse tensor, a type.
+struct OnnxGraph;
+
+/// A kind of ONNX attribute that no operator here takes: a sparse tensor, a type.
 struct UnsupportedOnnxAttribute {};
 
 /// Value of an attribute of an ONNX node.
 using OnnxAttribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>, Tensor,
-                                   UnsupportedOnnxAttribute>;
+                                   std::shared_ptr<const OnnxGraph>, UnsupportedOnnxAttribute>;
 
 /// By name, in the order in which they are written.
 using OnnxAttributes = std::vector<std::pair<std::string, OnnxAttribute>>;

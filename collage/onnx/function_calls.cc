@@ -49,29 +49,63 @@ class Names {
   std::unordered_map<std::string, std::string> names_;
 };
 
-std::shared_ptr<const NodeProto> Instantiate(const NodeProto& node, const NodeProto& call, const FunctionProto& function,
-                                             const Names& names, int index) {
-  auto message = std::make_shared<NodeProto>();
-  NodeProto& result = *message;
-  result.set_op_type(node.op_type());
-  result.set_domain(node.domain());
-  const std::string caller = call.name().empty() ? call.op_type() : call.name();
-  result.set_name(caller + "/" + (node.name().empty() ? std::to_string(index) : node.name()));
-  for (const std::string& input : node.input()) result.add_input(names.Of(input));
-  for (const std::string& output : node.output()) result.add_output(names.Of(output));
-  for (const AttributeProto& attribute : node.attribute()) {
-    if (attribute.ref_attr_name().empty()) {
-      *result.add_attribute() = attribute;
-      continue;
-    }
-    const AttributeProto* actual = ActualAttribute(call, function, attribute.ref_attr_name());
-    if (actual == nullptr) continue;
-    AttributeProto& copy = *result.add_attribute();
-    copy = *actual;
-    copy.set_name(attribute.name());
+/// The nodes of one call of a function.
+class Instance {
+ public:
+  Instance(const NodeProto& call, const FunctionProto& function, std::string prefix)
+      : call_(call), function_(function), names_(call, function, std::move(prefix)) {}
+
+  [[nodiscard]] std::shared_ptr<const NodeProto> Node(int index) const {
+    auto message = std::make_shared<NodeProto>();
+    NodeProto& result = *message;
+    const NodeProto& node = function_.node(index);
+    result.set_op_type(node.op_type());
+    result.set_domain(node.domain());
+    const std::string caller = call_.name().empty() ? call_.op_type() : call_.name();
+    result.set_name(caller + "/" + (node.name().empty() ? std::to_string(index) : node.name()));
+    FillNode(node, result);
+    return message;
   }
-  return message;
-}
+
+ private:
+  void FillNode(const NodeProto& node, NodeProto& result) const {
+    for (const std::string& input : node.input()) result.add_input(names_.Of(input));
+    for (const std::string& output : node.output()) result.add_output(names_.Of(output));
+    for (const AttributeProto& attribute : node.attribute()) {
+      if (attribute.ref_attr_name().empty()) {
+        AttributeProto& copy = *result.add_attribute();
+        copy = attribute;
+        if (attribute.has_g()) Rename(*copy.mutable_g());
+        continue;
+      }
+      const AttributeProto* actual = ActualAttribute(call_, function_, attribute.ref_attr_name());
+      if (actual == nullptr) continue;
+      AttributeProto& copy = *result.add_attribute();
+      copy = *actual;
+      copy.set_name(attribute.name());
+    }
+  }
+
+  /// A body names values of the function around it; its own get new names, too. As deep as bodies nest.
+  void Rename(onnx_message::GraphProto& graph) const {
+    for (auto& tensor : *graph.mutable_initializer()) tensor.set_name(names_.Of(tensor.name()));
+    for (auto* values : {graph.mutable_input(), graph.mutable_output()}) {
+      for (auto& value : *values) value.set_name(names_.Of(value.name()));
+    }
+    for (NodeProto& node : *graph.mutable_node()) {
+      NodeProto renamed;
+      renamed.set_op_type(node.op_type());
+      renamed.set_domain(node.domain());
+      renamed.set_name(node.name());
+      FillNode(node, renamed);
+      node.Swap(&renamed);
+    }
+  }
+
+  const NodeProto& call_;
+  const FunctionProto& function_;
+  Names names_;
+};
 
 int64_t OpsetOf(const FunctionProto& function, int64_t fallback) {
   for (const auto& import : function.opset_import()) {
@@ -114,10 +148,10 @@ Result<std::vector<FunctionCalls::Expanded>> FunctionCalls::Expand(const NodePro
       return Fail("functions of the model call each other more than " + std::to_string(kDeepestCall) + " levels deep");
     nodes_ += static_cast<size_t>(function->node_size());
     if (nodes_ > kMostNodes) return Fail("the functions of the model expand to more than " + std::to_string(kMostNodes) + " nodes");
-    const Names names(call, *function, call.op_type() + "#" + std::to_string(calls_++) + "/");
+    const Instance instance(call, *function, call.op_type() + "#" + std::to_string(calls_++) + "/");
     const int64_t inner = OpsetOf(*function, pending.expanded.opset);
     for (int i = function->node_size(); i-- > 0;) {
-      stack.push_back({{Instantiate(function->node(i), call, *function, names, i), inner}, pending.depth + 1});
+      stack.push_back({{instance.Node(i), inner}, pending.depth + 1});
     }
   }
   return result;

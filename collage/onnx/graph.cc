@@ -38,60 +38,8 @@ onnx_message::AttributeProto::AttributeType TypeOf(const onnx_message::Attribute
   return attribute.strings_size() > 0 ? AttributeProto::STRINGS : AttributeProto::UNDEFINED;
 }
 
-Result<OnnxAttribute> ReadAttribute(const onnx_message::AttributeProto& attribute, const std::filesystem::path& directory) {
-  using onnx_message::AttributeProto;
-  switch (TypeOf(attribute)) {
-    case AttributeProto::FLOAT:
-      return attribute.f();
-    case AttributeProto::INT:
-      return int64_t{attribute.i()};
-    case AttributeProto::STRING:
-      return attribute.s();
-    case AttributeProto::FLOATS:
-      return std::vector<float>(attribute.floats().begin(), attribute.floats().end());
-    case AttributeProto::INTS:
-      return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
-    case AttributeProto::STRINGS:
-      return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
-    case AttributeProto::TENSOR: {
-      Result<Tensor> tensor = ReadTensorMessage(attribute.t(), directory);
-      if (!tensor) return Fail(tensor.error().At("attribute '" + attribute.name() + "'"));
-      return std::move(*tensor);
-    }
-    default:
-      return UnsupportedOnnxAttribute{};
-  }
-}
-
 std::string PlaceOf(const onnx_message::NodeProto& node, int index) {
   return "node " + (node.name().empty() ? std::to_string(index) : "'" + node.name() + "'") + " (" + node.op_type() + ")";
-}
-
-Result<OnnxNode> ReadNode(const onnx_message::NodeProto& node, int64_t opset, const std::filesystem::path& directory) {
-  OnnxNode result{node.name(), node.op_type(), IsDefaultDomain(node.domain()) ? "" : node.domain(), opset, 0, {}, {}, {}};
-  result.inputs.assign(node.input().begin(), node.input().end());
-  result.outputs.assign(node.output().begin(), node.output().end());
-  for (const auto& attribute : node.attribute()) {
-    OnnxAttribute value = COLLAGE_TRY(ReadAttribute(attribute, directory));
-    if (!result.attributes.emplace(attribute.name(), std::move(value)).second) {
-      return Fail("attribute '" + attribute.name() + "' is given twice");
-    }
-  }
-  return result;
-}
-
-Status AppendNode(const onnx_message::NodeProto& node, size_t place, FunctionCalls& calls, const std::filesystem::path& directory,
-                  OnnxGraph& graph) {
-  if (!calls.IsCall(node)) {
-    graph.nodes.push_back(COLLAGE_TRY(ReadNode(node, graph.opset, directory)));
-    graph.nodes.back().place = place;
-    return {};
-  }
-  for (const FunctionCalls::Expanded& expanded : COLLAGE_TRY(calls.Expand(node, graph.opset))) {
-    graph.nodes.push_back(COLLAGE_TRY(ReadNode(*expanded.node, expanded.opset, directory)));
-    graph.nodes.back().place = place;
-  }
-  return {};
 }
 
 OnnxInput ReadInput(const onnx_message::ValueInfoProto& input) {
@@ -109,18 +57,87 @@ OnnxInput ReadInput(const onnx_message::ValueInfoProto& input) {
   return result;
 }
 
-Status ReadInitializers(onnx_message::GraphProto& graph, const std::filesystem::path& directory, OnnxGraph& result) {
-  for (onnx_message::TensorProto& message : *graph.mutable_initializer()) {
-    Result<Tensor> tensor = ReadTensorMessage(message, directory);
+/// Reads the graph of a model and the bodies inside it. Recursion is as deep as bodies nest, which the message parser bounds.
+class GraphParser {
+ public:
+  GraphParser(const onnx_message::ModelProto& model, const std::filesystem::path& directory) : calls_(model), directory_(directory) {}
+
+  /// Of bodies, `place` is that of the node of the model's graph inside which they stand.
+  Result<OnnxGraph> Read(const onnx_message::GraphProto& graph, int64_t opset, std::optional<size_t> place) {
+    OnnxGraph result;
+    result.opset = opset;
+    for (const auto& message : graph.initializer()) COLLAGE_TRY_STATUS(ReadInitializer(message, result));
+    if (graph.sparse_initializer_size() > 0) {
+      return Fail("initializer '" + graph.sparse_initializer(0).values().name() + "' is sparse, which is not supported");
+    }
+    for (const auto& input : graph.input()) result.inputs.push_back(ReadInput(input));
+    for (const auto& output : graph.output()) result.outputs.push_back(output.name());
+    for (int i = 0; i < graph.node_size(); ++i) {
+      Status status = AppendNode(graph.node(i), place.value_or(static_cast<size_t>(i)), result);
+      if (!status) return Fail(status.error().At(PlaceOf(graph.node(i), i)));
+    }
+    return result;
+  }
+
+  Status ReadInitializer(const onnx_message::TensorProto& message, OnnxGraph& result) const {
+    Result<Tensor> tensor = ReadTensorMessage(message, directory_);
     if (!tensor) return Fail(tensor.error().At("initializer '" + message.name() + "'"));
     result.initializers.emplace_back(message.name(), std::move(*tensor));
-    onnx_message::TensorProto().Swap(&message);  // weights need not be held twice
+    return {};
   }
-  if (graph.sparse_initializer_size() > 0) {
-    return Fail("initializer '" + graph.sparse_initializer(0).values().name() + "' is sparse, which is not supported");
+
+ private:
+  Status AppendNode(const onnx_message::NodeProto& node, size_t place, OnnxGraph& graph) {
+    if (!calls_.IsCall(node)) {
+      graph.nodes.push_back(COLLAGE_TRY(ReadNode(node, graph.opset, place)));
+      return {};
+    }
+    for (const FunctionCalls::Expanded& expanded : COLLAGE_TRY(calls_.Expand(node, graph.opset)))
+      graph.nodes.push_back(COLLAGE_TRY(ReadNode(*expanded.node, expanded.opset, place)));
+    return {};
   }
-  return {};
-}
+
+  Result<OnnxNode> ReadNode(const onnx_message::NodeProto& node, int64_t opset, size_t place) {
+    OnnxNode result{node.name(), node.op_type(), IsDefaultDomain(node.domain()) ? "" : node.domain(), opset, place, {}, {}, {}};
+    result.inputs.assign(node.input().begin(), node.input().end());
+    result.outputs.assign(node.output().begin(), node.output().end());
+    for (const auto& attribute : node.attribute()) {
+      Result<OnnxAttribute> value = ReadAttribute(attribute, opset, place);
+      if (!value) return Fail(value.error().At("attribute '" + attribute.name() + "'"));
+      if (!result.attributes.emplace(attribute.name(), std::move(*value)).second) {
+        return Fail("attribute '" + attribute.name() + "' is given twice");
+      }
+    }
+    return result;
+  }
+
+  Result<OnnxAttribute> ReadAttribute(const onnx_message::AttributeProto& attribute, int64_t opset, size_t place) {
+    using onnx_message::AttributeProto;
+    switch (TypeOf(attribute)) {
+      case AttributeProto::FLOAT:
+        return attribute.f();
+      case AttributeProto::INT:
+        return int64_t{attribute.i()};
+      case AttributeProto::STRING:
+        return attribute.s();
+      case AttributeProto::FLOATS:
+        return std::vector<float>(attribute.floats().begin(), attribute.floats().end());
+      case AttributeProto::INTS:
+        return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
+      case AttributeProto::STRINGS:
+        return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
+      case AttributeProto::TENSOR:
+        return OnnxAttribute(COLLAGE_TRY(ReadTensorMessage(attribute.t(), directory_)));
+      case AttributeProto::GRAPH:
+        return OnnxAttribute(std::make_shared<const OnnxGraph>(COLLAGE_TRY(Read(attribute.g(), opset, place))));
+      default:
+        return UnsupportedOnnxAttribute{};
+    }
+  }
+
+  FunctionCalls calls_;
+  const std::filesystem::path& directory_;
+};
 
 }  // namespace
 
@@ -134,17 +151,16 @@ Result<OnnxGraph> ParseOnnxGraph(std::string_view bytes, const std::filesystem::
     return Fail("this is no ONNX model, or it is truncated or damaged");
   }
   if (!model.has_graph()) return Fail("this is no ONNX model: it has no graph");
-  OnnxGraph result;
-  result.opset = COLLAGE_TRY(OpsetOf(model));
-  onnx_message::GraphProto& graph = *model.mutable_graph();
-  COLLAGE_TRY_STATUS(ReadInitializers(graph, external_data_directory, result));
-  for (const auto& input : graph.input()) result.inputs.push_back(ReadInput(input));
-  for (const auto& output : graph.output()) result.outputs.push_back(output.name());
-  FunctionCalls calls(model);
-  for (int i = 0; i < graph.node_size(); ++i) {
-    Status status = AppendNode(graph.node(i), static_cast<size_t>(i), calls, external_data_directory, result);
-    if (!status) return Fail(status.error().At(PlaceOf(graph.node(i), i)));
+  const int64_t opset = COLLAGE_TRY(OpsetOf(model));
+  GraphParser parser(model, external_data_directory);
+  OnnxGraph weights;
+  for (onnx_message::TensorProto& message : *model.mutable_graph()->mutable_initializer()) {
+    COLLAGE_TRY_STATUS(parser.ReadInitializer(message, weights));
+    onnx_message::TensorProto().Swap(&message);  // weights need not be held twice
   }
+  model.mutable_graph()->clear_initializer();
+  OnnxGraph result = COLLAGE_TRY(parser.Read(model.graph(), opset, std::nullopt));
+  result.initializers = std::move(weights.initializers);
   return result;
 }
 

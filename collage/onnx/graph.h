@@ -33,12 +33,13 @@ struct OnnxNode {
   std::string op_type;
   std::string domain;  ///< empty for the default operator set
   int64_t opset = 0;   ///< version of the default operator set: the model's, or that of the function it stood in
-  size_t place = 0;    ///< among the nodes of the model's graph; for nodes of a function, that of its call
+  size_t place = 0;    ///< among the nodes of the model's graph; inside a function or a body, that of the node that calls or holds it
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, OnnxAttribute> attributes;
 };
 
+/// The model's graph, or a body: the graph that a node of control flow holds, which may read values of the graphs around it.
 struct OnnxGraph {
   int64_t opset = 0;
   std::vector<OnnxNode> nodes;

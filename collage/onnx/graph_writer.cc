@@ -57,6 +57,8 @@ struct AttributeSetter {
     tensor.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
     tensor.set_raw_data(value.Bytes(), value.ByteCount());
   }
+  // What is written has neither bodies nor attributes that no operator takes.
+  void operator()(const std::shared_ptr<const OnnxGraph>&) const {}
   void operator()(const UnsupportedOnnxAttribute&) const {}
 };
 

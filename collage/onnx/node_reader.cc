@@ -15,13 +15,14 @@ constexpr int64_t kMaximalAttribute = int64_t{1} << 30;
 }  // namespace
 
 NodeReader::NodeReader(std::string op_type, int64_t opset, std::vector<Expr> inputs, std::map<std::string, OnnxAttribute> attributes,
-                       size_t output_count, ConstantFolder* folder, Origin origin)
+                       size_t output_count, ConstantFolder* folder, BodyReader* bodies, Origin origin)
     : op_type_(std::move(op_type)),
       opset_(opset),
       inputs_(std::move(inputs)),
       attributes_(std::move(attributes)),
       output_count_(output_count),
       folder_(folder),
+      bodies_(bodies),
       origin_(std::move(origin)) {
   while (!inputs_.empty() && inputs_.back() == nullptr) inputs_.pop_back();
 }
@@ -83,6 +84,11 @@ Result<std::vector<std::string>> NodeReader::Strings(const std::string& name, st
 Result<Tensor> NodeReader::TensorAttribute(const std::string& name) const {
   if (!HasAttribute(name)) return Fail("attribute '" + name + "' is required and absent");
   return Attribute(name, Tensor(), "a tensor");
+}
+
+Result<std::shared_ptr<const OnnxGraph>> NodeReader::GraphAttribute(const std::string& name) const {
+  if (!HasAttribute(name)) return Fail("attribute '" + name + "' is required and absent");
+  return Attribute(name, std::shared_ptr<const OnnxGraph>(), "a graph");
 }
 
 Result<std::vector<int64_t>> NodeReader::Extents(const std::string& name, size_t count, int64_t low, int64_t fallback) const {

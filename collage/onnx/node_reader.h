@@ -1,10 +1,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "collage/onnx/attribute.h"
+#include "collage/onnx/body_reader.h"
 #include "collage/onnx/fold.h"
 
 namespace collage::onnx_io {
@@ -15,7 +17,7 @@ class NodeReader {
  public:
   /// `inputs` are null where optional ones are absent; trailing absent ones are dropped. `origin` names the node in what it makes.
   NodeReader(std::string op_type, int64_t opset, std::vector<Expr> inputs, std::map<std::string, OnnxAttribute> attributes,
-             size_t output_count, ConstantFolder* folder, Origin origin);
+             size_t output_count, ConstantFolder* folder, BodyReader* bodies, Origin origin);
 
   [[nodiscard]] const std::string& op_type() const { return op_type_; }
   [[nodiscard]] int64_t opset() const { return opset_; }
@@ -42,6 +44,8 @@ class NodeReader {
   [[nodiscard]] Result<std::vector<float>> Floats(const std::string& name, std::vector<float> fallback) const;
   [[nodiscard]] Result<std::vector<std::string>> Strings(const std::string& name, std::vector<std::string> fallback) const;
   [[nodiscard]] Result<Tensor> TensorAttribute(const std::string& name) const;
+  /// A body; errors when it is absent.
+  [[nodiscard]] Result<std::shared_ptr<const OnnxGraph>> GraphAttribute(const std::string& name) const;
   /// `count` integers from `low` to 2^30, such as strides; absent: `count` times `fallback`.
   [[nodiscard]] Result<std::vector<int64_t>> Extents(const std::string& name, size_t count, int64_t low, int64_t fallback) const;
   /// An attribute that may only have one value here.
@@ -58,6 +62,8 @@ class NodeReader {
   /// Field `index` of a tuple; of a tuple that was computed, the field itself.
   static Result<Expr> Project(const Expr& tuple, size_t index);
   ConstantFolder& folder() { return *folder_; }
+  BodyReader& bodies() { return *bodies_; }
+  [[nodiscard]] const Origin& origin() const { return origin_; }
 
  private:
   template <class T>
@@ -69,6 +75,7 @@ class NodeReader {
   std::map<std::string, OnnxAttribute> attributes_;
   size_t output_count_;
   ConstantFolder* folder_;
+  BodyReader* bodies_;
   Origin origin_;
 };
 

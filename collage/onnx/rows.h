@@ -58,6 +58,7 @@ OperatorFamily NgramsFamily();
 OperatorFamily ContribFamily();
 OperatorFamily ContribAttentionFamily();
 OperatorFamily ContribQuantizationFamily();
+OperatorFamily ControlFlowFamily();
 
 /// Null where ONNX has the operator and Collage does not.
 const ReadRow* FindReadRow(std::string_view op_type);

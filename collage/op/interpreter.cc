@@ -233,6 +233,7 @@ class Interpreter {
       Finish(expr, COLLAGE_TRY(TakeResult()));
       return {};
     }
+    if (options_.should_stop && options_.should_stop()) return Fail("stopped");
     Value callee;
     if (!op) callee = COLLAGE_TRY(Take(call.callee));
     std::vector<Value> arguments;

@@ -45,7 +45,9 @@ std::vector<Tensor> FlattenTensors(const Value& value);
 struct InterpreterOptions {
   /// Called after each operator with its call and what it gave: for progress, or to look at intermediate values.
   std::function<void(const Expr& call, std::span<const Tensor> outputs)> on_operator;
-  /// As above, with what the operator was given (tuples flattened).
+  /// Asked before each operator and each call of a function: true ends the run with an error.
+  std::function<bool()> should_stop;
+  /// As on_operator, with what the operator was given (tuples flattened).
   std::function<void(const Expr& call, std::span<const Tensor> inputs, std::span<const Tensor> outputs)> on_values;
 };
 

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "collage/runtime/control_runner.h"
 #include "collage/runtime/memory_plan.h"
 #include "collage/runtime/plan_runner.h"
 #include "collage/support/check.h"
@@ -91,13 +93,18 @@ struct Executable::State {
   std::vector<uint32_t> watch_numbers;  // one a step
   uint32_t watch_beat = 0;
   std::atomic_flag running = ATOMIC_FLAG_INIT;
+  std::optional<ControlRunner> control;  // with blocks, which have the steps then
+  std::vector<Executable> blocks;
+  size_t blocks_bytes = 0;
 
   [[nodiscard]] const std::vector<ExecutionPlan::Step>& Steps() const { return runner.plan().steps; }
-  Status Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
+  [[nodiscard]] Status CheckGiven(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) const;
+  void Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   const Tensor& Aligned(size_t input, const Tensor& tensor);
   void SayStep(size_t step);
   Status RunStep(const ExecutionPlan::Step& step);
   Status RunSteps();
+  Status RunControl(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
 };
 
 const Tensor& Executable::State::Aligned(size_t input, const Tensor& tensor) {
@@ -107,7 +114,7 @@ const Tensor& Executable::State::Aligned(size_t input, const Tensor& tensor) {
   return staged[input];
 }
 
-Status Executable::State::Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
+Status Executable::State::CheckGiven(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) const {
   COLLAGE_TRY_STATUS(CheckTensors("input", given_inputs, inputs));
   COLLAGE_TRY_STATUS(CheckTensors("output", given_outputs, outputs));
   for (size_t i = 0; i < given_outputs.size(); ++i) {
@@ -119,10 +126,13 @@ Status Executable::State::Bind(std::span<const Tensor> given_inputs, std::span<T
       return Fail("output '" + outputs[i].name + "' shares memory with an input or another output");
     }
   }
+  return {};
+}
+
+void Executable::State::Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
   for (size_t i = 0; i < given_inputs.size(); ++i) input_pointers[i] = Aligned(i, given_inputs[i]).Bytes();
   for (size_t i = 0; i < given_outputs.size(); ++i) output_pointers[i] = given_outputs[i].MutableBytes();
   runner.Bind(input_pointers, output_pointers);
-  return {};
 }
 
 Status Executable::State::RunStep(const ExecutionPlan::Step& step) {
@@ -159,6 +169,21 @@ Status Executable::State::RunSteps() {
   return {};
 }
 
+Status Executable::State::RunControl(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
+  COLLAGE_TRY_STATUS(control->Run(given_inputs, given_outputs, [&](size_t block, std::span<const Tensor> from, std::span<Tensor> to) {
+    return blocks[block].Run(from, to);
+  }));
+  if (!profiling) return {};
+  size_t step = 0;
+  for (const Executable& block : blocks) {
+    for (const StepProfile& of_block : block.profile()) {
+      profile[step].calls = of_block.calls;
+      profile[step++].microseconds = of_block.microseconds;
+    }
+  }
+  return {};
+}
+
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Executable::Executable(Executable&&) noexcept = default;
 Executable& Executable::operator=(Executable&&) noexcept = default;
@@ -181,17 +206,52 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
   return Executable(std::move(state));
 }
 
+Result<Executable> Executable::Create(ControlProgram control, std::vector<Executable> blocks, const std::vector<std::string>& inputs,
+                                      const std::vector<std::string>& outputs, const Device& device) {
+  std::vector<Signature> signatures;
+  for (const Executable& block : blocks) {
+    Signature& signature = signatures.emplace_back();
+    for (const NamedType& input : block.inputs()) signature.inputs.push_back(input.type);
+    for (const NamedType& output : block.outputs()) signature.outputs.push_back(output.type);
+  }
+  COLLAGE_TRY_STATUS(CheckControlProgram(control, signatures));
+  const Signature whole = SignatureOf(control.functions[0]);
+  if (whole.inputs.size() != inputs.size() || whole.outputs.size() != outputs.size()) {
+    return Fail("has " + std::to_string(whole.inputs.size()) + " inputs and " + std::to_string(whole.outputs.size()) +
+                " outputs, and names for " + std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
+  }
+  auto state = std::make_unique<State>(PlanRunner({}, {}, device.threads));
+  state->device = device;
+  for (size_t i = 0; i < inputs.size(); ++i) state->inputs.push_back({inputs[i], whole.inputs[i]});
+  for (size_t i = 0; i < outputs.size(); ++i) state->outputs.push_back({outputs[i], whole.outputs[i]});
+  for (const Executable& block : blocks) {
+    state->profile.insert(state->profile.end(), block.profile().begin(), block.profile().end());
+    state->blocks_bytes += block.arena_bytes();
+  }
+  state->control.emplace(std::move(control), std::move(signatures));
+  state->blocks = std::move(blocks);
+  return Executable(std::move(state));
+}
+
 const Device& Executable::device() const { return state_->device; }
 const std::vector<NamedType>& Executable::inputs() const { return state_->inputs; }
 const std::vector<NamedType>& Executable::outputs() const { return state_->outputs; }
 const std::vector<StepProfile>& Executable::profile() const { return state_->profile; }
 const std::vector<Program::KernelCall>& Executable::calls() const { return state_->calls; }
-size_t Executable::arena_bytes() const { return state_->runner.memory_bytes(); }
+const std::vector<Executable>& Executable::blocks() const { return state_->blocks; }
+size_t Executable::arena_bytes() const { return state_->runner.memory_bytes() + state_->blocks_bytes; }
+
+size_t Executable::held_bytes() const { return state_->control ? state_->control->held_bytes() : 0; }
 
 Status Executable::Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   if (state_->running.test_and_set(std::memory_order_acquire)) return Fail("this executable is running already, in another thread");
-  Status status = state_->Bind(inputs, outputs);
-  if (status) status = state_->RunSteps();
+  Status status = state_->CheckGiven(inputs, outputs);
+  if (status && state_->control) {
+    status = state_->RunControl(inputs, outputs);
+  } else if (status) {
+    state_->Bind(inputs, outputs);
+    status = state_->RunSteps();
+  }
   state_->running.clear(std::memory_order_release);
   return status;
 }
@@ -204,7 +264,14 @@ Result<std::vector<Tensor>> Executable::Run(std::span<const Tensor> inputs) {
 }
 
 void Executable::Watch(std::atomic<uint64_t>& now, std::vector<uint32_t> numbers) {
-  COLLAGE_CHECK(numbers.size() == state_->Steps().size());
+  COLLAGE_CHECK(numbers.size() == state_->profile.size());
+  auto begin = numbers.begin();
+  for (Executable& block : state_->blocks) {
+    const auto end = begin + static_cast<std::ptrdiff_t>(block.profile().size());
+    block.Watch(now, {begin, end});
+    begin = end;
+  }
+  if (state_->control) return;
   state_->watched = &now;
   state_->watch_numbers = std::move(numbers);
 }
@@ -216,6 +283,7 @@ void Executable::SetProfiling(bool on) {
       profile.microseconds = 0;
     }
   }
+  for (Executable& block : state_->blocks) block.SetProfiling(on);
   state_->profiling = on;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/runtime/control_program.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/program.h"
@@ -37,6 +38,10 @@ class Executable {
  public:
   /// Errors when the program is inconsistent (see CheckProgram).
   static Result<Executable> Create(Program program, const Device& device);
+  /// Control flow around blocks, each an executable of its own; `inputs` and `outputs` name those of the first function. Errors when the
+  /// parts do not fit together (see CheckControlProgram). Run allocates while it meets more tensors at once than ever before.
+  static Result<Executable> Create(ControlProgram control, std::vector<Executable> blocks, const std::vector<std::string>& inputs,
+                                   const std::vector<std::string>& outputs, const Device& device);
   Executable(Executable&&) noexcept;
   Executable& operator=(Executable&&) noexcept;
   ~Executable();
@@ -54,7 +59,7 @@ class Executable {
 
   /// Starts (from zero) or stops the measuring of single steps, which costs two clock readings a step.
   void SetProfiling(bool on);
-  /// One entry a step, in the order in which they run; times are zero when profiling was never on.
+  /// One entry a step, in the order in which they run (of blocks, one after another); times are zero when profiling was never on.
   [[nodiscard]] const std::vector<StepProfile>& profile() const;
 
   /// From now on says in `now`, which must outlive it, which step runs: its number in the low 32 bits and above it what changes with every
@@ -62,11 +67,15 @@ class Executable {
   /// for each entry of profile().
   void Watch(std::atomic<uint64_t>& now, std::vector<uint32_t> numbers);
 
-  /// The kernels in the order in which they run, with the values of the program that they read and write.
+  /// The kernels in the order in which they run, with the values of the program that they read and write. Those of blocks are theirs.
   [[nodiscard]] const std::vector<Program::KernelCall>& calls() const;
+  /// Empty without control flow.
+  [[nodiscard]] const std::vector<Executable>& blocks() const;
 
-  /// Memory shared by all intermediate tensors and the one workspace of all kernels, bytes.
+  /// Memory shared by all intermediate tensors and the one workspace of all kernels, bytes; of blocks, the sum.
   [[nodiscard]] size_t arena_bytes() const;
+  /// Of tensors that went between blocks so far, bytes; zero without control flow.
+  [[nodiscard]] size_t held_bytes() const;
 
  private:
   struct State;

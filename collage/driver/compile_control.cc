@@ -1,0 +1,223 @@
+#include "collage/driver/compile_control.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "collage/cost/statistics.h"
+#include "collage/driver/control_report.h"
+#include "collage/ir/call_names.h"
+#include "collage/ir/visit.h"
+#include "collage/lower/control.h"
+#include "collage/lower/save.h"
+#include "collage/op/interpreter.h"
+#include "collage/support/log.h"
+#include "collage/tensor/agreement.h"
+
+namespace collage {
+namespace {
+
+constexpr uint64_t kSeed = 20261122;
+constexpr size_t kSamples = 4;  // so that several branches are met
+// Loops that wait for data may never end on random inputs.
+constexpr size_t kMostCalls = 3000000;
+constexpr double kMostSecondsOfReference = 20;
+// A block whose work is small, or that no sample reaches, still has to be measured.
+constexpr double kLeastShare = 0.02;
+
+/// What the reference executor makes of random inputs, as far as it ends.
+struct WholeSample {
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> expected;
+};
+
+/// Seconds that a call might take, roughly: what matters is the proportion.
+double RoughSeconds(const Expr& expr) {
+  const Call& call = *expr->As<Call>();
+  std::vector<Type> types;
+  for (const Expr& arg : call.args) types.push_back(arg->type());
+  const Work work = call.callee->As<Op>()->def->work(types, expr->type(), call.attributes);
+  return 1e-6 + work.flops / 2e10 + work.bytes / 1e10;
+}
+
+bool IsFinite(const Tensor& tensor) {
+  if (!IsFloatingPoint(tensor.dtype())) return true;
+  const std::vector<double> values = tensor.ToDouble();
+  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+
+class ControlCompile {
+ public:
+  ControlCompile(const OnnxModel& model, const IRModule& outlined, const std::string& name, const CompileOptions& options,
+                 const CompileBlock& compile_block)
+      : model_(model), outlined_(outlined), name_(name), options_(options), compile_block_(compile_block) {}
+
+  Result<CompiledModel> Run() {
+    if (!options_.single_backends.empty()) return Fail("--single-backends: a program with control flow has no plans of single backends");
+    control_ = COLLAGE_TRY(ToControlProgram(outlined_));
+    RunReference();
+    COLLAGE_TRY_STATUS(CompileBlocks());
+    const Device device{DeviceKind::kCpu, 0, options_.threads};
+    LoweredModel whole = COLLAGE_TRY(JoinBlocks(control_.program, std::move(blocks_), model_.input_names, model_.output_names, device));
+    COLLAGE_TRY_STATUS(CompareWhole(whole.executable));
+    CompileReport report = ReportOfControl(name_, options_, reports_);
+    report.not_compared = not_compared_.empty() ? report.not_compared : not_compared_;
+    COLLAGE_TRY_STATUS(TimeWhole(whole.executable, report));
+    report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
+    if (!options_.output.empty()) {
+      options_.progress.Report({"saving", 0, 0, options_.output.string()});
+      COLLAGE_TRY_STATUS(SaveProgram(whole, ToJson(OfEveryCompile(report)), options_.output));
+    }
+    return CompiledModel{std::move(whole), std::move(report)};
+  }
+
+ private:
+  /// Runs it on random inputs, notes what it makes of them and how much work it does in which block.
+  void RunReference() {
+    struct Place {
+      size_t block;
+      double seconds;
+    };
+    std::unordered_map<const ExprNode*, Place> places;
+    for (size_t i = 0; i < control_.blocks.size(); ++i) {
+      PostOrder(outlined_.Find(control_.blocks[i]), [&](const Expr& expr) {
+        if (CalledOp(expr)) places.emplace(expr.get(), Place{i, RoughSeconds(expr)});
+      });
+    }
+    work_.assign(control_.blocks.size(), 0);
+    const Clock::time_point end = Clock::After(std::min(kMostSecondsOfReference, options_.budget_seconds / 5));
+    for (uint64_t seed = 0; seed < kSamples; ++seed) {
+      size_t calls = 0;
+      // Comparisons of what is no number may go either way in a kernel, and a loop that waits for one may not end.
+      bool finite = true;
+      InterpreterOptions interpreter;
+      interpreter.should_stop = [&] { return !finite || ++calls > kMostCalls || options_.progress.ShouldStop() || Clock::now() >= end; };
+      interpreter.on_operator = [&](const Expr& expr, std::span<const Tensor> outputs) {
+        finite = finite && std::all_of(outputs.begin(), outputs.end(), IsFinite);
+        const auto place = places.find(expr.get());
+        if (place != places.end()) work_[place->second.block] += place->second.seconds;
+      };
+      options_.progress.Report({"running the reference", seed, kSamples, {}});
+      std::vector<Tensor> inputs;
+      for (const Expr& parameter : outlined_.Main().parameters) {
+        for (const TensorType& type : FlattenTensors(parameter->type()))
+          FillRandom(inputs.emplace_back(type), kSeed + 100 * seed + inputs.size());
+      }
+      Result<std::vector<Tensor>> expected = InterpretMain(outlined_, inputs, interpreter);
+      if (expected && finite) samples_.push_back({std::move(inputs), std::move(*expected)});
+    }
+    if (samples_.empty())
+      not_compared_ = "the whole program: on random inputs the reference executor did not end in time, or met what is no finite number";
+  }
+
+  /// Whatever flags name must be in some block; a block is told of those that it has.
+  [[nodiscard]] UserConstraints ConstraintsOf(const Expr& block, bool is_last, std::vector<bool>& pins, std::vector<bool>& forbids) const {
+    const CallNames names(block);
+    const auto has = [&](const std::string& node) {
+      bool found = false;
+      PostOrder(block, [&](const Expr& expr) { found = found || (CalledOp(expr) && names.IsCalled(expr, node)); });
+      return found;
+    };
+    UserConstraints constraints;
+    const auto take = [&](const std::vector<std::string>& flags, std::vector<bool>& taken, std::vector<std::string>& into,
+                          const auto& node) {
+      for (size_t i = 0; i < flags.size(); ++i) {
+        const std::string name = node(flags[i]);
+        // One that nothing has is an error of the last block, whose message says what there is.
+        if (!name.empty() && !has(name) && !(is_last && !taken[i])) continue;
+        taken[i] = true;
+        into.push_back(flags[i]);
+      }
+    };
+    const std::vector<std::string>& all = options_.constraints.pin;
+    take(all, pins, constraints.pin, [](const std::string& flag) { return flag.substr(0, flag.rfind('=')); });
+    take(options_.constraints.forbid, forbids, constraints.forbid, [](const std::string& flag) {
+      const size_t colon = flag.find(':');
+      return colon == std::string::npos ? std::string() : flag.substr(colon + 1);
+    });
+    return constraints;
+  }
+
+  Status CompileBlocks() {
+    double all = 0;
+    for (double& work : work_) all += work;
+    std::vector<double> shares;
+    for (const double work : work_) shares.push_back(std::max(kLeastShare, all > 0 ? work / all : 1));
+    double left = 0;
+    for (const double share : shares) left += share;
+    std::vector<bool> pins(options_.constraints.pin.size(), false);
+    std::vector<bool> forbids(options_.constraints.forbid.size(), false);
+    for (size_t i = 0; i < control_.blocks.size(); ++i) {
+      const Expr block = outlined_.Find(control_.blocks[i]);
+      CompileOptions of_block = options_;
+      of_block.output.clear();
+      of_block.seconds_spent = 0;
+      of_block.constraints = ConstraintsOf(block, i + 1 == control_.blocks.size(), pins, forbids);
+      // What a block leaves is for those behind it.
+      const double seconds = std::max(0.0, options_.budget_seconds - options_.seconds_spent - Clock::SecondsSince(start_));
+      of_block.budget_seconds = seconds * shares[i] / left;
+      of_block.race_seconds = options_.race_seconds * std::min(1.0, shares[i]);
+      of_block.tuning_seconds = options_.tuning_seconds * std::min(1.0, shares[i]);
+      left -= shares[i];
+      options_.progress.Report({"block", i + 1, control_.blocks.size(), control_.blocks[i]});
+      Result<CompiledModel> compiled = compile_block_(block, of_block);
+      if (!compiled) return Fail(compiled.error().At("@" + control_.blocks[i]));
+      blocks_.push_back(std::move(compiled->lowered));
+      reports_.push_back({control_.blocks[i], std::move(compiled->report)});
+    }
+    return {};
+  }
+
+  Status CompareWhole(Executable& executable) {
+    for (const WholeSample& sample : samples_) {
+      const std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(sample.inputs));
+      double tolerance = kTolerance;
+      for (const NamedType& output : executable.outputs()) tolerance = std::max(tolerance, Tolerance(output.type.dtype));
+      const Agreement agreement = Compare(outputs, sample.expected);
+      if (!IsComparison(agreement) && agreement.unequal == 0) continue;
+      if (!Passes(agreement, tolerance))
+        return Fail("the program " + Objection(agreement, tolerance) + ", although each of its blocks agrees");
+      difference_ = std::max(difference_.value_or(0), agreement.difference);
+    }
+    if (!samples_.empty() && !difference_) not_compared_ = "the whole program: on random inputs its outputs are not finite";
+    return {};
+  }
+
+  Status TimeWhole(Executable& executable, CompileReport& report) {
+    if (samples_.empty() || options_.cache_only) return {};
+    std::vector<Tensor> outputs;
+    for (const NamedType& output : executable.outputs()) outputs.emplace_back(output.type);
+    std::vector<double> seconds;
+    const Clock::time_point end = Clock::After(std::min(1.0, options_.race_seconds));
+    while (seconds.empty() || (Clock::now() < end && !options_.progress.ShouldStop())) {
+      const Clock::time_point start = Clock::now();
+      COLLAGE_TRY_STATUS(executable.Run(samples_[0].inputs, outputs));
+      seconds.push_back(Clock::SecondsSince(start));
+    }
+    report.end_to_end.push_back({"chosen", Median(std::move(seconds)) * 1e3, 1, difference_});
+    return {};
+  }
+
+  const OnnxModel& model_;
+  const IRModule& outlined_;
+  const std::string& name_;
+  const CompileOptions& options_;
+  const CompileBlock& compile_block_;
+  Clock::time_point start_ = Clock::now();
+  ControlOfModule control_;
+  std::vector<WholeSample> samples_;
+  std::vector<double> work_;  // of each block, roughly in seconds
+  std::vector<LoweredModel> blocks_;
+  std::vector<BlockReport> reports_;
+  std::optional<double> difference_;
+  std::string not_compared_;
+};
+
+}  // namespace
+
+Result<CompiledModel> CompileControl(const OnnxModel& model, const IRModule& outlined, const std::string& name,
+                                     const CompileOptions& options, const CompileBlock& compile_block) {
+  return ControlCompile(model, outlined, name, options, compile_block).Run();
+}
+
+}  // namespace collage

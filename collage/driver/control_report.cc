@@ -1,0 +1,59 @@
+#include "collage/driver/control_report.h"
+
+#include <algorithm>
+
+namespace collage {
+namespace {
+
+void Add(const CandidateCounts& part, CandidateCounts& whole) {
+  whole.found += part.found;
+  whole.distinct += part.distinct;
+  whole.measured += part.measured;
+  whole.rejected += part.rejected;
+  whole.variants.measured += part.variants.measured;
+  whole.variants.cached += part.variants.cached;
+  whole.variants.unpriced += part.variants.unpriced;
+  whole.variants.assumed += part.variants.assumed;
+}
+
+void Add(const BlockReport& block, CompileReport& whole) {
+  const CompileReport& part = block.report;
+  const std::string prefix = block.block + ":";
+  for (PlanEntry entry : part.plan) {
+    entry.symbol = prefix + entry.symbol;
+    whole.plan.push_back(std::move(entry));
+  }
+  for (OperatorPlacement placement : part.operators) {
+    placement.name = prefix + placement.name;
+    if (!placement.symbol.empty()) placement.symbol = prefix + placement.symbol;
+    whole.operators.push_back(std::move(placement));
+  }
+  whole.estimated_us += part.estimated_us;
+  whole.lower_bound_us += part.lower_bound_us;
+  whole.proved_lower_bound_us += part.proved_lower_bound_us;
+  whole.search_complete = whole.search_complete && part.search_complete;
+  whole.open = std::max(whole.open, part.open);
+  whole.noise = std::max(whole.noise, part.noise);
+  whole.raced = whole.raced || part.raced;
+  whole.decisions_left_out += part.decisions_left_out;
+  if (whole.not_compared.empty() && !part.not_compared.empty()) whole.not_compared = prefix + " " + part.not_compared;
+  Add(part.candidates, whole.candidates);
+}
+
+}  // namespace
+
+CompileReport ReportOfControl(const std::string& model, const CompileOptions& options, const std::vector<BlockReport>& blocks) {
+  CompileReport report;
+  report.model = model;
+  report.threads = options.threads;
+  report.pins = options.constraints.pin;
+  report.forbids = options.constraints.forbid;
+  report.confidence = options.declared.confidence;
+  report.smallest_difference = options.declared.smallest_difference;
+  report.winner = "searched, block by block";
+  report.budget_seconds = options.budget_seconds;
+  for (const BlockReport& block : blocks) Add(block, report);
+  return report;
+}
+
+}  // namespace collage
