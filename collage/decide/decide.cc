@@ -16,7 +16,10 @@ namespace {
 /// Sets the costs of a problem that is kept for searching again and again.
 class PricedProblem {
  public:
-  PricedProblem(const Arms& arms, const std::vector<bool>& allowed) : arms_(arms), problem_(arms.problem), forbidden_(allowed) {
+  using Searched = std::function<void(const Result<SearchResult>& found, double seconds)>;
+
+  PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {})
+      : arms_(arms), problem_(arms.problem), forbidden_(allowed), searched_(std::move(searched)) {
     forbidden_.flip();
     forbidden_.resize(problem_.candidates.size(), false);
     problem_.conversion = [this](size_t tensor, size_t from, size_t to) {
@@ -30,7 +33,10 @@ class PricedProblem {
   Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {}) {
     costs_ = &costs;
     SetCosts(costs, for_partition);
-    return search_.Search(problem_, forbidden_);
+    const Clock::time_point start = Clock::now();
+    Result<SearchResult> found = search_.Search(problem_, forbidden_);
+    if (searched_) searched_(found, Clock::SecondsSince(start));
+    return found;
   }
 
   [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs) {
@@ -55,9 +61,26 @@ class PricedProblem {
   const Arms& arms_;
   SearchProblem problem_;
   std::vector<bool> forbidden_;
+  Searched searched_;
   IncrementalSearch search_;
   const std::vector<Cost>* costs_ = nullptr;  // of the search that goes on
 };
+
+SearchResult WithFewerPartitions(PricedProblem& problem, const std::vector<Cost>& costs, const SearchResult& best, double within) {
+  const Cost most = Cost::Seconds(best.cost.ToSeconds() * (1 + within));
+  // At the first charge, whoever has one partition fewer wins if it is within at all; at the last, whoever saves half as much as an equal
+  // share of what may be given up for each partition of the best plan.
+  const double least = (most - best.cost).ToSeconds() / (2 * static_cast<double>(std::max<size_t>(best.partitions, 1)));
+  for (double charge = (most - best.cost).ToSeconds(); charge > least; charge /= 2) {
+    Result<SearchResult> found = problem.Search(costs, Cost::Seconds(charge));
+    if (!found) return best;
+    if (found->partitions >= best.partitions) return best;
+    found->cost = problem.PriceOf(found->choices, costs);
+    found->lower_bound = best.lower_bound;
+    if (found->cost <= most) return std::move(*found);
+  }
+  return best;
+}
 
 /// How often a cover runs each kernel, those of its conversions included.
 std::map<size_t, int> UsesOf(const Arms& arms, const std::vector<SearchChoice>& cover) {
@@ -75,7 +98,7 @@ class Decider {
  public:
   /// Without a measurer nothing is measured.
   Decider(const Arms& arms, std::vector<Evidence>& evidence, Measurer* measurer, const DecideOptions& options)
-      : arms_(arms), evidence_(evidence), measurer_(measurer), options_(options), problem_(arms, options.allowed) {
+      : arms_(arms), evidence_(evidence), measurer_(measurer), options_(options), problem_(arms, options.allowed, options.searched) {
     COLLAGE_CHECK(evidence.size() == arms.kernels.kernels().size(), "evidence is not of these kernels");
     prices_ = Believe(arms_.kernels, evidence_, options_.declared);
   }
@@ -111,8 +134,7 @@ class Decider {
     if (!COLLAGE_TRY(Challenge())) return false;
     if (!is_settled_ || IsOver()) return true;
     // A plan of fewer partitions that cannot be told from the best one is preferred, once it is known as well.
-    const SearchResult fewer =
-        COLLAGE_TRY(WithFewerPartitions(arms_, Centres(prices_), options_.allowed, *best_, options_.declared.smallest_difference));
+    const SearchResult fewer = WithFewerPartitions(problem_, Centres(prices_), *best_, options_.declared.smallest_difference);
     if (HasRun(fewer.choices)) return true;
     return MeasureCover(fewer.choices);
   }
@@ -337,19 +359,7 @@ Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, 
 Result<SearchResult> WithFewerPartitions(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed,
                                          const SearchResult& best, double within) {
   PricedProblem problem(arms, allowed);
-  const Cost most = Cost::Seconds(best.cost.ToSeconds() * (1 + within));
-  // At the first charge, whoever has one partition fewer wins if it is within at all; at the last, whoever saves half as much as an equal
-  // share of what may be given up for each partition of the best plan.
-  const double least = (most - best.cost).ToSeconds() / (2 * static_cast<double>(std::max<size_t>(best.partitions, 1)));
-  for (double charge = (most - best.cost).ToSeconds(); charge > least; charge /= 2) {
-    Result<SearchResult> found = problem.Search(costs, Cost::Seconds(charge));
-    if (!found) return best;
-    if (found->partitions >= best.partitions) return best;
-    found->cost = problem.PriceOf(found->choices, costs);
-    found->lower_bound = best.lower_bound;
-    if (found->cost <= most) return found;
-  }
-  return best;
+  return WithFewerPartitions(problem, costs, best, within);
 }
 
 }  // namespace collage
