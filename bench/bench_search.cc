@@ -24,7 +24,7 @@
 namespace collage {
 namespace {
 
-constexpr size_t kMostSearches = 600;
+constexpr size_t kMostSearches = 2000;
 constexpr double kMostSecondsAgain = 0.05;
 constexpr uint64_t kSeed = 17;
 
@@ -70,8 +70,8 @@ Status AddModel(const std::string& path, BoundTable& table) {
   DecideOptions options;
   options.allowed = model.allowed;
   options.searched = [&](const Result<SearchResult>& found, double took) {
-    seconds.push_back(took);
     if (!found) return;
+    seconds.push_back(took);
     unproven += found->is_proven ? 0 : 1;
     gap = std::max(gap, found->cost.ToSeconds() / found->lower_bound.ToSeconds() - 1);
   };

@@ -98,7 +98,12 @@ class Decider {
  public:
   /// Without a measurer nothing is measured.
   Decider(const Arms& arms, std::vector<Evidence>& evidence, Measurer* measurer, const DecideOptions& options)
-      : arms_(arms), evidence_(evidence), measurer_(measurer), options_(options), problem_(arms, options.allowed, options.searched) {
+      : arms_(arms),
+        evidence_(evidence),
+        measurer_(measurer),
+        options_(options),
+        at_centres_(arms, options.allowed, options.searched),
+        at_ends_(arms, options.allowed, options.searched) {
     COLLAGE_CHECK(evidence.size() == arms.kernels.kernels().size(), "evidence is not of these kernels");
     prices_ = Believe(arms_.kernels, evidence_, options_.declared);
   }
@@ -108,8 +113,8 @@ class Decider {
       if (options_.report) options_.report(open_);
     }
     Decision decision{*best_, open_, is_settled_, {}, {}};
-    decision.likely_bound = COLLAGE_TRY(problem_.Search(Lows(prices_))).lower_bound;
-    decision.proved_bound = COLLAGE_TRY(problem_.Search(ProvedLows(prices_))).lower_bound;
+    decision.likely_bound = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).lower_bound;
+    decision.proved_bound = COLLAGE_TRY(at_ends_.Search(ProvedLows(prices_))).lower_bound;
     decision.best.lower_bound = decision.likely_bound;
     return decision;
   }
@@ -124,7 +129,7 @@ class Decider {
       return false;
     }
     if (options_.rival.IsKnown()) {
-      const Cost least = COLLAGE_TRY(problem_.Search(Lows(prices_))).cost;
+      const Cost least = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).cost;
       if (least.ToSeconds() >= (1 - options_.declared.smallest_difference) * options_.rival.ToSeconds()) {
         open_ = std::max(0.0, 1 - least.ToSeconds() / best_->cost.ToSeconds());
         is_settled_ = true;
@@ -134,14 +139,14 @@ class Decider {
     if (!COLLAGE_TRY(Challenge())) return false;
     if (!is_settled_ || IsOver()) return true;
     // A plan of fewer partitions that cannot be told from the best one is preferred, once it is known as well.
-    const SearchResult fewer = WithFewerPartitions(problem_, Centres(prices_), *best_, options_.declared.smallest_difference);
+    const SearchResult fewer = WithFewerPartitions(at_centres_, Centres(prices_), *best_, options_.declared.smallest_difference);
     if (HasRun(fewer.choices)) return true;
     return MeasureCover(fewer.choices);
   }
 
   bool FindBest() {
     const Clock::time_point start = Clock::now();
-    Result<SearchResult> best = problem_.Search(Centres(prices_));
+    Result<SearchResult> best = at_centres_.Search(Centres(prices_));
     seconds_of_search_ = Clock::SecondsSince(start);
     best_.reset();
     if (best) best_ = std::move(*best);
@@ -150,7 +155,7 @@ class Decider {
 
   /// Until there is a cover of known kernels, the cheapest possible one is measured.
   Status MakePossible() {
-    const SearchResult cover = COLLAGE_TRY(problem_.Search(Lows(prices_)));
+    const SearchResult cover = COLLAGE_TRY(at_ends_.Search(Lows(prices_)));
     const std::vector<size_t> unknown = UnknownIn(cover.choices);
     // A search that a limit has ended may find a cover at one price and none at another.
     if (unknown.empty()) return Fail("no valid cover of what is known was found within the limits of the search");
@@ -168,8 +173,8 @@ class Decider {
     }
     while (true) {
       const std::vector<Cost> view = ViewAgainstBest();
-      const SearchResult challenger = COLLAGE_TRY(problem_.Search(view));
-      const double price_of_best = problem_.PriceOf(best_->choices, view).ToSeconds();
+      const SearchResult challenger = COLLAGE_TRY(at_ends_.Search(view));
+      const double price_of_best = at_ends_.PriceOf(best_->choices, view).ToSeconds();
       const double gain = price_of_best - challenger.lower_bound.ToSeconds();
       open_ = std::max(0.0, gain / price_of_best);
       is_settled_ = gain <= worthwhile;
@@ -239,8 +244,8 @@ class Decider {
       least = std::min(least, evidence_[kernel].in_program.size());
     }
     const std::vector<Cost> centres = Centres(prices_);
-    difference.most_gain =
-        problem_.PriceOf(best_->choices, centres).ToSeconds() - problem_.PriceOf(challenger, centres).ToSeconds() + std::sqrt(squares);
+    difference.most_gain = at_centres_.PriceOf(best_->choices, centres).ToSeconds() - at_centres_.PriceOf(challenger, centres).ToSeconds() +
+                           std::sqrt(squares);
     difference.best_is_known_less = least_of_best < least_of_challenger;
     return difference;
   }
@@ -320,7 +325,9 @@ class Decider {
   std::vector<Evidence>& evidence_;
   Measurer* measurer_;
   const DecideOptions& options_;
-  PricedProblem problem_;
+  // What a search remembers fits prices that are nearly the same, so each view of them has a search of its own.
+  PricedProblem at_centres_;
+  PricedProblem at_ends_;
   std::vector<Price> prices_;
   std::optional<SearchResult> best_;
   std::unordered_set<size_t> settled_;  // kernels that whole comparisons have told apart, since the last program ran

@@ -66,9 +66,12 @@ class Sweeper {
     if (layer.size() <= limits_.most_sets) return;
     gave_up_ = limits_.gives_up;
     recording_.is_whole = false;
-    const auto promise = [](const auto& frontier) { return frontier->cheapest() + frontier->least_to_go(); };
+    const auto promise = [&](const auto& frontier) {
+      return bound_ ? BoundOf(*frontier).LeastOfAny(frontier->cheapest()) : frontier->cheapest() + frontier->least_to_go();
+    };
     std::stable_sort(layer.begin(), layer.end(), [&](const auto& a, const auto& b) { return promise(a) < promise(b); });
     dropped_ = std::min(dropped_, promise(layer[limits_.most_sets]));
+    for (size_t i = limits_.most_sets; i < layer.size(); ++i) bounds_.erase(layer[i].get());
     layer.resize(limits_.most_sets);
   }
 
