@@ -1,6 +1,6 @@
 // The search alone, one thread: bench_search [MODEL.onnx ...]. On seeded prices with layouts, conversions and transitions: 1 000 operators
 // under 100 ms (of a NASNet-like graph, under 200 ms), 10 000 under 2 s, 2 000 of a NASNet-like graph under 2 s, every optimum proven.
-// Of each model, the candidates of all backends that are present, priced one by one as a lazy search asks: after the first search none
+// Of each model, a decision about the candidates of all backends that are present, with simulated kernels: after the first search none
 // takes 50 ms or more. Exits 1 where a bound is missed.
 
 #include <algorithm>
@@ -58,8 +58,7 @@ void AddFunctions(BoundTable& table) {
   }
 }
 
-/// Decides about a model whose kernels are simulated until so many searches were made. What they took is told by the steps in which
-/// deciding asks: until there is a cover that is known, and from then on.
+/// Decides about a model whose kernels are simulated, until that is settled or so many searches have found a cover.
 Status AddModel(const std::string& path, BoundTable& table) {
   const ModelProblem model = COLLAGE_TRY(ProblemOfModel(path, kSeed));
   std::vector<double> seconds;
@@ -76,7 +75,6 @@ Status AddModel(const std::string& path, BoundTable& table) {
     gap = std::max(gap, found->cost.ToSeconds() / found->lower_bound.ToSeconds() - 1);
   };
   const Decision decision = COLLAGE_TRY(Decide(model.arms, evidence, kernels, options));
-  std::cerr << kernels.alone() << " alone of " << model.costs.size() << ", " << kernels.rounds() << " rounds, open " << decision.open << "\n";
   const double first = seconds.front();
   const std::vector<double> later(seconds.begin() + 1, seconds.end());
   const double mean = std::accumulate(later.begin(), later.end(), 0.0) / static_cast<double>(later.size());

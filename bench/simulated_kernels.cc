@@ -48,7 +48,6 @@ std::vector<Evidence> SimulatedKernels::FirstEvidence() {
 
 Result<Measurer::Found> SimulatedKernels::MeasureAlone(size_t kernel) {
   std::this_thread::sleep_for(kTakenAlone);
-  ++measured_;
   return Found{{kernel, Alone(kernel)}};
 }
 

@@ -20,9 +20,6 @@ class SimulatedKernels : public Measurer {
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
   [[nodiscard]] bool IsOver() const override { return is_over_(); }
 
-  [[nodiscard]] size_t alone() const { return measured_; }
-  [[nodiscard]] size_t rounds() const { return rounds_; }
-
  private:
   Evidence Alone(size_t kernel);
   double Wavering(double deviation);
@@ -32,7 +29,6 @@ class SimulatedKernels : public Measurer {
   std::function<bool()> is_over_;
   std::vector<double> flattery_;  // by backend, as a logarithm
   uint64_t rounds_ = 0;
-  size_t measured_ = 0;
 };
 
 }  // namespace collage

@@ -13,13 +13,16 @@ namespace collage {
 namespace {
 
 // Steps before bounds are used, and between uses: more of them cost more than they spare the sweep.
-constexpr size_t kSteps = 24;
+constexpr size_t kSteps = 40;
 // The first width of the band above the lower bound in which covers are looked for, as a share of the bound.
 constexpr double kFirstWidth = 2e-4;
 // By how much the band grows when there is none.
 constexpr Picoseconds kWidening = 4;
 // States for each node that a sweep within the band may expand before bounds are improved instead; twice as many after each such end.
-constexpr size_t kStatesOfANode = 2;
+constexpr size_t kStatesOfANode = 6;
+// A sweep that keeps so little finds a good cover where the known one is more than this part of the bound above it.
+constexpr SweepLimits kRough{2, 2};
+constexpr Picoseconds kFar = 100;
 
 }  // namespace
 
@@ -111,6 +114,7 @@ class IncrementalSearch::State {
     size_t budget = kStatesOfANode * problem_.node_count;
     Cost least;
     Picoseconds width = 0;
+    bool is_rough_of_use = true;
     while (true) {
       least = std::max(least, std::min(known, relaxation_->Improve(kSteps, least, take)));
       if (!least.IsKnown()) return ResultOf(Sweep(tables_, limits, false, nullptr));
@@ -120,6 +124,14 @@ class IncrementalSearch::State {
       }
       relaxation_->FindLeastWith();
       LeaveOutAbove(known, beaten);
+      if (is_rough_of_use && ToPicoseconds(known) - ToPicoseconds(least) > ToPicoseconds(least) / kFar) {
+        const SweepAnswer rough = SweepBand(beaten, known, kRough);
+        const Cost before = known;
+        is_rough_of_use = rough.found && take(rough.found->choices) < before;
+        expanded += rough.expanded;
+        relaxation_->FindLeastWith();
+        LeaveOutAbove(known, beaten);
+      }
       const Cost cutoff = std::min(known, least + ToCost(width));
       limits.most_expanded = budget;
       const SweepAnswer answer = SweepBand(beaten, cutoff, limits);

@@ -290,6 +290,7 @@ Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<C
   double level = std::max(level_, static_cast<double>(ToPicoseconds(at_least) - ToPicoseconds(best)));
   size_t in_vain = 0;
   Cost now = best;
+  Cost best_at_level = best;
   for (size_t step = 0; step < most_steps; ++step) {
     const std::vector<SearchChoice> path = Path();
     const Cost target = visit(path);
@@ -308,13 +309,17 @@ Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<C
     }
     now = Evaluate();
     if (now > best) {
-      if (static_cast<double>(ToPicoseconds(now) - ToPicoseconds(best)) > level / 2) level *= 2;
       best = now;
+      if (static_cast<double>(ToPicoseconds(best) - ToPicoseconds(best_at_level)) > level) {
+        level *= 2;
+        best_at_level = best;
+      }
       best_promises = promises_;
       in_vain = 0;
     } else if (++in_vain > kMostInVain) {
       in_vain = 0;
       level /= 2;
+      best_at_level = best;
       promises_ = best_promises;
       std::fill(course.begin(), course.end(), 0.0);
       now = Evaluate();
