@@ -1,12 +1,14 @@
 // The search alone, one thread: bench_search [MODEL.onnx ...]. On seeded prices with layouts, conversions and transitions: 1 000 operators
 // under 100 ms (of a NASNet-like graph, under 200 ms), 10 000 under 2 s, 2 000 of a NASNet-like graph under 2 s, every optimum proven.
-// Of each model, the candidates of all backends that are present, priced one by one as a lazy search asks: after the first search none
+// Of each model, a decision about the candidates of all backends that are present, with simulated kernels: after the first search none
 // takes 50 ms or more. Exits 1 where a bound is missed.
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <functional>
 #include <iostream>
-#include <set>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,54 +16,23 @@
 #include "bench/graphs.h"
 #include "bench/model_problem.h"
 #include "bench/search_problem.h"
+#include "bench/simulated_kernels.h"
 #include "bench/table.h"
-#include "collage/search/incremental.h"
+#include "collage/cost/statistics.h"
+#include "collage/search/shortest_path.h"
 
 namespace collage {
 namespace {
 
-constexpr size_t kMostPriced = 100;
+constexpr size_t kMostSearches = 2000;
 constexpr double kMostSecondsAgain = 0.05;
 constexpr uint64_t kSeed = 17;
 
-/// Prices as a lazy search asks for them: of what the plan uses, the dearest.
-class LazyPrices {
- public:
-  explicit LazyPrices(const ModelProblem& model) : model_(model), problem_(model.problem) {
-    ForEachVariant([&](size_t c, size_t v, Cost& cost) { cost = model_.bounds[c][v]; });
-  }
-
-  [[nodiscard]] const SearchProblem& problem() const { return problem_; }
-
-  /// False when all of it is known.
-  bool PriceDearest(const std::vector<SearchChoice>& choices) {
-    const SearchChoice* dearest = nullptr;
-    const auto cost = [&](const SearchChoice& choice) { return problem_.candidates[choice.candidate].variants[choice.variant].cost; };
-    for (const SearchChoice& choice : choices) {
-      if (known_.contains(model_.prices[choice.candidate][choice.variant])) continue;
-      if (!dearest || cost(choice) > cost(*dearest)) dearest = &choice;
-    }
-    if (!dearest) return false;
-    const size_t number = model_.prices[dearest->candidate][dearest->variant];
-    known_.insert(number);
-    ForEachVariant([&](size_t c, size_t v, Cost& price) {
-      if (model_.prices[c][v] == number) price = model_.problem.candidates[c].variants[v].cost;
-    });
-    return true;
-  }
-
- private:
-  template <class Visit>
-  void ForEachVariant(const Visit& visit) {
-    for (size_t c = 0; c < problem_.candidates.size(); ++c) {
-      for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) visit(c, v, problem_.candidates[c].variants[v].cost);
-    }
-  }
-
-  const ModelProblem& model_;
-  SearchProblem problem_;
-  std::set<size_t> known_;
-};
+std::string Milliseconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f", 1e3 * seconds);
+  return text.data();
+}
 
 void AddFunctions(BoundTable& table) {
   struct Case {
@@ -87,33 +58,30 @@ void AddFunctions(BoundTable& table) {
   }
 }
 
-/// Seconds of the first search, the slowest and the mean of the later ones, and the largest gap between plan and bound.
+/// Decides about a model whose kernels are simulated, until that is settled or so many searches have found a cover.
 Status AddModel(const std::string& path, BoundTable& table) {
   const ModelProblem model = COLLAGE_TRY(ProblemOfModel(path, kSeed));
-  LazyPrices prices(model);
-  IncrementalSearch search;
-  double first = 0;
-  std::vector<double> later;
+  std::vector<double> seconds;
   double gap = 0;
-  for (size_t round = 0; round <= kMostPriced; ++round) {
-    SearchResult found;
-    Status failure;
-    const double seconds = SecondsOf([&] {
-      Result<SearchResult> result = search.Search(prices.problem());
-      if (result) found = std::move(*result);
-      if (!result) failure = Fail(result.error());
-    });
-    COLLAGE_TRY_STATUS(failure);
-    if (round == 0) first = seconds;
-    if (round > 0) later.push_back(seconds);
-    gap = std::max(gap, found.cost.ToSeconds() / found.lower_bound.ToSeconds() - 1);
-    if (!prices.PriceDearest(found.choices)) break;
-  }
-  double mean = 0;
-  for (const double seconds : later) mean += seconds / static_cast<double>(later.size());
-  const double slowest = later.empty() ? 0 : *std::max_element(later.begin(), later.end());
-  table.Row({path.substr(path.rfind('/') + 1), std::to_string(model.problem.node_count), std::to_string(model.problem.candidates.size()),
-             std::to_string(first), table.Bounded(slowest, kMostSecondsAgain, " s"), std::to_string(mean), std::to_string(later.size()),
+  size_t unproven = 0;
+  SimulatedKernels kernels(model, kSeed, [&] { return seconds.size() >= kMostSearches; });
+  std::vector<Evidence> evidence = kernels.FirstEvidence();
+  DecideOptions options;
+  options.allowed = model.allowed;
+  options.searched = [&](const Result<SearchResult>& found, double took) {
+    if (!found) return;
+    seconds.push_back(took);
+    unproven += found->is_proven ? 0 : 1;
+    gap = std::max(gap, found->cost.ToSeconds() / found->lower_bound.ToSeconds() - 1);
+  };
+  const Decision decision = COLLAGE_TRY(Decide(model.arms, evidence, kernels, options));
+  const double first = seconds.front();
+  const std::vector<double> later(seconds.begin() + 1, seconds.end());
+  const double mean = std::accumulate(later.begin(), later.end(), 0.0) / static_cast<double>(later.size());
+  table.Row({path.substr(path.rfind('/') + 1), std::to_string(model.arms.problem.node_count),
+             std::to_string(model.arms.problem.candidates.size()), std::to_string(seconds.size()), Milliseconds(first), Milliseconds(mean),
+             Milliseconds(Percentile(later, 0.95)),
+             table.Bounded(1e3 * *std::max_element(later.begin(), later.end()), 1e3 * kMostSecondsAgain, " ms"), std::to_string(unproven),
              table.Bounded(100 * gap, 0, " %")});
   return {};
 }
@@ -126,7 +94,7 @@ int main(int argc, char** argv) {
   BoundTable functions({"function", "operators", "candidates", "seconds", "states", "gap"});
   AddFunctions(functions);
   if (argc == 1) return functions.ExitCode();
-  BoundTable models({"model", "operators", "candidates", "first search (s)", "slowest later", "mean later (s)", "searches", "gap"});
+  BoundTable models({"model", "operators", "candidates", "searches", "first (ms)", "mean later", "95 %", "slowest", "unproven", "gap"});
   for (int i = 1; i < argc; ++i) {
     const Status added = AddModel(argv[i], models);
     if (!added) {

@@ -16,7 +16,10 @@ namespace {
 /// Sets the costs of a problem that is kept for searching again and again.
 class PricedProblem {
  public:
-  PricedProblem(const Arms& arms, const std::vector<bool>& allowed) : arms_(arms), problem_(arms.problem), forbidden_(allowed) {
+  using Searched = std::function<void(const Result<SearchResult>& found, double seconds)>;
+
+  PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {})
+      : arms_(arms), problem_(arms.problem), forbidden_(allowed), searched_(std::move(searched)) {
     forbidden_.flip();
     forbidden_.resize(problem_.candidates.size(), false);
     problem_.conversion = [this](size_t tensor, size_t from, size_t to) {
@@ -30,7 +33,10 @@ class PricedProblem {
   Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {}) {
     costs_ = &costs;
     SetCosts(costs, for_partition);
-    return search_.Search(problem_, forbidden_);
+    const Clock::time_point start = Clock::now();
+    Result<SearchResult> found = search_.Search(problem_, forbidden_);
+    if (searched_) searched_(found, Clock::SecondsSince(start));
+    return found;
   }
 
   [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs) {
@@ -55,9 +61,26 @@ class PricedProblem {
   const Arms& arms_;
   SearchProblem problem_;
   std::vector<bool> forbidden_;
+  Searched searched_;
   IncrementalSearch search_;
   const std::vector<Cost>* costs_ = nullptr;  // of the search that goes on
 };
+
+SearchResult WithFewerPartitions(PricedProblem& problem, const std::vector<Cost>& costs, const SearchResult& best, double within) {
+  const Cost most = Cost::Seconds(best.cost.ToSeconds() * (1 + within));
+  // At the first charge, whoever has one partition fewer wins if it is within at all; at the last, whoever saves half as much as an equal
+  // share of what may be given up for each partition of the best plan.
+  const double least = (most - best.cost).ToSeconds() / (2 * static_cast<double>(std::max<size_t>(best.partitions, 1)));
+  for (double charge = (most - best.cost).ToSeconds(); charge > least; charge /= 2) {
+    Result<SearchResult> found = problem.Search(costs, Cost::Seconds(charge));
+    if (!found) return best;
+    if (found->partitions >= best.partitions) return best;
+    found->cost = problem.PriceOf(found->choices, costs);
+    found->lower_bound = best.lower_bound;
+    if (found->cost <= most) return std::move(*found);
+  }
+  return best;
+}
 
 /// How often a cover runs each kernel, those of its conversions included.
 std::map<size_t, int> UsesOf(const Arms& arms, const std::vector<SearchChoice>& cover) {
@@ -75,7 +98,12 @@ class Decider {
  public:
   /// Without a measurer nothing is measured.
   Decider(const Arms& arms, std::vector<Evidence>& evidence, Measurer* measurer, const DecideOptions& options)
-      : arms_(arms), evidence_(evidence), measurer_(measurer), options_(options), problem_(arms, options.allowed) {
+      : arms_(arms),
+        evidence_(evidence),
+        measurer_(measurer),
+        options_(options),
+        at_centres_(arms, options.allowed, options.searched),
+        at_ends_(arms, options.allowed, options.searched) {
     COLLAGE_CHECK(evidence.size() == arms.kernels.kernels().size(), "evidence is not of these kernels");
     prices_ = Believe(arms_.kernels, evidence_, options_.declared);
   }
@@ -85,8 +113,8 @@ class Decider {
       if (options_.report) options_.report(open_);
     }
     Decision decision{*best_, open_, is_settled_, {}, {}};
-    decision.likely_bound = COLLAGE_TRY(problem_.Search(Lows(prices_))).lower_bound;
-    decision.proved_bound = COLLAGE_TRY(problem_.Search(ProvedLows(prices_))).lower_bound;
+    decision.likely_bound = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).lower_bound;
+    decision.proved_bound = COLLAGE_TRY(at_ends_.Search(ProvedLows(prices_))).lower_bound;
     decision.best.lower_bound = decision.likely_bound;
     return decision;
   }
@@ -101,7 +129,7 @@ class Decider {
       return false;
     }
     if (options_.rival.IsKnown()) {
-      const Cost least = COLLAGE_TRY(problem_.Search(Lows(prices_))).cost;
+      const Cost least = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).cost;
       if (least.ToSeconds() >= (1 - options_.declared.smallest_difference) * options_.rival.ToSeconds()) {
         open_ = std::max(0.0, 1 - least.ToSeconds() / best_->cost.ToSeconds());
         is_settled_ = true;
@@ -111,15 +139,14 @@ class Decider {
     if (!COLLAGE_TRY(Challenge())) return false;
     if (!is_settled_ || IsOver()) return true;
     // A plan of fewer partitions that cannot be told from the best one is preferred, once it is known as well.
-    const SearchResult fewer =
-        COLLAGE_TRY(WithFewerPartitions(arms_, Centres(prices_), options_.allowed, *best_, options_.declared.smallest_difference));
+    const SearchResult fewer = WithFewerPartitions(at_centres_, Centres(prices_), *best_, options_.declared.smallest_difference);
     if (HasRun(fewer.choices)) return true;
     return MeasureCover(fewer.choices);
   }
 
   bool FindBest() {
     const Clock::time_point start = Clock::now();
-    Result<SearchResult> best = problem_.Search(Centres(prices_));
+    Result<SearchResult> best = at_centres_.Search(Centres(prices_));
     seconds_of_search_ = Clock::SecondsSince(start);
     best_.reset();
     if (best) best_ = std::move(*best);
@@ -128,7 +155,7 @@ class Decider {
 
   /// Until there is a cover of known kernels, the cheapest possible one is measured.
   Status MakePossible() {
-    const SearchResult cover = COLLAGE_TRY(problem_.Search(Lows(prices_)));
+    const SearchResult cover = COLLAGE_TRY(at_ends_.Search(Lows(prices_)));
     const std::vector<size_t> unknown = UnknownIn(cover.choices);
     // A search that a limit has ended may find a cover at one price and none at another.
     if (unknown.empty()) return Fail("no valid cover of what is known was found within the limits of the search");
@@ -148,8 +175,8 @@ class Decider {
     }
     while (true) {
       const std::vector<Cost> view = ViewAgainstBest();
-      const SearchResult challenger = COLLAGE_TRY(problem_.Search(view));
-      const double price_of_best = problem_.PriceOf(best_->choices, view).ToSeconds();
+      const SearchResult challenger = COLLAGE_TRY(at_ends_.Search(view));
+      const double price_of_best = at_ends_.PriceOf(best_->choices, view).ToSeconds();
       const double gain = price_of_best - challenger.lower_bound.ToSeconds();
       open_ = std::max(0.0, gain / price_of_best);
       is_settled_ = gain <= worthwhile;
@@ -219,8 +246,8 @@ class Decider {
       least = std::min(least, evidence_[kernel].in_program.size());
     }
     const std::vector<Cost> centres = Centres(prices_);
-    difference.most_gain =
-        problem_.PriceOf(best_->choices, centres).ToSeconds() - problem_.PriceOf(challenger, centres).ToSeconds() + std::sqrt(squares);
+    difference.most_gain = at_centres_.PriceOf(best_->choices, centres).ToSeconds() - at_centres_.PriceOf(challenger, centres).ToSeconds() +
+                           std::sqrt(squares);
     difference.best_is_known_less = least_of_best < least_of_challenger;
     return difference;
   }
@@ -300,7 +327,9 @@ class Decider {
   std::vector<Evidence>& evidence_;
   Measurer* measurer_;
   const DecideOptions& options_;
-  PricedProblem problem_;
+  // What a search remembers fits prices that are nearly the same, so each view of them has a search of its own.
+  PricedProblem at_centres_;
+  PricedProblem at_ends_;
   std::vector<Price> prices_;
   std::optional<SearchResult> best_;
   std::unordered_set<size_t> settled_;  // kernels that whole comparisons have told apart, since the last program ran
@@ -339,19 +368,7 @@ Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, 
 Result<SearchResult> WithFewerPartitions(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed,
                                          const SearchResult& best, double within) {
   PricedProblem problem(arms, allowed);
-  const Cost most = Cost::Seconds(best.cost.ToSeconds() * (1 + within));
-  // At the first charge, whoever has one partition fewer wins if it is within at all; at the last, whoever saves half as much as an equal
-  // share of what may be given up for each partition of the best plan.
-  const double least = (most - best.cost).ToSeconds() / (2 * static_cast<double>(std::max<size_t>(best.partitions, 1)));
-  for (double charge = (most - best.cost).ToSeconds(); charge > least; charge /= 2) {
-    Result<SearchResult> found = problem.Search(costs, Cost::Seconds(charge));
-    if (!found) return best;
-    if (found->partitions >= best.partitions) return best;
-    found->cost = problem.PriceOf(found->choices, costs);
-    found->lower_bound = best.lower_bound;
-    if (found->cost <= most) return found;
-  }
-  return best;
+  return WithFewerPartitions(problem, costs, best, within);
 }
 
 }  // namespace collage

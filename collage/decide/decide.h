@@ -55,6 +55,8 @@ struct DecideOptions {
   Cost rival = Cost::Unknown();
   /// Told after each step: how much cheaper, as a share, some cover might still be than the best one.
   std::function<void(double open)> report = {};
+  /// Told after each search what it found, and how long it took.
+  std::function<void(const Result<SearchResult>& found, double seconds)> searched = {};
 };
 
 struct Decision {

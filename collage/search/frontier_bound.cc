@@ -42,4 +42,9 @@ Cost FrontierBound::LeastOfAny(Cost cost, uint32_t last_backend) const {
   return rest >= kNever ? Cost::Invalid() : cost + ToCost(rest + least_of_any_);
 }
 
+Cost FrontierBound::LeastOfAny(Cost cost) const {
+  const Picoseconds rest = relaxation_.LeastToGo(set_);
+  return rest >= kNever ? Cost::Invalid() : cost + ToCost(rest + least_of_any_);
+}
+
 }  // namespace collage

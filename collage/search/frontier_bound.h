@@ -19,6 +19,8 @@ class FrontierBound {
   [[nodiscard]] Cost Least(const Frontier& frontier, const Frontier::State& state);
   /// A bound of this for states of which only the price and the backend that ran last are known.
   [[nodiscard]] Cost LeastOfAny(Cost cost, uint32_t last_backend) const;
+  /// The same, whatever ran last.
+  [[nodiscard]] Cost LeastOfAny(Cost cost) const;
 
  private:
   struct OpenTensor {

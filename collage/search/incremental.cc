@@ -12,14 +12,17 @@
 namespace collage {
 namespace {
 
-// Steps before bounds are used: more of them cost more than they spare the sweep.
-constexpr size_t kSteps = 120;
+// Steps before bounds are used, and between uses: more of them cost more than they spare the sweep.
+constexpr size_t kSteps = 40;
 // The first width of the band above the lower bound in which covers are looked for, as a share of the bound.
 constexpr double kFirstWidth = 2e-4;
 // By how much the band grows when there is none.
 constexpr Picoseconds kWidening = 4;
 // States for each node that a sweep within the band may expand before bounds are improved instead; twice as many after each such end.
 constexpr size_t kStatesOfANode = 6;
+// A sweep that keeps so little finds a good cover where the known one is more than this part of the bound above it.
+constexpr SweepLimits kRough{2, 2};
+constexpr Picoseconds kFar = 100;
 
 }  // namespace
 
@@ -84,7 +87,6 @@ class IncrementalSearch::State {
       relaxation_.emplace(tables_, *graph_);
     }
     relaxation_->Reprice();
-    relaxation_->Start();
     return SolveWithin(std::move(left_out), limits);
   }
 
@@ -94,7 +96,7 @@ class IncrementalSearch::State {
   }
 
   /// Looks for the cheapest cover in a band above the lower bound, and widens it until there is one. The band is swept without the
-  /// variants that no cover in it has.
+  /// variants that no cover in it has; variants that only covers dearer than a known one have are left out for good.
   Result<SearchResult> SolveWithin(const SearchTables::VariantMask& left_out, SweepLimits limits) {
     Cost known = Cost::Invalid();
     const auto take = [&](const std::vector<SearchChoice>& choices) {
@@ -106,18 +108,33 @@ class IncrementalSearch::State {
     };
     take(incumbent_);
     if (options_.incumbent) take(options_.incumbent->choices);
+    relaxation_->Start(known);
+    SearchTables::VariantMask beaten = left_out;
     size_t expanded = 0;
     size_t budget = kStatesOfANode * problem_.node_count;
     Cost least;
     Picoseconds width = 0;
+    bool is_rough_of_use = true;
     while (true) {
-      relaxation_->Reprice();
-      least = std::max(least, relaxation_->Improve(kSteps, least, take));
+      least = std::max(least, std::min(known, relaxation_->Improve(kSteps, least, take)));
       if (!least.IsKnown()) return ResultOf(Sweep(tables_, limits, false, nullptr));
-      if (width == 0) width = std::max<Picoseconds>(1, static_cast<Picoseconds>(kFirstWidth * static_cast<double>(ToPicoseconds(least))));
+      if (width == 0) {
+        width = std::max<Picoseconds>(1, static_cast<Picoseconds>(kFirstWidth * static_cast<double>(ToPicoseconds(least))));
+        relaxation_->Remember();
+      }
+      relaxation_->FindLeastWith();
+      LeaveOutAbove(known, beaten);
+      if (is_rough_of_use && ToPicoseconds(known) - ToPicoseconds(least) > ToPicoseconds(least) / kFar) {
+        const SweepAnswer rough = SweepBand(beaten, known, kRough);
+        const Cost before = known;
+        is_rough_of_use = rough.found && take(rough.found->choices) < before;
+        expanded += rough.expanded;
+        relaxation_->FindLeastWith();
+        LeaveOutAbove(known, beaten);
+      }
       const Cost cutoff = std::min(known, least + ToCost(width));
       limits.most_expanded = budget;
-      const SweepAnswer answer = SweepBand(left_out, cutoff, limits);
+      const SweepAnswer answer = SweepBand(beaten, cutoff, limits);
       expanded += answer.expanded;
       if (answer.found) {
         SearchResult result = *answer.found;
@@ -126,7 +143,8 @@ class IncrementalSearch::State {
         result.is_proven = result.lower_bound == result.cost;
         return result;
       }
-      tables_.Reprice(left_out);
+      tables_.Reprice(beaten);
+      relaxation_->Reprice();
       if (answer.gave_up) {
         budget *= 2;
         width = std::max<Picoseconds>(1, width / 2);
@@ -138,14 +156,17 @@ class IncrementalSearch::State {
     }
   }
 
-  SweepAnswer SweepBand(const SearchTables::VariantMask& left_out, Cost cutoff, const SweepLimits& limits) {
-    relaxation_->FindLeastWith();
-    SearchTables::VariantMask out_of_band = left_out;
-    for (size_t c = 0; c < out_of_band.size(); ++c) {
-      for (size_t v = 0; v < out_of_band[c].size(); ++v) {
-        if (relaxation_->LeastWith(c, v) > cutoff) out_of_band[c][v] = true;
+  /// Marks the variants that only covers dearer than that have.
+  void LeaveOutAbove(Cost cost, SearchTables::VariantMask& left_out) const {
+    for (size_t c = 0; c < left_out.size(); ++c) {
+      for (size_t v = 0; v < left_out[c].size(); ++v) {
+        if (relaxation_->LeastWith(c, v) > cost) left_out[c][v] = true;
       }
     }
+  }
+
+  SweepAnswer SweepBand(SearchTables::VariantMask out_of_band, Cost cutoff, const SweepLimits& limits) {
+    LeaveOutAbove(cutoff, out_of_band);
     tables_.Reprice(out_of_band);
     relaxation_->Reprice();
     relaxation_->Evaluate();

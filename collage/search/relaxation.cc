@@ -1,12 +1,20 @@
 #include "collage/search/relaxation.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace collage {
 
+namespace {
+
+// A bound is near a price that is no more than this part of it away.
+constexpr Picoseconds kNear = 50;
+
+}  // namespace
+
 Relaxation::Relaxation(const SearchTables& tables, const CoverGraph& graph)
-    : tables_(tables), graph_(graph), places_(tables.problem().backend_count + 1) {
+    : tables_(tables), graph_(graph), paths_(tables.problem(), graph) {
   const SearchProblem& problem = tables.problem();
   size_t promises = 0;
   for (size_t t = 0; t < problem.tensors.size(); ++t) {
@@ -26,14 +34,13 @@ Relaxation::Relaxation(const SearchTables& tables, const CoverGraph& graph)
   price_.resize(variants);
   cheapest_.resize(problem.candidates.size());
   cheapest_variant_.resize(problem.candidates.size());
-  to_go_.resize(graph.size() * places_);
   for (size_t t = 0; t < problem.tensors.size(); ++t) {
     if (problem.tensors[t].producer != SearchTensor::kOutside) continue;
     std::vector<uint32_t> all(tables.ConsumersOf(t).size());
     for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
     outside_groups_.push_back(GroupOf(t, std::move(all)));
   }
-  for (Group& group : groups_) group.side = SideOf(group);
+  Reprice();
 }
 
 void Relaxation::AddTerms(size_t c) {
@@ -68,8 +75,8 @@ void Relaxation::AddTerms(size_t c) {
 uint32_t Relaxation::GroupOf(size_t tensor, std::vector<uint32_t> consumers) {
   auto& known = group_of_[{tensor, consumers}];
   if (known == 0) {
-    groups_.push_back({static_cast<uint32_t>(tensor), TensorSide(tables_, tensor, false, {}), std::move(consumers),
-                       std::vector<Picoseconds>(tables_.LayoutsOf(tensor).size(), kNever)});
+    groups_.push_back({static_cast<uint32_t>(tensor), TensorSide(tables_, tensor, false, {}), std::move(consumers), 0, charges_.size()});
+    charges_.resize(charges_.size() + tables_.LayoutsOf(tensor).size(), kNever);
     known = static_cast<uint32_t>(groups_.size());
   }
   return known - 1;
@@ -87,109 +94,120 @@ TensorSide Relaxation::SideOf(const Group& group) const {
 }
 
 void Relaxation::Reprice() {
-  for (Group& group : groups_) group.side = SideOf(group);
+  const SearchProblem& problem = tables_.problem();
+  for (const uint32_t group : used_groups_) groups_[group].made = 0;
+  used_groups_.clear();
+  used_candidates_.clear();
+  priced_.clear();
+  terms_.clear();
+  first_priced_.assign(1, 0);
+  std::fill(price_.begin(), price_.end(), kNever);
+  std::fill(cheapest_.begin(), cheapest_.end(), kNever);
+  std::vector<bool> may_be_used(problem.candidates.size());
+  for (const uint32_t group : outside_groups_) {
+    groups_[group].made = LayoutBit(0);
+    used_groups_.push_back(group);
+  }
+  for (size_t c = 0; c < problem.candidates.size(); ++c) {
+    AddPriced(c);
+    may_be_used[c] = priced_.size() > first_priced_.back();
+    if (may_be_used[c]) used_candidates_.push_back(static_cast<uint32_t>(c));
+    first_priced_.push_back(static_cast<uint32_t>(priced_.size()));
+  }
+  priced_.push_back({0, static_cast<uint32_t>(terms_.size()), 0});
+  for (const uint32_t group : used_groups_) groups_[group].side = SideOf(groups_[group]);
+  paths_.Use(may_be_used);
+}
+
+void Relaxation::AddPriced(size_t c) {
+  const SearchCandidate& candidate = tables_.problem().candidates[c];
+  for (size_t v = 0; v < candidate.variants.size(); ++v) {
+    const SearchTables::Variant& variant = tables_.VariantsOf(c)[v];
+    if (!variant.is_usable) continue;
+    priced_.push_back(
+        {static_cast<uint32_t>(first_variant_[c] + v), static_cast<uint32_t>(terms_.size()), ToPicoseconds(candidate.variants[v].cost)});
+    for (const Read& read : reads_[c])
+      terms_.push_back(static_cast<uint32_t>(PlaceOf(read.tensor, read.consumer) + variant.input_layouts[read.input]));
+    for (const Make& make : makes_[c]) {
+      Group& group = groups_[make.group];
+      const size_t layout = LayoutOf(make, variant);
+      if (group.made == 0) used_groups_.push_back(make.group);
+      group.made |= LayoutBit(layout);
+      terms_.push_back(static_cast<uint32_t>(promises_.size() + group.first_charge + layout));
+    }
+  }
 }
 
 void Relaxation::ChargeGroup(Group& group) {
   group.side.Update();
-  for (size_t layout = 0; layout < group.charge.size(); ++layout) {
-    if (tables_.MadeIn(group.tensor) & LayoutBit(layout)) group.charge[layout] = group.side.Least(layout, 0);
+  for (LayoutMask made = group.made; made != 0; made &= made - 1) {
+    const auto layout = static_cast<size_t>(std::countr_zero(made));
+    charges_[group.first_charge + layout] = group.side.Least(layout, 0);
   }
 }
 
 void Relaxation::PriceCandidate(size_t c) {
-  const SearchCandidate& candidate = tables_.problem().candidates[c];
   cheapest_[c] = kNever;
-  for (size_t v = 0; v < candidate.variants.size(); ++v) {
-    const SearchTables::Variant& variant = tables_.VariantsOf(c)[v];
-    Picoseconds& price = price_[first_variant_[c] + v];
-    price = kNever;
-    if (!variant.is_usable) continue;
-    Picoseconds total = ToPicoseconds(candidate.variants[v].cost);
-    for (const Read& read : reads_[c]) total += promises_[PlaceOf(read.tensor, read.consumer) + variant.input_layouts[read.input]];
-    bool is_possible = true;
-    for (const Make& make : makes_[c]) {
-      const Picoseconds charge = groups_[make.group].charge[make.output < 0 ? 0 : variant.output_layouts[static_cast<size_t>(make.output)]];
-      is_possible = is_possible && charge < kNever;
-      total += charge;
+  for (size_t i = first_priced_[c]; i < first_priced_[c + 1]; ++i) {
+    const Priced& priced = priced_[i];
+    Picoseconds total = priced.own;
+    for (size_t term = priced.first_term; term < priced_[i + 1].first_term && total < kNever; ++term) {
+      const Picoseconds one = terms_[term] < promises_.size() ? promises_[terms_[term]] : charges_[terms_[term] - promises_.size()];
+      total = one >= kNever ? kNever : total + one;
     }
-    if (!is_possible) continue;
-    price = total;
-    if (price < cheapest_[c]) cheapest_[c] = price, cheapest_variant_[c] = static_cast<uint32_t>(v);
-  }
-}
-
-Picoseconds Relaxation::Transition(size_t from, size_t to) const {
-  const auto& transition = tables_.problem().transition;
-  return from + 1 == places_ || transition.empty() ? 0 : ToPicoseconds(transition[from][to]);
-}
-
-void Relaxation::PriceSet(size_t set) {
-  Picoseconds* const to_go = to_go_.data() + set * places_;
-  if (graph_.at(set).next == tables_.problem().node_count) {
-    std::fill_n(to_go, places_, 0);
-    return;
-  }
-  std::fill_n(to_go, places_, kNever);
-  std::vector<Picoseconds>& by_backend = scratch_;
-  by_backend.assign(places_, kNever);
-  for (const CoverGraph::Edge& edge : graph_.EdgesOf(set)) {
-    const Picoseconds price = cheapest_[edge.candidate];
-    if (price >= kNever) continue;
-    const SearchCandidate& candidate = tables_.problem().candidates[edge.candidate];
-    const Picoseconds* const after = to_go_.data() + edge.to * places_;
-    if (candidate.is_partition) {
-      if (after[candidate.backend] < kNever)
-        by_backend[candidate.backend] = std::min(by_backend[candidate.backend], price + after[candidate.backend]);
-      continue;
-    }
-    for (size_t last = 0; last < places_; ++last) {
-      if (after[last] < kNever) to_go[last] = std::min(to_go[last], price + after[last]);
-    }
-  }
-  for (size_t backend = 0; backend + 1 < places_; ++backend) {
-    if (by_backend[backend] >= kNever) continue;
-    for (size_t last = 0; last < places_; ++last) {
-      const Picoseconds transition = Transition(last, backend);
-      if (transition < kNever) to_go[last] = std::min(to_go[last], by_backend[backend] + transition);
-    }
+    price_[priced.variant] = total;
+    if (total < cheapest_[c]) cheapest_[c] = total, cheapest_variant_[c] = static_cast<uint32_t>(priced.variant - first_variant_[c]);
   }
 }
 
 Cost Relaxation::Evaluate() {
-  for (Group& group : groups_) ChargeGroup(group);
-  for (size_t c = 0; c < cheapest_.size(); ++c) PriceCandidate(c);
-  for (size_t set = graph_.size(); set-- > 0;) PriceSet(set);
+  for (const uint32_t group : used_groups_) ChargeGroup(groups_[group]);
+  for (const uint32_t c : used_candidates_) PriceCandidate(c);
+  paths_.FindToGo(cheapest_);
   constant_ = 0;
-  for (const uint32_t group : outside_groups_) constant_ += groups_[group].charge[0];
-  const Picoseconds least = to_go_[places_ - 1];
+  for (const uint32_t group : outside_groups_) constant_ += charges_[groups_[group].first_charge];
+  const Picoseconds least = paths_.Least();
   return ToCost(least >= kNever || constant_ >= kNever ? kNever : least + constant_);
 }
 
-void Relaxation::Start() {
-  const std::vector<Picoseconds> before = promises_;
-  const Cost bound_before = Evaluate();
-  Choose();
-  const Cost bound = Evaluate();
-  if (bound.IsKnown() && bound < bound_before) promises_ = before;
+void Relaxation::Start(Cost known) {
+  std::vector<Picoseconds> best_promises = promises_;
+  Cost best = Evaluate();
+  if (!best.IsKnown()) return;
+  const auto keep_better = [&](Cost bound) {
+    if (bound <= best) return;
+    best = bound;
+    best_promises = promises_;
+  };
+  if (!remembered_.empty()) {
+    promises_ = remembered_;
+    keep_better(Evaluate());
+  }
+  const Picoseconds near = ToPicoseconds(best) / kNear;
+  if (!known.IsKnown() || known > best + ToCost(near)) {
+    Choose();
+    keep_better(Evaluate());
+  }
+  promises_ = best_promises;
   level_ = 0;
 }
 
 void Relaxation::Choose() {
   std::fill(promises_.begin(), promises_.end(), 0);
-  size_t end = graph_.size();
-  while (end > 0) {
+  const std::vector<uint32_t>& sets = paths_.sets();
+  for (size_t end = sets.size(); end > 0;) {
     size_t begin = end - 1;
-    const size_t node = graph_.at(begin).next;
-    while (begin > 0 && graph_.at(begin - 1).next == node) --begin;
-    if (node < tables_.problem().node_count) PromiseAt(node, begin, end);
-    for (size_t set = begin; set < end; ++set) PriceSet(set);
+    const size_t node = graph_.at(sets[begin]).next;
+    while (begin > 0 && graph_.at(sets[begin - 1]).next == node) --begin;
+    const std::span<const uint32_t> here(sets.data() + begin, sets.data() + end);
+    if (node < tables_.problem().node_count) PromiseAt(node, here);
+    for (const uint32_t set : here) paths_.FindToGoAfter(set, cheapest_);
     end = begin;
   }
 }
 
-/// Of covered sets from `begin` on and before `end`, which all lack `node` first.
-void Relaxation::PromiseAt(size_t node, size_t begin, size_t end) {
+/// Of covered sets that all lack `node` first.
+void Relaxation::PromiseAt(size_t node, std::span<const uint32_t> sets) {
   const std::vector<size_t>& starting = tables_.StartingAt(node);
   for (const size_t c : starting) {
     for (const Make& make : makes_[c]) ChargeGroup(groups_[make.group]);
@@ -203,14 +221,14 @@ void Relaxation::PromiseAt(size_t node, size_t begin, size_t end) {
     const LayoutMask wish = tables_.WishOf(t, consumer);
     if ((wish & (wish - 1)) == 0) continue;
     std::vector<Picoseconds> least(tables_.LayoutsOf(t).size(), kNever);
-    for (size_t set = begin; set < end; ++set) {
+    for (const uint32_t set : sets) {
       Picoseconds best = kNever;
       std::vector<Picoseconds> here(least.size(), kNever);
-      for (const CoverGraph::Edge& edge : graph_.EdgesOf(set)) {
+      for (const CoverGraph::Edge& edge : paths_.EdgesOf(set)) {
         const size_t c = edge.candidate;
         const SearchCandidate& candidate = tables_.problem().candidates[c];
-        const Picoseconds* const after = to_go_.data() + edge.to * places_;
-        const Picoseconds rest = candidate.is_partition ? after[candidate.backend] : *std::min_element(after, after + places_);
+        const Picoseconds* const after = paths_.ToGo(edge.to);
+        const Picoseconds rest = candidate.is_partition ? after[candidate.backend] : *std::min_element(after, after + paths_.places());
         if (cheapest_[c] >= kNever || rest >= kNever) continue;
         best = std::min(best, cheapest_[c] + rest);
         const auto input = std::find(candidate.inputs.begin(), candidate.inputs.end(), t);
@@ -239,24 +257,7 @@ void Relaxation::PromiseAt(size_t node, size_t begin, size_t end) {
 
 std::vector<SearchChoice> Relaxation::Path() const {
   std::vector<SearchChoice> path;
-  size_t set = 0;
-  size_t last = places_ - 1;
-  while (graph_.at(set).next != tables_.problem().node_count) {
-    const Picoseconds expected = to_go_[set * places_ + last];
-    for (const CoverGraph::Edge& edge : graph_.EdgesOf(set)) {
-      const Picoseconds price = cheapest_[edge.candidate];
-      if (price >= kNever) continue;
-      const SearchCandidate& candidate = tables_.problem().candidates[edge.candidate];
-      const size_t next = candidate.is_partition ? candidate.backend : last;
-      const Picoseconds transition = candidate.is_partition ? Transition(last, candidate.backend) : 0;
-      const Picoseconds rest = to_go_[edge.to * places_ + next];
-      if (transition >= kNever || rest >= kNever || price + transition + rest != expected) continue;
-      path.push_back({edge.candidate, cheapest_variant_[edge.candidate]});
-      set = edge.to;
-      last = next;
-      break;
-    }
-  }
+  for (const uint32_t c : paths_.Path(cheapest_)) path.push_back({c, cheapest_variant_[c]});
   return path;
 }
 
@@ -269,8 +270,7 @@ void Relaxation::FindDirection(const std::vector<SearchChoice>& path, std::vecto
     const SearchTables::Variant& variant = tables_.VariantsOf(choice.candidate)[choice.variant];
     for (const Read& read : reads_[choice.candidate])
       direction[PlaceOf(read.tensor, read.consumer) + variant.input_layouts[read.input]] += 1;
-    for (const Make& make : makes_[choice.candidate])
-      take(groups_[make.group], make.output < 0 ? 0 : variant.output_layouts[static_cast<size_t>(make.output)]);
+    for (const Make& make : makes_[choice.candidate]) take(groups_[make.group], LayoutOf(make, variant));
   }
   for (const uint32_t group : outside_groups_) take(groups_[group], 0);
 }
@@ -290,6 +290,7 @@ Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<C
   double level = std::max(level_, static_cast<double>(ToPicoseconds(at_least) - ToPicoseconds(best)));
   size_t in_vain = 0;
   Cost now = best;
+  Cost best_at_level = best;
   for (size_t step = 0; step < most_steps; ++step) {
     const std::vector<SearchChoice> path = Path();
     const Cost target = visit(path);
@@ -308,13 +309,17 @@ Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<C
     }
     now = Evaluate();
     if (now > best) {
-      if (static_cast<double>(ToPicoseconds(now) - ToPicoseconds(best)) > level / 2) level *= 2;
       best = now;
+      if (static_cast<double>(ToPicoseconds(best) - ToPicoseconds(best_at_level)) > level) {
+        level *= 2;
+        best_at_level = best;
+      }
       best_promises = promises_;
       in_vain = 0;
     } else if (++in_vain > kMostInVain) {
       in_vain = 0;
       level /= 2;
+      best_at_level = best;
       promises_ = best_promises;
       std::fill(course.begin(), course.end(), 0.0);
       now = Evaluate();
@@ -329,29 +334,12 @@ Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<C
 
 void Relaxation::FindLeastWith() {
   with_.assign(price_.size(), kNever);
-  from_start_.assign(to_go_.size(), kNever);
-  from_start_[places_ - 1] = constant_;
-  for (size_t set = 0; set < graph_.size(); ++set) {
-    const Picoseconds* const before = from_start_.data() + set * places_;
-    for (const CoverGraph::Edge& edge : graph_.EdgesOf(set)) {
-      const size_t c = edge.candidate;
-      if (cheapest_[c] >= kNever) continue;
-      const SearchCandidate& candidate = tables_.problem().candidates[c];
-      Picoseconds* const after = from_start_.data() + edge.to * places_;
-      const Picoseconds* const rest = to_go_.data() + edge.to * places_;
-      Picoseconds around = kNever;  // of the cover but for the candidate itself
-      for (size_t last = 0; last < places_; ++last) {
-        if (before[last] >= kNever) continue;
-        const size_t next = candidate.is_partition ? candidate.backend : last;
-        const Picoseconds transition = candidate.is_partition ? Transition(last, candidate.backend) : 0;
-        if (transition >= kNever) continue;
-        after[next] = std::min(after[next], before[last] + transition + cheapest_[c]);
-        if (rest[next] < kNever) around = std::min(around, before[last] + transition + rest[next]);
-      }
-      if (around >= kNever) continue;
-      for (size_t i = first_variant_[c]; i < first_variant_[c] + candidate.variants.size(); ++i) {
-        if (price_[i] < kNever) with_[i] = std::min(with_[i], around + price_[i]);
-      }
+  const std::vector<Picoseconds> around = paths_.AroundEach(cheapest_);
+  for (const uint32_t c : used_candidates_) {
+    if (around[c] >= kNever) continue;
+    for (size_t i = first_priced_[c]; i < first_priced_[c + 1]; ++i) {
+      const uint32_t variant = priced_[i].variant;
+      if (price_[variant] < kNever) with_[variant] = constant_ + around[c] + price_[variant];
     }
   }
 }

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <vector>
 
-#include "collage/search/cover_graph.h"
+#include "collage/search/cover_paths.h"
 #include "collage/search/frontier.h"
 #include "collage/search/tensor_side.h"
 
@@ -25,9 +26,12 @@ class Relaxation {
 
   /// To be called after the tables were repriced.
   void Reprice();
-  /// Chooses promises anew, going backwards: each layout's promise is what wanting it saves its reader beside the dearest. Those from
-  /// before stay where they give the better bound.
-  void Start();
+  /// Begins with the best of the promises there are: those at hand, those remembered and, where no bound by them comes near the price of a
+  /// cover that is known, promises chosen anew, going backwards: each layout's promise is what wanting it saves its reader beside the
+  /// dearest.
+  void Start(Cost known = Cost::Invalid());
+  /// Keeps the present promises for later starts: those that fit all that may be used change less than those of a part of it.
+  void Remember() { remembered_ = promises_; }
   /// The lower bound under the tables' present prices; Invalid where there is no cover.
   Cost Evaluate();
   /// Improves promises by at most so many steps, ending where the bound reaches its target; the best are kept and evaluated. `visit` sees
@@ -41,8 +45,10 @@ class Relaxation {
   /// After Evaluate: the least that is still to pay after a covered set when `backend` ran last (kNobody: none), promises to tensors that
   /// are open included.
   [[nodiscard]] Picoseconds ToGo(size_t set, uint32_t backend) const {
-    return to_go_[set * places_ + (backend == SearchTables::kNobody ? places_ - 1 : backend)];
+    return paths_.ToGo(set)[backend == SearchTables::kNobody ? paths_.places() - 1 : backend];
   }
+  /// The same whatever ran last.
+  [[nodiscard]] Picoseconds LeastToGo(size_t set) const { return *std::min_element(paths_.ToGo(set), paths_.ToGo(set) + paths_.places()); }
   /// What the consumers of a tensor outside of a covered set promise.
   [[nodiscard]] TensorSide SideOf(size_t tensor, const Covered& covered) const;
   /// The least that consumers inside of a covered set have promised to a tensor that is not made yet, where these layouts are demanded.
@@ -63,7 +69,14 @@ class Relaxation {
     uint32_t tensor;
     TensorSide side;
     std::vector<uint32_t> consumers;  ///< their positions
-    std::vector<Picoseconds> charge;  ///< by layout in which it is made
+    LayoutMask made = 0;              ///< layouts in which some variant that may be used makes it
+    size_t first_charge;              ///< among the terms; by layout in which it is made
+  };
+  /// A variant that may be used: it costs its own price and its terms, promises to what it reads and charges for what it makes.
+  struct Priced {
+    uint32_t variant;
+    uint32_t first_term;
+    Picoseconds own;
   };
 
   void AddTerms(size_t candidate);
@@ -73,21 +86,25 @@ class Relaxation {
   [[nodiscard]] TensorSide SideOf(const Group& group) const;
   void ChargeGroup(Group& group);
   void PriceCandidate(size_t candidate);
-  void PriceSet(size_t set);
-  void PromiseAt(size_t node, size_t begin, size_t end);
+  void AddPriced(size_t candidate);
+  void PromiseAt(size_t node, std::span<const uint32_t> sets);
   [[nodiscard]] std::vector<SearchChoice> Path() const;
   /// Where readers and tensors disagree: the direction in which promises must change.
   void FindDirection(const std::vector<SearchChoice>& path, std::vector<double>& direction) const;
+  static size_t LayoutOf(const Make& make, const SearchTables::Variant& variant) {
+    return make.output < 0 ? 0 : variant.output_layouts[static_cast<size_t>(make.output)];
+  }
   [[nodiscard]] size_t PlaceOf(size_t tensor, size_t consumer) const {
     return first_promise_[tensor] + consumer * tables_.LayoutsOf(tensor).size();
   }
-  [[nodiscard]] Picoseconds Transition(size_t from, size_t to) const;
 
   const SearchTables& tables_;
   const CoverGraph& graph_;
-  size_t places_;  // backends, and nobody
+  CoverPaths paths_;
   std::vector<size_t> first_promise_;
   std::vector<Picoseconds> promises_;
+  std::vector<Picoseconds> remembered_;
+  std::vector<Picoseconds> charges_;
   std::vector<std::vector<bool>> may_skip_;  // by tensor and consumer
   std::vector<Group> groups_;
   std::map<std::pair<size_t, std::vector<uint32_t>>, uint32_t> group_of_;  // position + 1
@@ -95,13 +112,16 @@ class Relaxation {
   std::vector<std::vector<Read>> reads_;
   std::vector<std::vector<Make>> makes_;
   std::vector<size_t> first_variant_;
-  std::vector<Picoseconds> price_;     // of variants, with promises and charges
-  std::vector<Picoseconds> cheapest_;  // of candidates
+  // Of what may be used, flat, for it is walked at every step.
+  std::vector<uint32_t> used_groups_;
+  std::vector<uint32_t> used_candidates_;
+  std::vector<uint32_t> first_priced_;  // by candidate, and an end
+  std::vector<Priced> priced_;          // and an end
+  std::vector<uint32_t> terms_;         // promises; charges behind them
+  std::vector<Picoseconds> price_;      // of variants, with promises and charges
+  std::vector<Picoseconds> cheapest_;   // of candidates
   std::vector<uint32_t> cheapest_variant_;
-  std::vector<Picoseconds> to_go_;  // by covered set and backend that ran last
-  std::vector<Picoseconds> from_start_;
   std::vector<Picoseconds> with_;
-  std::vector<Picoseconds> scratch_;
   Picoseconds constant_ = 0;
   double level_ = 0;  // by how much the next step is meant to raise the bound
 };

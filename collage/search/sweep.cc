@@ -25,7 +25,7 @@ class Sweeper {
         reuses_segments_(reuse_segments && !bound),
         bound_(bound),
         tables_(tables),
-        segments_(tables_),
+        segments_(reuses_segments_ ? std::optional<Segments>(tables_) : std::nullopt),
         layers_(problem_.node_count + 1) {}
 
   SweepAnswer Run() {
@@ -66,9 +66,12 @@ class Sweeper {
     if (layer.size() <= limits_.most_sets) return;
     gave_up_ = limits_.gives_up;
     recording_.is_whole = false;
-    const auto promise = [](const auto& frontier) { return frontier->cheapest() + frontier->least_to_go(); };
+    const auto promise = [&](const auto& frontier) {
+      return bound_ ? BoundOf(*frontier).LeastOfAny(frontier->cheapest()) : frontier->cheapest() + frontier->least_to_go();
+    };
     std::stable_sort(layer.begin(), layer.end(), [&](const auto& a, const auto& b) { return promise(a) < promise(b); });
     dropped_ = std::min(dropped_, promise(layer[limits_.most_sets]));
+    for (size_t i = limits_.most_sets; i < layer.size(); ++i) bounds_.erase(layer[i].get());
     layer.resize(limits_.most_sets);
   }
 
@@ -95,17 +98,18 @@ class Sweeper {
     const bool is_known = EnterSegment(frontier, kept, first_id);
     for (const size_t c : tables_.StartingAt(node)) {
       const IndexSet& inside = problem_.candidates[c].inside;
-      if (is_known && inside.Last() < segments_.EndOf(node)) continue;
+      if (is_known && inside.Last() < segments_->EndOf(node)) continue;
       if (!inside.Intersects(frontier.covered().tail)) ExtendBy(c, frontier, kept, first_id);
     }
   }
 
   /// At the beginning of a stretch: true when its outcome is known, and its states wait at its end; else it is recorded.
   bool EnterSegment(const Frontier& frontier, const std::vector<State>& kept, uint32_t first_id) {
+    if (!segments_) return false;
     const size_t begin = frontier.covered().next;
-    const size_t end = segments_.EndOf(begin);
-    if (!reuses_segments_ || end == 0 || end == problem_.node_count || !layers_[end].empty() || layers_[begin].size() > 1) return false;
-    const Segments::Fingerprint fingerprint = segments_.FingerprintOf(begin, frontier, kept);
+    const size_t end = segments_->EndOf(begin);
+    if (end == 0 || end == problem_.node_count || !layers_[end].empty() || layers_[begin].size() > 1) return false;
+    const Segments::Fingerprint fingerprint = segments_->FingerprintOf(begin, frontier, kept);
     const auto known = outcomes_.find(fingerprint);
     if (known == outcomes_.end()) {
       recording_ = {fingerprint, begin, end, first_id, static_cast<uint32_t>(path_.size()), kept.front().cost, kept.front().partitions,
@@ -118,8 +122,8 @@ class Sweeper {
 
   void Replay(const SegmentOutcome& outcome, const Frontier& from, const std::vector<State>& kept, uint32_t first_id) {
     const size_t begin = from.covered().next;
-    const Covered at_end{segments_.EndOf(begin), {}};
-    const std::vector<size_t> within = segments_.CandidatesWithin(begin);
+    const Covered at_end{segments_->EndOf(begin), {}};
+    const std::vector<size_t> within = segments_->CandidatesWithin(begin);
     std::vector<size_t> open = from.open();
     for (size_t node = begin; node < at_end.next; ++node)
       open.insert(open.end(), tables_.ProducedBy(node).begin(), tables_.ProducedBy(node).end());
@@ -159,7 +163,7 @@ class Sweeper {
   void FinishRecording(const Frontier& frontier, const std::vector<State>& kept) {
     const Recording recording = std::exchange(recording_, Recording());
     if (!recording.is_whole) return;
-    const std::vector<size_t> within = segments_.CandidatesWithin(recording.begin);
+    const std::vector<size_t> within = segments_->CandidatesWithin(recording.begin);
     std::unordered_map<size_t, uint32_t> position;
     for (size_t i = 0; i < within.size(); ++i) position.emplace(within[i], static_cast<uint32_t>(i));
     std::vector<uint32_t> needed;
@@ -278,7 +282,7 @@ class Sweeper {
   const PrecedesInSweep precedes_{*this};
   const SearchTables& tables_;
   std::unordered_map<const Frontier*, std::optional<FrontierBound>> bounds_;
-  const Segments segments_;
+  const std::optional<Segments> segments_;                      // where they are of use
   std::vector<std::vector<std::unique_ptr<Frontier>>> layers_;  // by first uncovered node
   std::unordered_map<size_t, std::unordered_map<IndexSet, size_t>> by_tail_;
   std::vector<PathNode> path_;

@@ -9,14 +9,17 @@
 
 namespace collage {
 
-Picoseconds ToPicoseconds(Cost cost) { return cost.IsKnown() ? std::bit_cast<int64_t>(cost) : kNever; }
-Cost ToCost(Picoseconds price) { return price >= kNever ? Cost::Invalid() : std::bit_cast<Cost>(price); }
-
 TensorSide::TensorSide(const SearchTables& tables, size_t tensor, bool is_due, std::vector<Consumer> consumers)
     : tables_(&tables), tensor_(tensor), consumers_(std::move(consumers)), is_due_(is_due), wanted_(is_due ? LayoutBit(0) : 0) {
   for (const Consumer& consumer : consumers_) wanted_ |= consumer.wish;
   for (size_t layout = 0; layout < SearchTables::kMostLayouts; ++layout) {
     if (wanted_ & LayoutBit(layout)) wanted_list_.push_back(layout);
+  }
+  const size_t count = wanted_list_.size();
+  conversion_.assign(tables.LayoutsOf(tensor).size() * count, kNever);
+  for (LayoutMask made = tables.MadeIn(tensor); made != 0; made &= made - 1) {
+    const auto from = static_cast<size_t>(std::countr_zero(made));
+    for (size_t i = 0; i < count; ++i) conversion_[from * count + i] = ToPicoseconds(tables.Conversion(tensor, from, wanted_list_[i]));
   }
   Update();
 }
@@ -25,7 +28,7 @@ void TensorSide::Update() {
   if (wanted_list_.size() > kMostEnumerated) return;
   const size_t subsets = size_t{1} << wanted_list_.size();
   gain_.assign(subsets, 0);
-  std::vector<Picoseconds> most(subsets);
+  std::array<Picoseconds, kMostSubsets> most;
   for (const Consumer& consumer : consumers_) {
     if (consumer.wish == 0) continue;
     most[0] = consumer.may_skip ? 0 : -kNever;
@@ -68,25 +71,19 @@ Picoseconds TensorSide::LeastEnumerated(size_t produced, LayoutMask existing, La
   const size_t count = wanted_list_.size();
   const size_t free = SubsetOf(existing);
   const size_t forced = free | (is_due_ ? SubsetOf(LayoutBit(0)) : 0);
-  std::array<Picoseconds, kMostEnumerated> price{};
-  for (size_t i = 0; i < count; ++i) {
-    if (!(free >> i & 1u)) price[i] = ToPicoseconds(tables_->Conversion(tensor_, produced, wanted_list_[i]));
-  }
-  // Sets that hold what is forced: forced plus any subset of the rest.
-  const size_t rest = (size_t{1} << count) - 1 - forced;
+  // Sums of prices of at most six conversions, which cannot overflow.
+  std::array<Picoseconds, kMostSubsets> price;
+  price[0] = 0;
   Picoseconds least = kNever;
-  for (size_t extra = rest;; extra = (extra - 1) & rest) {
-    const size_t set = forced | extra;
-    Picoseconds total = gain_[set] <= -kNever ? kNever : -gain_[set];
-    for (size_t opened = set & ~free; opened != 0 && total < kNever; opened &= opened - 1) {
-      const Picoseconds one = price[static_cast<size_t>(std::countr_zero(opened))];
-      total = one >= kNever ? kNever : total + one;
-    }
-    if (total < least) {
-      least = total;
-      if (best) *best = existing | MaskOf(set);
-    }
-    if (extra == 0) break;
+  const size_t all = size_t{1} << count;
+  for (size_t set = 1; set < all; ++set) {
+    const auto low = static_cast<size_t>(std::countr_zero(set));
+    price[set] = price[set & (set - 1)] + (free >> low & 1u ? 0 : conversion_[produced * count + low]);
+  }
+  for (size_t set = all; set-- > 0;) {
+    if ((set & forced) != forced || price[set] >= kNever || gain_[set] <= -kNever || price[set] - gain_[set] >= least) continue;
+    least = price[set] - gain_[set];
+    if (best) *best = existing | MaskOf(set);
   }
   return least;
 }

@@ -3,15 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "collage/search/picoseconds.h"
 #include "collage/search/tables.h"
 
 namespace collage {
-
-/// Whole picoseconds that may be negative, as a relaxation computes with.
-using Picoseconds = int64_t;
-constexpr Picoseconds kNever = Picoseconds{1} << 60;
-Picoseconds ToPicoseconds(Cost cost);
-Cost ToCost(Picoseconds price);
 
 /// What some of the consumers of a tensor promise for the layouts in which they may read it: each takes one layout and pays its promise.
 /// A gain is what a set of layouts collects from all of them.
@@ -46,6 +41,7 @@ class TensorSide {
  private:
   // Of more wanted layouts not all sets are tried: each is then judged alone, as if a consumer could pay for several.
   static constexpr size_t kMostEnumerated = 6;
+  static constexpr size_t kMostSubsets = size_t{1} << kMostEnumerated;
 
   [[nodiscard]] LayoutMask MaskOf(size_t subset) const;
   [[nodiscard]] size_t SubsetOf(LayoutMask mask) const;
@@ -62,7 +58,8 @@ class TensorSide {
   bool is_due_;
   LayoutMask wanted_;
   std::vector<size_t> wanted_list_;
-  std::vector<Picoseconds> gain_;  // by subset of wanted_list_; -kNever where somebody finds nothing
+  std::vector<Picoseconds> gain_;        // by subset of wanted_list_; -kNever where somebody finds nothing
+  std::vector<Picoseconds> conversion_;  // by layout in which it may be made, and position in wanted_list_
 };
 
 }  // namespace collage

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "collage/search/relaxation.h"
+#include "collage/search/sweep.h"
 #include "tests/search/random_problem.h"
 
 namespace collage {
@@ -194,6 +195,31 @@ TEST_P(IncrementalSearchTest, TheRelaxationIsALowerBound) {
     tight += bound == optimum ? 1 : 0;
   }
   EXPECT_GT(2 * tight, solved);
+}
+
+/// Whatever few states and covered sets a sweep keeps: what it finds is a cover, and its bound is one.
+TEST_P(IncrementalSearchTest, ANarrowSweepGivesACoverAndABound) {
+  std::mt19937_64 random(GetParam() ? 93 : 94);
+  size_t found = 0;
+  for (int round = 0; round < 40; ++round) {
+    const SearchProblem problem = RepeatedBlocks(random, 3, GetParam());
+    const Cost optimum = SearchShortestPath(problem, ShortestPathOptions{.easy_states = 4096}).value().cost;
+    const SearchTables tables(problem, std::vector<bool>(problem.candidates.size(), false));
+    const std::optional<CoverGraph> graph = CoverGraph::Build(problem, 4096);
+    ASSERT_TRUE(graph.has_value());
+    Relaxation relaxation(tables, *graph);
+    relaxation.Start();
+    relaxation.Improve(round, Cost(), [&](const std::vector<SearchChoice>&) { return optimum; });
+    const SweepBound bound{relaxation, *graph, Cost::Invalid()};
+    const SweepLimits narrow{1 + static_cast<size_t>(round % 3), 1 + static_cast<size_t>(round % 4)};
+    const SweepAnswer answer = Sweep(tables, narrow, false, &bound);
+    if (!answer.found) continue;
+    ++found;
+    ASSERT_EQ(answer.found->cost, PriceOfCover(problem, answer.found->choices)) << "round " << round;
+    ASSERT_GE(answer.found->cost, optimum) << "round " << round;
+    ASSERT_LE(answer.found->lower_bound, optimum) << "round " << round;
+  }
+  EXPECT_GT(found, 20u);
 }
 
 INSTANTIATE_TEST_SUITE_P(FineAndTiedPrices, IncrementalSearchTest, testing::Bool(),
