@@ -63,7 +63,6 @@ class NodeReader {
   static Result<Expr> Project(const Expr& tuple, size_t index);
   ConstantFolder& folder() { return *folder_; }
   BodyReader& bodies() { return *bodies_; }
-  [[nodiscard]] const Origin& origin() const { return origin_; }
 
  private:
   template <class T>
