@@ -14,7 +14,7 @@ namespace collage {
 bool IsNumberWord(std::string_view word);
 
 /// A scalar written as Relay writes it: "1.5f" and "1.5" are float32, "2f64" is float64, "3" is int32, "3i64", "3u8" and the
-/// like have the dtype of their suffix. The 16-bit floating point types have no literals.
+/// like have the dtype of their suffix. Narrow types (tensor/narrow.h) have no literals.
 Result<Tensor> ScalarFromLiteral(std::string_view text);
 
 /// The attribute value of a number: an integer unless it has a point, an exponent or a suffix "f".

@@ -26,7 +26,7 @@ namespace collage {
 /// Answers the constant `meta[relay.Constant][index]`, whose type the text states behind it.
 using MissingConstant = std::function<Result<Tensor>(size_t index, const TensorType& type)>;
 
-/// Constants of seeded random values (FillRandom with `seed` + index); 16-bit floating point types are zero.
+/// Constants of seeded random values (FillRandom with `seed` + index); narrow types (tensor/narrow.h) are zero.
 MissingConstant RandomConstants(uint64_t seed);
 /// Constants of zeros.
 MissingConstant ZeroConstants();

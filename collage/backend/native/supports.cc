@@ -100,7 +100,7 @@ const std::unordered_set<std::string_view>& FloatOnly() {
 
 Verdict SupportsTensor(const TensorType& type) {
   constexpr int64_t kMostElements = int64_t{1} << 30;  // generated code counts in 32 bits
-  if (IsNarrow(type.dtype)) return Verdict::Reject(std::string(Name(type.dtype)));
+  if (IsNarrow(type.dtype)) return Verdict::Reject("tensors of " + std::string(Name(type.dtype)));
   if (type.ElementCount() == 0) return Verdict::Reject("an empty tensor");
   if (type.ElementCount() > kMostElements) return Verdict::Reject("a tensor of more than 2^30 elements");
   return Verdict::Accept();
