@@ -76,6 +76,14 @@ class SaveTest : public ::testing::Test {
   std::filesystem::path path_;
 };
 
+TEST_F(SaveTest, AFlatProgramSaysNothingOfControlFlow) {
+  SaveExample("machine");
+  const std::string json(Container::Open(path_)->blob(0));
+  EXPECT_NE(json.find("\"calls\""), std::string::npos);
+  EXPECT_EQ(json.find("\"control\""), std::string::npos);
+  EXPECT_EQ(json.find("\"blocks\""), std::string::npos);
+}
+
 TEST_F(SaveTest, LoadedProgramsGiveEqualOutputs) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

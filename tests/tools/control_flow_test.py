@@ -81,7 +81,7 @@ class ControlFlowTest(unittest.TestCase):
     def test_explains_partitions_by_their_blocks(self):
         done = self.collage("explain", self.compile("if_in_loop_13"), "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        blocks = {entry["symbol"].split(":")[0] for entry in json.loads(done.stdout)["plan"]}
+        blocks = {entry["partition"].split(":")[0] for entry in json.loads(done.stdout)["plan"]}
         self.assertEqual(blocks, {"block", "block_1", "block_2", "block_3"})
 
     def test_pins_hold_in_the_block_of_their_node(self):
