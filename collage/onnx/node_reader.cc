@@ -120,7 +120,7 @@ Result<Expr> NodeReader::Call(const std::string& op, const std::vector<Expr>& ar
 Result<std::vector<Expr>> NodeReader::ReadAs(const std::string& op_type, std::vector<Expr> inputs) {
   const ReadRow* row = FindReadRow(op_type);
   COLLAGE_CHECK(row != nullptr);
-  NodeReader reader(op_type, opset_, std::move(inputs), attributes_, output_count_, folder_, origin_);
+  NodeReader reader(op_type, opset_, std::move(inputs), attributes_, output_count_, folder_, bodies_, origin_);
   return row->read(reader);
 }
 
