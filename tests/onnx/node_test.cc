@@ -231,7 +231,7 @@ TEST(OnnxNodeTests, GiveTheSameAfterWritingAndReading) {
     EXPECT_TRUE(Passes(outcome)) << name << ": " << outcome.message;
   }
   std::cout << unwritable << " tests have no form in opset " << kWrittenOpset << "\n";
-  EXPECT_LT(unwritable, 260U);
+  EXPECT_LT(unwritable, 280U);
 }
 
 }  // namespace
