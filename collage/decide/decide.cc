@@ -171,7 +171,10 @@ class Decider {
     if (HasNoUpperEnd(best_->choices) || !HasRun(best_->choices)) {
       open_ = 1;
       if (IsOver()) return true;
-      return MeasureCover(best_->choices);
+      const std::vector<size_t> unknown = COLLAGE_TRY(UnknownWorthPricing(worthwhile));
+      if (unknown.empty()) return MeasureCover(best_->choices);
+      COLLAGE_TRY_STATUS(MeasureSome(unknown, /*all=*/false));
+      return false;
     }
     while (true) {
       const std::vector<Cost> view = ViewAgainstBest();
@@ -197,6 +200,17 @@ class Decider {
       COLLAGE_TRY_STATUS(MeasureSome(unknown, /*all=*/false));
       return false;
     }
+  }
+
+  /// What is unknown in the cover that may be the cheapest, as long as less time has gone into prices since the last program than into
+  /// all programs: every price may bring another best cover, and not each of them is worth a program.
+  Result<std::vector<size_t>> UnknownWorthPricing(double worthwhile) {
+    if (seconds_since_program_ >= seconds_in_programs_) return std::vector<size_t>();
+    std::vector<Cost> view = Lows(prices_);
+    for (const size_t kernel : KernelsOf(best_->choices)) view[kernel] = prices_[kernel].centre;
+    const SearchResult challenger = COLLAGE_TRY(at_ends_.Search(view));
+    if ((best_->cost - challenger.lower_bound).ToSeconds() <= worthwhile) return std::vector<size_t>();
+    return UnknownIn(challenger.choices);
   }
 
   /// By how much the price of a cover is in doubt, seconds: the root of the sum of squares, since doubt of different kernels is
@@ -261,7 +275,10 @@ class Decider {
 
   /// Dearest first, as long as one search takes (then it is worth asking again what is needed), or all. False: go on.
   Result<bool> MeasureCover(const std::vector<SearchChoice>& cover) {
+    const Clock::time_point start = Clock::now();
     const Measurer::Found found = COLLAGE_TRY(measurer_->MeasureInProgram(cover));
+    seconds_in_programs_ += Clock::SecondsSince(start);
+    seconds_since_program_ = 0;
     COLLAGE_TRY_STATUS(Take(found));
     settled_.clear();
     const bool has_run = std::all_of(found.begin(), found.end(), [](const auto& one) { return one.second.invalid_reason.empty(); });
@@ -279,6 +296,7 @@ class Decider {
       COLLAGE_TRY_STATUS(Take(COLLAGE_TRY(measurer_->MeasureAlone(kernel))));
       if (!all && (measurer_->IsOver() || Clock::SecondsSince(start) >= seconds_of_search_)) break;
     }
+    seconds_since_program_ += Clock::SecondsSince(start);
     prices_ = Believe(arms_.kernels, evidence_, options_.declared);
     return {};
   }
@@ -335,6 +353,8 @@ class Decider {
   std::unordered_set<size_t> settled_;  // kernels that whole comparisons have told apart, since the last program ran
   std::unordered_set<size_t> unseen_;   // kernels that have no step of their own in a program that was to hold them
   double seconds_of_search_ = 0;
+  double seconds_in_programs_ = 0;
+  double seconds_since_program_ = 0;  // that went into prices alone
   double open_ = 1;
   bool is_settled_ = false;
 };
