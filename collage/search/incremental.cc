@@ -98,6 +98,8 @@ class IncrementalSearch::State {
   /// Looks for the cheapest cover in a band above the lower bound, and widens it until there is one. The band is swept without the
   /// variants that no cover in it has; variants that only covers dearer than a known one have are left out for good.
   Result<SearchResult> SolveWithin(const SearchTables::VariantMask& left_out, SweepLimits limits) {
+    // Of all variants, those too that these tables cannot hold.
+    const Cost least_of_any = tables_.IsWhole() ? Cost::Invalid() : tables_.LeastFrom(0);
     Cost known = Cost::Invalid();
     const auto take = [&](const std::vector<SearchChoice>& choices) {
       const bool fits = std::all_of(choices.begin(), choices.end(), [&](const SearchChoice& choice) {
@@ -139,7 +141,7 @@ class IncrementalSearch::State {
       if (answer.found) {
         SearchResult result = *answer.found;
         result.states_expanded = expanded;
-        result.lower_bound = std::max(result.lower_bound, std::min(least, result.cost));
+        result.lower_bound = std::min(least_of_any, std::max(result.lower_bound, std::min(least, result.cost)));
         result.is_proven = result.lower_bound == result.cost;
         return result;
       }
