@@ -64,6 +64,20 @@ TEST(NativePointwise, ComparisonsLogicAndWhere) {
   ExpectMatchesReference({p, q}, CallNamed("logical_or", {CallNamed("logical_and", {p, q}), CallNamed("logical_not", {q})}));
 }
 
+TEST(NativePointwise, NaNComparesAsTheReference) {
+  for (const char* op : {"equal", "not_equal", "greater", "greater_equal", "less", "less_equal"}) {
+    SCOPED_TRACE(op);
+    // Of a negative number it is NaN.
+    const Expr x = Parameter("x", {3, 19});
+    const Expr y = Parameter("y", {19});
+    const Expr root = CallNamed("sqrt", {x});
+    ExpectMatchesReference({x, y}, CallNamed(op, {root, y}));
+    ExpectMatchesReference({x, y}, CallNamed(op, {y, root}));
+    ExpectMatchesReference({x}, CallNamed(op, {root, root}));
+    ExpectMatchesReference({x, y}, CallNamed("logical_not", {CallNamed(op, {root, y})}));
+  }
+}
+
 TEST(NativePointwise, IntegersDivideAndRemainAsTheReference) {
   for (const char* op : {"divide", "floor_mod", "add", "multiply", "maximum"}) {
     for (DType dtype : {DType::kInt32, DType::kInt64}) {

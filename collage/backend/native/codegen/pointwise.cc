@@ -76,6 +76,14 @@ Expr Tanh(const Expr& x) {
   return select(Halide::is_nan(x), x, value);
 }
 
+// Elsewhere the compiler may take it that there is no NaN; what a condition decides must not depend on that.
+Expr Compared(const Expr& operand, const Expr& condition) {
+  return operand.type().is_float() ? Halide::strict_float(condition) : condition;
+}
+
+// Not by <= and >=, which Halide turns into the negation of the opposite: that is true of a NaN.
+Expr OrEqual(const Expr& a, const Expr& b, const Expr& strictly) { return Compared(a, strictly) || Compared(a, a == b); }
+
 Expr Sigmoid(const Expr& x) { return 1 / (1 + Halide::exp(-x)); }
 
 Expr Sign(const Expr& x) { return select(x > 0, Constant(1, x), x < 0, Constant(-1, x), x); }
@@ -258,12 +266,12 @@ void AddPointwise(EmitTable& table) {
   table["power"] = Binary<Power>;
   table["maximum"] = Binary<Maximum>;
   table["minimum"] = Binary<Minimum>;
-  table["equal"] = Binary<[](const Expr& a, const Expr& b) { return a == b; }>;
-  table["not_equal"] = Binary<[](const Expr& a, const Expr& b) { return a != b; }>;
-  table["greater"] = Binary<[](const Expr& a, const Expr& b) { return (a > b); }>;
-  table["greater_equal"] = Binary<[](const Expr& a, const Expr& b) { return (a >= b); }>;
-  table["less"] = Binary<[](const Expr& a, const Expr& b) { return a < b; }>;
-  table["less_equal"] = Binary<[](const Expr& a, const Expr& b) { return a <= b; }>;
+  table["equal"] = Binary<[](const Expr& a, const Expr& b) { return Compared(a, a == b); }>;
+  table["not_equal"] = Binary<[](const Expr& a, const Expr& b) { return Compared(a, a != b); }>;
+  table["greater"] = Binary<[](const Expr& a, const Expr& b) { return Compared(a, (a > b)); }>;
+  table["greater_equal"] = Binary<[](const Expr& a, const Expr& b) { return OrEqual(a, b, a > b); }>;
+  table["less"] = Binary<[](const Expr& a, const Expr& b) { return Compared(a, a < b); }>;
+  table["less_equal"] = Binary<[](const Expr& a, const Expr& b) { return OrEqual(a, b, a < b); }>;
   table["logical_and"] = Binary<[](const Expr& a, const Expr& b) { return a && b; }>;
   table["logical_or"] = Binary<[](const Expr& a, const Expr& b) { return a || b; }>;
   table["where"] = EmitWhere;
