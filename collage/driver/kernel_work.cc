@@ -26,6 +26,12 @@ bool NeedsAll(const OpSequence::Step& step) {
   return kind == OpKind::kElementwise || kind == OpKind::kBroadcast || kind == OpKind::kCommReduce || whole.contains(step.op->name);
 }
 
+/// Operators whose work is needed where the whole result is: those above, and convolutions, which count it without padding.
+bool NeedsAllWork(const OpSequence::Step& step) {
+  static const std::set<std::string> convolutions = {"nn.conv2d", "nn.conv3d"};
+  return NeedsAll(step) || convolutions.contains(step.op->name);
+}
+
 /// Operators whose result has each element from an element of its own.
 bool MovesOneToOne(const OpSequence::Step& step) {
   static const std::set<std::string> moving = {"strided_slice", "split",       "transpose",       "reshape",
@@ -78,8 +84,8 @@ KernelFacts WorkOf(const Function& function, const Device& device) {
       kinds.push_back(HashCombine(HashBytes(step.op->name), step.attributes.Hash()));
       facts.flops += flops_of_step;
     }
-    // What reads beyond the edges of its argument multiplies zeros there, which a kernel may leave out; and what nobody needs.
-    if (NeedsAll(step) && std::all_of(step.outputs.begin(), step.outputs.end(), needs_all)) flops += flops_of_step;
+    // What nobody needs may be left out.
+    if (NeedsAllWork(step) && std::all_of(step.outputs.begin(), step.outputs.end(), needs_all)) flops += flops_of_step;
   }
   std::sort(facts.heavy.begin(), facts.heavy.end());
   std::sort(kinds.begin(), kinds.end());

@@ -32,12 +32,15 @@ OpDef::TypeRule ConvolutionType(Reader read) {
   };
 }
 
-// Every element of the smaller plane meets every tap of the window once: multiply and add.
-Work ConvolutionWork(double small_plane_elements, TypeArguments arguments, const Type& result) {
+// Multiplies and adds where a tap of the window meets an element; padding is no work.
+template <bool transposed>
+Work ConvolutionWork(TypeArguments arguments, const Type& result, const Attributes& attributes) {
+  const TensorType& data = *arguments[0].AsTensor();
   const TensorType& weight = *arguments[1].AsTensor();
-  Work work{0, ByteCount(arguments[0]) + ByteCount(arguments[1]) + ByteCount(result)};
-  work.flops = 2.0 * small_plane_elements * static_cast<double>(weight.shape[1] * weight.shape[2] * weight.shape[3]);
-  return work;
+  const Convolution c = *(transposed ? ReadTransposedConvolution : ReadConvolution)(data, weight, attributes);
+  const double taps = transposed ? TapsInside(c.window, c.output, c.input) : TapsInside(c.window, c.input, c.output);
+  return {2 * taps * static_cast<double>(c.batch * c.output_channels * (c.input_channels / c.groups)),
+          ByteCount(arguments[0]) + ByteCount(arguments[1]) + ByteCount(result)};
 }
 
 }  // namespace
@@ -51,8 +54,7 @@ void AddConvolutionOperators(OpTable& table) {
             .attributes = ConvolutionAttributes("OIHW"),
             .kind = OpKind::kOutElementwiseFusable,
             .infer_type = ConvolutionType(ReadConvolution),
-            .work = [](TypeArguments arguments, const Type& result,
-                       const Attributes&) { return ConvolutionWork(ElementCount(result), arguments, result); },
+            .work = ConvolutionWork<false>,
             .reference = ReferenceConv2d});
 
   std::vector<AttributeSpec> attributes = ConvolutionAttributes("IOHW");
@@ -65,8 +67,7 @@ void AddConvolutionOperators(OpTable& table) {
             .attributes = std::move(attributes),
             .kind = OpKind::kOutElementwiseFusable,
             .infer_type = ConvolutionType(ReadTransposedConvolution),
-            .work = [](TypeArguments arguments, const Type& result,
-                       const Attributes&) { return ConvolutionWork(ElementCount(arguments[0]), arguments, result); },
+            .work = ConvolutionWork<true>,
             .reference = ReferenceConv2dTranspose});
 }
 

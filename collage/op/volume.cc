@@ -5,6 +5,7 @@
 
 #include "collage/op/families.h"
 #include "collage/op/rules.h"
+#include "collage/op/window.h"
 
 namespace collage {
 namespace {
@@ -130,10 +131,10 @@ OpDef::TypeRule ConvolutionType(bool transposed) {
 }
 
 template <bool transposed>
-Work ConvolutionWork(TypeArguments arguments, const Type& result, const Attributes&) {
-  const Shape& weight = arguments[1].AsTensor()->shape;
-  const double taps = static_cast<double>(weight[1] * weight[2] * weight[3] * weight[4]);
-  return {2 * taps * ElementCount(transposed ? arguments[0] : result),
+Work ConvolutionWork(TypeArguments arguments, const Type& result, const Attributes& attributes) {
+  const VolumeConvolution c = *ReadVolumeConvolution(*arguments[0].AsTensor(), *arguments[1].AsTensor(), attributes, transposed);
+  const double taps = transposed ? TapsInside(c.window, c.output, c.input) : TapsInside(c.window, c.input, c.output);
+  return {2 * taps * static_cast<double>(c.batch * c.output_channels * (c.input_channels / c.groups)),
           ByteCount(arguments[0]) + ByteCount(arguments[1]) + ByteCount(result)};
 }
 

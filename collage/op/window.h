@@ -3,6 +3,7 @@
 // Geometry of the operators that slide a window over NCHW data, read once from types and attributes: kernels, code
 // generators and graph writers use these values, so that the defaults and the forms of "padding" are known in one place.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -46,6 +47,25 @@ struct Pooling {
   bool ceil_mode;
   bool count_include_pad;  ///< of nn.avg_pool2d: padding counts in the divisor (what a ceil-mode window has beyond it does not)
 };
+
+/// How many pairs of a position of the smaller plane and a tap of the window meet an element of the larger one and not its padding, in
+/// all dimensions together. Windows and planes of any number of dimensions.
+template <class AnyWindow, size_t dimensions>
+double TapsInside(const AnyWindow& window, const std::array<int64_t, dimensions>& larger, const std::array<int64_t, dimensions>& smaller) {
+  double taps = 1;
+  for (size_t d = 0; d < dimensions; ++d) {
+    int64_t inside = 0;
+    for (int64_t tap = 0; tap < window.kernel[d]; ++tap) {
+      // Position p meets element p * stride + offset.
+      const int64_t offset = tap * window.dilation[d] - window.pad_begin[d];
+      const int64_t first = offset >= 0 ? 0 : (-offset + window.stride[d] - 1) / window.stride[d];
+      const int64_t last = larger[d] - 1 < offset ? -1 : std::min(smaller[d] - 1, (larger[d] - 1 - offset) / window.stride[d]);
+      inside += std::max<int64_t>(0, last - first + 1);
+    }
+    taps *= static_cast<double>(inside);
+  }
+  return taps;
+}
 
 /// Each checks every constraint on shapes and geometry; after a call has been made they cannot fail on its arguments.
 Result<Convolution> ReadConvolution(const TensorType& data, const TensorType& weight, const Attributes& attributes);

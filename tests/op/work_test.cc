@@ -18,10 +18,21 @@ void ExpectWork(const Work& work, double flops, double bytes) {
 
 TEST(WorkTest, ConvolutionsMultiplyAndAddOnceATap) {
   ExpectWork(WorkOf("nn.conv2d", {T({1, 4, 8, 8}), T({6, 4, 3, 3})}), 2.0 * 6 * 36 * 4 * 9, 4.0 * (4 * 64 + 6 * 4 * 9 + 6 * 36));
-  ExpectWork(WorkOf("nn.conv2d", {T({1, 4, 8, 8}), T({4, 1, 3, 3})}, {{"groups", 4}, {"padding", 1}}), 2.0 * 4 * 64 * 9,
+  ExpectWork(WorkOf("nn.conv2d", {T({1, 4, 8, 8}), T({4, 1, 3, 3})}, {{"groups", 4}, {"padding", 1}}), 2.0 * 4 * 22 * 22,
              4.0 * (4 * 64 + 4 * 9 + 4 * 64));
   ExpectWork(WorkOf("nn.conv2d_transpose", {T({1, 4, 8, 8}), T({4, 6, 2, 2})}, {{"strides", 2}}), 2.0 * 4 * 64 * 6 * 4,
              4.0 * (4 * 64 + 4 * 6 * 4 + 6 * 256));
+}
+
+TEST(WorkTest, PaddingIsNoWork) {
+  // Taps at 0, 2, 4 from -1: of five positions in steps of two on eight elements, 4, 4 and 3 of them meet an element.
+  ExpectWork(WorkOf("nn.conv2d", {T({1, 1, 8, 1}), T({1, 1, 3, 1})},
+                    {{"padding", Ints{1, 0, 5, 0}}, {"strides", Ints{2, 1}}, {"dilation", Ints{2, 1}}}),
+             2.0 * (4 + 4 + 3), 4.0 * (8 + 3 + 5));
+  // All taps lie in the padding.
+  ExpectWork(WorkOf("nn.conv2d", {T({1, 1, 1, 1}), T({1, 1, 1, 1})}, {{"padding", Ints{0, 1, 0, 1}}}), 2.0, 4.0 * (1 + 1 + 3));
+  ExpectWork(WorkOf("nn.conv2d_transpose", {T({1, 1, 4, 4}), T({1, 1, 3, 3})}, {{"padding", 1}}), 2.0 * 10 * 10, 4.0 * (16 + 9 + 16));
+  ExpectWork(WorkOf("nn.conv3d", {T({1, 2, 4, 4, 4}), T({3, 2, 3, 3, 3})}, {{"padding", 1}}), 2.0 * 3 * 2 * 1000, 4.0 * (128 + 162 + 192));
 }
 
 TEST(WorkTest, ProductsMultiplyAndAddOnceATerm) {
