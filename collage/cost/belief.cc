@@ -22,7 +22,8 @@ KernelRelations::KernelRelations(std::vector<KernelFacts> kernels) : kernels_(st
   const auto group_of = [&](size_t backend, uint64_t variant, const std::vector<uint64_t>& heavy) {
     return groups.try_emplace({{backend, variant}, heavy}, groups.size()).first->second;
   };
-  for (const KernelFacts& kernel : kernels_) {
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    const KernelFacts& kernel = kernels_[k];
     same_heavy_.push_back(group_of(kernel.backend, kAnyWay, kernel.heavy));
     alike_.push_back(group_of(kernel.backend, kernel.variant | 1, kernel.heavy));
     const bool has_rate = !kernel.heavy.empty() && kernel.flops > 0;
@@ -32,7 +33,23 @@ KernelRelations::KernelRelations(std::vector<KernelFacts> kernels) : kernels_(st
     std::vector<size_t>& parts = parts_of_.emplace_back();
     for (size_t i = 0; kernel.heavy.size() > 1 && i < kernel.heavy.size(); ++i)
       parts.push_back(group_of(kernel.backend, kAnyWay, {kernel.heavy[i]}));
+    if (kernel.heavy.size() == 1) apart_[same_heavy_.back()].push_back(k);
+    if (kernel.heavy.size() > 1) with_several_[kernel.backend].push_back(k);
   }
+}
+
+std::vector<std::span<const size_t>> KernelRelations::ApartFrom(size_t kernel) const {
+  std::vector<std::span<const size_t>> apart;
+  for (const size_t group : parts_of_[kernel]) {
+    const auto found = apart_.find(group);
+    if (found != apart_.end()) apart.push_back(found->second);
+  }
+  return apart;
+}
+
+std::span<const size_t> KernelRelations::AlsoWithSeveral(size_t kernel) const {
+  if (parts_of_[kernel].empty()) return {};
+  return with_several_.at(kernels_[kernel].backend);
 }
 
 std::vector<double> KernelRelations::Predictions(size_t way, const std::vector<double>& seconds) const {
@@ -292,7 +309,8 @@ class Belief {
           ratios[relations_.kernels()[k].backend].push_back(alone[k] / predicted[k]);
       }
       std::map<size_t, std::optional<double>> low;
-      for (auto& [backend, of] : ratios) low[backend] = NextIsAbove(std::move(of), declared_.confidence);
+      for (auto& [backend, of] : ratios)
+        low[backend] = way == KernelRelations::kWayOfSums ? NextSumIsAbove(of) : NextIsAbove(of, declared_.confidence);
       for (size_t k = 0; k < alone.size(); ++k) {
         const std::optional<double> ratio = low[relations_.kernels()[k].backend];
         if (ratio && std::isnan(assumed_low_[k]) && !std::isnan(predicted[k])) assumed_low_[k] = *ratio * predicted[k];
@@ -300,28 +318,41 @@ class Belief {
     }
   }
 
+  /// What many operators take together is near to normal beside the sum of what they take apart, so that two ratios tell already. A ratio
+  /// of two kernels is one of two algorithms, of any distribution.
+  [[nodiscard]] std::optional<double> NextSumIsAbove(const std::vector<double>& ratios) const {
+    if (std::optional<double> low = NextIsAbove(ratios, declared_.confidence)) return low;
+    std::vector<Weighted> logs;
+    for (const double ratio : ratios) logs.push_back({std::log(ratio), 1});
+    const std::optional<Interval> interval = NextIsWithin(logs, declared_.confidence);
+    return interval ? std::optional(std::exp(interval->low)) : std::nullopt;
+  }
+
   [[nodiscard]] Price PriceOf(size_t k) const {
     Price price;
     price.proved_low = relations_.kernels()[k].roofline;
-    price.low = price.proved_low;
+    price.low = price.usual_low = price.proved_low;
     const Times& times = times_[k];
     if (!evidence_[k].invalid_reason.empty()) {
       price.known = Price::Known::kInvalid;
-      price.low = price.centre = price.high = Cost::Invalid();
+      price.low = price.usual_low = price.centre = price.high = Cost::Invalid();
     } else if (times.rounds > 0) {
       price.known = Price::Known::kInProgram;
       price.centre = Cost::Seconds(times.in_program);
       SetProgramInterval(times, RatioOf(k), price);
+      price.usual_low = price.low;
     } else if (!std::isnan(times.alone)) {
       price.known = Price::Known::kAlone;
       const Ratio& ratio = RatioOf(k);
       price.centre = Cost::Seconds(times.alone * ratio.centre);
+      price.usual_low = std::max(price.low, Cost::Seconds(times.alone_low * ratio.centre));
       if (ratio.interval) price.low = std::max(price.low, Cost::Seconds(times.alone_low * ratio.interval->low));
       if (ratio.interval) price.high = Cost::Seconds(times.alone_high * ratio.interval->high);
     } else if (!std::isnan(assumed_low_[k])) {
       const Ratio& ratio = RatioOf(k);
       const Cost assumed = ratio.interval ? Cost::Seconds(assumed_low_[k] * ratio.interval->low) : Cost();
-      price.known = assumed > price.low ? Price::Known::kRelatives : Price::Known::kNothing;
+      price.known = Price::Known::kRelatives;
+      price.usual_low = std::max(price.low, Cost::Seconds(assumed_low_[k] * ratio.centre));
       price.low = std::max(price.low, assumed);
     }
     return price;

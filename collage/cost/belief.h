@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "collage/cost/cost.h"
@@ -53,7 +55,7 @@ struct KernelFacts {
 struct Price {
   enum class Known {
     kNothing,    ///< nothing but the roofline
-    kRelatives,  ///< `low` is drawn from kernels like it: assumed
+    kRelatives,  ///< kernels like it have run: `low` is assumed where they say more than the roofline
     kAlone,      ///< it has run alone; how that compares to programs is drawn from others of its backend
     kInProgram,  ///< it has run inside of programs
     kInvalid
@@ -63,6 +65,9 @@ struct Price {
   Cost centre = Cost::Unknown();
   Cost high = Cost::Unknown();  ///< Unknown: none
   Cost proved_low;              ///< the roofline: it uses no ratio, relative or drift
+  /// `low` if times in programs compare to times alone as they usually do. No statement rests on it: it says what to measure first, while
+  /// few programs have run and little can be said of that ratio.
+  Cost usual_low;
   /// Half the width of the interval in seconds, where it has run inside of programs: doubt of different kernels is independent.
   double radius = 0;
 };
@@ -83,7 +88,13 @@ class KernelRelations {
   ///  5. one backend, heavy operators of the same kind, made in any way: likewise;
   ///  6. one backend, no heavy operators: as many bytes a second as the median.
   static constexpr size_t kWays = 6;
+  static constexpr size_t kWayOfSums = 2;
   [[nodiscard]] std::vector<double> Predictions(size_t way, const std::vector<double>& seconds) const;
+
+  /// For a kernel with several heavy operators: for each of them the kernels of its backend that have it alone, and those of its backend
+  /// that have several as well. Empty for others.
+  [[nodiscard]] std::vector<std::span<const size_t>> ApartFrom(size_t kernel) const;
+  [[nodiscard]] std::span<const size_t> AlsoWithSeveral(size_t kernel) const;
 
  private:
   [[nodiscard]] std::vector<double> FromGroups(const std::vector<size_t>& group_of, const std::vector<double>& seconds) const;
@@ -101,6 +112,8 @@ class KernelRelations {
   std::vector<size_t> same_kind_;              // group: heavy operators of the same kind
   std::vector<size_t> light_;                  // group: no heavy operators
   std::vector<std::vector<size_t>> parts_of_;  // of each kernel with several heavy operators: the groups (same_heavy_) of each apart
+  std::unordered_map<size_t, std::vector<size_t>> apart_;         // by group (same_heavy_): its kernels with one heavy operator
+  std::unordered_map<size_t, std::vector<size_t>> with_several_;  // by backend: its kernels with several
 };
 
 /// The belief in every kernel's price: the one pure function. Times are told at the speed that the machine has had at the median of all
@@ -114,7 +127,7 @@ class KernelRelations {
 ///   times are fitted as a kernel's own and the round's (a two-way table, weighted by time). What is left is the spread of rounds, which
 ///   all kernels share, because few rounds say little of the spread of one kernel; Student's interval comes from that.
 /// * Nothing: the roofline, or what NextIsAbove says of the ratios of true times to predictions, for the most telling prediction of it for
-///   which there are enough of them.
+///   which there are enough of them; of few ratios to sums what NextIsWithin says.
 std::vector<Price> Believe(const KernelRelations& relations, const std::vector<Evidence>& evidence, const Declared& declared);
 
 }  // namespace collage

@@ -103,8 +103,15 @@ class Decider {
         measurer_(measurer),
         options_(options),
         at_centres_(arms, options.allowed, options.searched),
-        at_ends_(arms, options.allowed, options.searched) {
+        at_ends_(arms, options.allowed, options.searched),
+        at_usual_ends_(arms, options.allowed, options.searched) {
     COLLAGE_CHECK(evidence.size() == arms.kernels.kernels().size(), "evidence is not of these kernels");
+    is_allowed_.assign(evidence.size(), options.allowed.empty());
+    for (size_t c = 0; c < options.allowed.size(); ++c) {
+      for (const size_t kernel : arms.kernel_of[c]) {
+        if (options.allowed[c] && kernel != Arms::kNoKernel) is_allowed_[kernel] = true;
+      }
+    }
     prices_ = Believe(arms_.kernels, evidence_, options_.declared);
   }
 
@@ -153,9 +160,16 @@ class Decider {
     return best_.has_value();
   }
 
-  /// Until there is a cover of known kernels, the cheapest possible one is measured.
+  /// Until there is a cover of known kernels, the cheapest possible one is measured. Of kernels that hold one heavy operator each where
+  /// those suffice: they take least time, are parts of many others, and a program of many kernels tells how times alone and in programs
+  /// compare.
   Status MakePossible() {
-    const SearchResult cover = COLLAGE_TRY(at_ends_.Search(Lows(prices_)));
+    std::vector<Cost> apart = Lows(prices_);
+    for (size_t kernel = 0; kernel < apart.size(); ++kernel) {
+      if (arms_.kernels.kernels()[kernel].heavy.size() > 1 && IsUnknown(kernel)) apart[kernel] = Cost::Invalid();
+    }
+    Result<SearchResult> found = at_ends_.Search(apart);
+    const SearchResult cover = found ? std::move(*found) : COLLAGE_TRY(at_ends_.Search(Lows(prices_)));
     const std::vector<size_t> unknown = UnknownIn(cover.choices);
     // A search that a limit has ended may find a cover at one price and none at another.
     if (unknown.empty()) return Fail("no valid cover of what is known was found within the limits of the search");
@@ -197,7 +211,8 @@ class Decider {
       // Where most of the doubt is the best cover's own, nothing else tells more than to run that again.
       if (RadiusOf(best_->choices) > gain / 2) return MeasureCover(best_->choices);
       if (unknown.empty()) return MeasureCover(challenger.choices);
-      COLLAGE_TRY_STATUS(MeasureSome(unknown, /*all=*/false));
+      const std::vector<size_t> likely = COLLAGE_TRY(UnknownInChallenger(at_usual_ends_, UsualLows(prices_), worthwhile));
+      COLLAGE_TRY_STATUS(MeasureSome(likely.empty() ? unknown : likely, /*all=*/false));
       return false;
     }
   }
@@ -206,9 +221,15 @@ class Decider {
   /// all programs: every price may bring another best cover, and not each of them is worth a program.
   Result<std::vector<size_t>> UnknownWorthPricing(double worthwhile) {
     if (seconds_since_program_ >= seconds_in_programs_) return std::vector<size_t>();
-    std::vector<Cost> view = Lows(prices_);
-    for (const size_t kernel : KernelsOf(best_->choices)) view[kernel] = prices_[kernel].centre;
-    const SearchResult challenger = COLLAGE_TRY(at_ends_.Search(view));
+    std::vector<size_t> likely = COLLAGE_TRY(UnknownInChallenger(at_usual_ends_, UsualLows(prices_), worthwhile));
+    return likely.empty() ? UnknownInChallenger(at_ends_, Lows(prices_), worthwhile) : std::move(likely);
+  }
+
+  /// Unknown kernels of the cheapest cover where those of the best one are at their centres and all others at these lows; none where that
+  /// gains nothing worthwhile.
+  Result<std::vector<size_t>> UnknownInChallenger(PricedProblem& problem, std::vector<Cost> lows, double worthwhile) {
+    for (const size_t kernel : KernelsOf(best_->choices)) lows[kernel] = prices_[kernel].centre;
+    const SearchResult challenger = COLLAGE_TRY(problem.Search(lows));
     if ((best_->cost - challenger.lower_bound).ToSeconds() <= worthwhile) return std::vector<size_t>();
     return UnknownIn(challenger.choices);
   }
@@ -221,8 +242,8 @@ class Decider {
     return std::sqrt(squares);
   }
 
-  /// High for the kernels of the best cover, low for all others, and the centre where a whole comparison has settled it. The best cover as
-  /// a whole is no dearer than its own doubt allows, so its kernels share that.
+  /// High for the kernels of the best cover, low for all others, and the centre where a whole comparison has settled it. The best cover
+  /// as a whole is no dearer than its own doubt allows, so its kernels share that.
   [[nodiscard]] std::vector<Cost> ViewAgainstBest() const {
     std::vector<Cost> view = Lows(prices_);
     double sum = 0;
@@ -293,13 +314,35 @@ class Decider {
     std::stable_sort(kernels.begin(), kernels.end(), [&](size_t a, size_t b) { return prices_[a].low > prices_[b].low; });
     const Clock::time_point start = Clock::now();
     for (const size_t kernel : kernels) {
-      COLLAGE_TRY_STATUS(Take(COLLAGE_TRY(measurer_->MeasureAlone(kernel))));
+      COLLAGE_TRY_STATUS(Take(COLLAGE_TRY(measurer_->MeasureAlone(all ? kernel : CheapestToTellOf(kernel)))));
       if (!all && (measurer_->IsOver() || Clock::SecondsSince(start) >= seconds_of_search_)) break;
     }
     seconds_since_program_ += Clock::SecondsSince(start);
     prices_ = Believe(arms_.kernels, evidence_, options_.declared);
     return {};
   }
+
+  /// A kernel of many operators takes long to compile, to run and to compare, and may be one of hundreds like it. Where nothing is assumed
+  /// of it, kernels with its operators apart come first, and then the smallest ones that hold several: what they say may rule it out.
+  [[nodiscard]] size_t CheapestToTellOf(size_t kernel) const {
+    if (prices_[kernel].known != Price::Known::kNothing) return kernel;
+    const auto is_smaller = [&](size_t a, size_t b) { return prices_[a].proved_low < prices_[b].proved_low; };
+    const auto smallest_unknown = [&](std::span<const size_t> of) {
+      size_t smallest = kernel;
+      for (const size_t k : of) {
+        if (IsUnknown(k) && is_allowed_[k] && is_smaller(k, smallest)) smallest = k;
+      }
+      return smallest;
+    };
+    for (const std::span<const size_t> apart : arms_.kernels.ApartFrom(kernel)) {
+      const bool has_run = std::any_of(apart.begin(), apart.end(), [&](size_t k) { return !evidence_[k].alone.empty(); });
+      const size_t smallest = has_run ? kernel : smallest_unknown(apart);
+      if (smallest != kernel) return smallest;
+    }
+    return smallest_unknown(arms_.kernels.AlsoWithSeveral(kernel));
+  }
+
+  [[nodiscard]] bool IsUnknown(size_t kernel) const { return evidence_[kernel].alone.empty() && evidence_[kernel].invalid_reason.empty(); }
 
   Status Take(const Measurer::Found& found) {
     bool is_any = false;
@@ -348,6 +391,8 @@ class Decider {
   // What a search remembers fits prices that are nearly the same, so each view of them has a search of its own.
   PricedProblem at_centres_;
   PricedProblem at_ends_;
+  PricedProblem at_usual_ends_;
+  std::vector<bool> is_allowed_;  // kernels of candidates that may be chosen
   std::vector<Price> prices_;
   std::optional<SearchResult> best_;
   std::unordered_set<size_t> settled_;  // kernels that whole comparisons have told apart, since the last program ran
@@ -370,6 +415,7 @@ std::vector<Cost> ByKernel(const std::vector<Price>& prices, Cost Price::*member
 
 std::vector<Cost> Centres(const std::vector<Price>& prices) { return ByKernel(prices, &Price::centre); }
 std::vector<Cost> Lows(const std::vector<Price>& prices) { return ByKernel(prices, &Price::low); }
+std::vector<Cost> UsualLows(const std::vector<Price>& prices) { return ByKernel(prices, &Price::usual_low); }
 std::vector<Cost> ProvedLows(const std::vector<Price>& prices) { return ByKernel(prices, &Price::proved_low); }
 
 Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options) {

@@ -84,6 +84,7 @@ Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, 
 /// Views of prices for SearchAt, by kernel.
 std::vector<Cost> Centres(const std::vector<Price>& prices);
 std::vector<Cost> Lows(const std::vector<Price>& prices);
+std::vector<Cost> UsualLows(const std::vector<Price>& prices);
 std::vector<Cost> ProvedLows(const std::vector<Price>& prices);
 
 /// The plan among those that are dearer than `best` by no more than `within` (a share of it) with the fewest partitions, as far as a charge

@@ -342,7 +342,8 @@ class Compile {
       const PlacedKernel& kernel = placement_->kernels[number];
       if (kernel.candidate == PlacedKernel::kNone) continue;
       distinct.emplace(kernel.key.backend, kernel.key.function_hash);
-      if (prices_[number].known == Price::Known::kRelatives) ++counts.variants.assumed;
+      const Price& price = prices_[number];
+      if (price.known == Price::Known::kRelatives && price.low > price.proved_low) ++counts.variants.assumed;
       if (prices_[number].centre.IsUnknown())
         ++counts.variants.unpriced;
       else

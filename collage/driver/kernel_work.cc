@@ -5,6 +5,8 @@
 #include <string>
 
 #include "collage/ir/op_sequence.h"
+#include "collage/op/volume.h"
+#include "collage/op/window.h"
 #include "collage/support/hash.h"
 
 namespace collage {
@@ -17,8 +19,8 @@ uint64_t NumberOf(const OpSequence::Step& step) {
   return number;
 }
 
-/// Operators that cannot give their whole result without every element of every argument. Not those with a window or an index: padding,
-/// strides and indices may leave elements out.
+/// Operators that cannot give their whole result without every element of every argument. Not those with a window (NeededByWindows) or an
+/// index: strides and indices may leave elements out.
 bool NeedsAll(const OpSequence::Step& step) {
   static const std::set<std::string> whole = {"nn.dense",      "nn.batch_matmul", "nn.softmax",          "nn.log_softmax",
                                               "nn.layer_norm", "concatenate",     "nn.global_avg_pool2d"};
@@ -26,10 +28,24 @@ bool NeedsAll(const OpSequence::Step& step) {
   return kind == OpKind::kElementwise || kind == OpKind::kBroadcast || kind == OpKind::kCommReduce || whole.contains(step.op->name);
 }
 
-/// Operators whose work is needed where the whole result is: those above, and convolutions, which count it without padding.
-bool NeedsAllWork(const OpSequence::Step& step) {
-  static const std::set<std::string> convolutions = {"nn.conv2d", "nn.conv3d"};
-  return NeedsAll(step) || convolutions.contains(step.op->name);
+/// For operators that slide a window over their first argument: how many elements of each argument their whole result needs. Empty for
+/// others.
+std::vector<double> NeededByWindows(const OpSequence::Step& step) {
+  const std::string& op = step.op->name;
+  const auto argument = [&](size_t i) -> const TensorType& { return *step.argument_types[i].AsTensor(); };
+  const auto of_convolution = [&](const auto& c) {
+    const WindowUse use = UseOf(c->window, c->input, c->output);
+    const auto weights_of_tap = static_cast<double>(c->output_channels * (c->input_channels / c->groups));
+    return std::vector{static_cast<double>(c->batch * c->input_channels) * use.elements, weights_of_tap * use.taps};
+  };
+  const auto of_pooling = [&](const auto& p) {
+    return std::vector{static_cast<double>(p->batch * p->channels) * UseOf(p->window, p->input, p->output).elements};
+  };
+  if (op == "nn.conv2d") return of_convolution(ReadConvolution(argument(0), argument(1), step.attributes));
+  if (op == "nn.conv3d") return of_convolution(ReadVolumeConvolution(argument(0), argument(1), step.attributes, /*transposed=*/false));
+  if (op == "nn.max_pool2d" || op == "nn.avg_pool2d") return of_pooling(ReadPooling(argument(0), step.attributes));
+  if (op == "nn.max_pool3d" || op == "nn.avg_pool3d") return of_pooling(ReadVolumePooling(argument(0), step.attributes));
+  return {};
 }
 
 /// Operators whose result has each element from an element of its own.
@@ -48,8 +64,13 @@ std::vector<double> NeededElements(const OpSequence& sequence) {
     const bool all = std::all_of(step->outputs.begin(), step->outputs.end(), [&](size_t value) { return needed[value] == all_of(value); });
     double of_outputs = 0;
     for (const size_t value : step->outputs) of_outputs += needed[value];
-    for (const size_t value : step->inputs) {
-      const double least = all && NeedsAll(*step) ? all_of(value) : MovesOneToOne(*step) ? of_outputs : 0;
+    const std::vector<double> by_windows = all ? NeededByWindows(*step) : std::vector<double>();
+    for (size_t i = 0; i < step->inputs.size(); ++i) {
+      const size_t value = step->inputs[i];
+      const double least = !by_windows.empty()      ? by_windows[i]
+                           : all && NeedsAll(*step) ? all_of(value)
+                           : MovesOneToOne(*step)   ? of_outputs
+                                                    : 0;
       needed[value] = std::max(needed[value], std::min(least, all_of(value)));
     }
   }
@@ -85,7 +106,8 @@ KernelFacts WorkOf(const Function& function, const Device& device) {
       facts.flops += flops_of_step;
     }
     // What nobody needs may be left out.
-    if (NeedsAllWork(step) && std::all_of(step.outputs.begin(), step.outputs.end(), needs_all)) flops += flops_of_step;
+    if ((NeedsAll(step) || !NeededByWindows(step).empty()) && std::all_of(step.outputs.begin(), step.outputs.end(), needs_all))
+      flops += flops_of_step;
   }
   std::sort(facts.heavy.begin(), facts.heavy.end());
   std::sort(kinds.begin(), kinds.end());

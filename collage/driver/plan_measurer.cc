@@ -110,7 +110,7 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
 bool PlanMeasurer::IsOver() const {
   // A contestant is warmed up and runs in each round; the fewest rounds that can tell are enough for slow ones.
   constexpr double kRunsInARace = RaceOptions().warm_up + RaceOptions().least_rounds;
-  const double seconds_of_one = (programs_ > 0 ? seconds_preparing_ / static_cast<double>(programs_) : 0) +
+  const double seconds_of_one = (built_ > 0 ? seconds_building_ / static_cast<double>(built_) : 0) +
                                 kRunsInARace * (anchor_ && anchor_->HasRun() ? anchor_->Whole() : 0);
   Progress until = progress_;
   if (until.deadline != Clock::time_point::max())
@@ -119,7 +119,6 @@ bool PlanMeasurer::IsOver() const {
 }
 
 Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchChoice>& cover) {
-  const Clock::time_point start = Clock::now();
   if (pricer_.allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole programs"));
   if (Found wrong = COLLAGE_TRY(FindWrong(cover)); !wrong.empty()) return wrong;
   if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
@@ -129,8 +128,11 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
     SearchResult result;
     result.choices = cover;
     last_.reset();
+    const Clock::time_point start = Clock::now();
     ProfiledPlan built =
         COLLAGE_TRY(ProfiledPlan::Create(*placement_, MakePlan(*placement_, "searched", std::move(result)), lower_, inputs_, *activity_));
+    seconds_building_ += Clock::SecondsSince(start);
+    ++built_;
     if (anchor_) {
       last_.emplace(std::move(built));
     } else {
@@ -138,7 +140,6 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
       anchor_.emplace(std::move(built));
     }
   }
-  seconds_preparing_ += Clock::SecondsSince(start);
   Found found = COLLAGE_TRY(RunRound(is_anchor ? *anchor_ : *last_));
   for (const auto& [kernel, evidence] : found) {
     for (const ProgramRow& row : evidence.in_program) COLLAGE_TRY_STATUS(store_.Add(placement_->kernels[kernel], row));

@@ -56,7 +56,7 @@ class PlanMeasurer : public Measurer {
 
   Result<Found> MeasureAlone(size_t kernel) override;
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
-  /// Before the deadline by what a race of the contestants needs (SetContestants).
+  /// Before the deadline by what building and racing the contestants needs (SetContestants).
   [[nodiscard]] bool IsOver() const override;
   /// How many plans will be prepared and run when measuring is over.
   void SetContestants(size_t count) { contestants_ = count; }
@@ -91,7 +91,8 @@ class PlanMeasurer : public Measurer {
   size_t alone_ = 0;
   size_t programs_ = 0;
   size_t contestants_ = 0;
-  double seconds_preparing_ = 0;  // comparing the kernels of programs and building them
+  size_t built_ = 0;  // programs
+  double seconds_building_ = 0;
 };
 
 }  // namespace collage

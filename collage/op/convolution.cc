@@ -38,8 +38,8 @@ Work ConvolutionWork(TypeArguments arguments, const Type& result, const Attribut
   const TensorType& data = *arguments[0].AsTensor();
   const TensorType& weight = *arguments[1].AsTensor();
   const Convolution c = *(transposed ? ReadTransposedConvolution : ReadConvolution)(data, weight, attributes);
-  const double taps = transposed ? TapsInside(c.window, c.output, c.input) : TapsInside(c.window, c.input, c.output);
-  return {2 * taps * static_cast<double>(c.batch * c.output_channels * (c.input_channels / c.groups)),
+  const WindowUse use = transposed ? UseOf(c.window, c.output, c.input) : UseOf(c.window, c.input, c.output);
+  return {2 * use.pairs * static_cast<double>(c.batch * c.output_channels * (c.input_channels / c.groups)),
           ByteCount(arguments[0]) + ByteCount(arguments[1]) + ByteCount(result)};
 }
 

@@ -133,8 +133,8 @@ OpDef::TypeRule ConvolutionType(bool transposed) {
 template <bool transposed>
 Work ConvolutionWork(TypeArguments arguments, const Type& result, const Attributes& attributes) {
   const VolumeConvolution c = *ReadVolumeConvolution(*arguments[0].AsTensor(), *arguments[1].AsTensor(), attributes, transposed);
-  const double taps = transposed ? TapsInside(c.window, c.output, c.input) : TapsInside(c.window, c.input, c.output);
-  return {2 * taps * static_cast<double>(c.batch * c.output_channels * (c.input_channels / c.groups)),
+  const WindowUse use = transposed ? UseOf(c.window, c.output, c.input) : UseOf(c.window, c.input, c.output);
+  return {2 * use.pairs * static_cast<double>(c.batch * c.output_channels * (c.input_channels / c.groups)),
           ByteCount(arguments[0]) + ByteCount(arguments[1]) + ByteCount(result)};
 }
 

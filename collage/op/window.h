@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "collage/ir/attributes.h"
 #include "collage/support/result.h"
@@ -48,23 +49,36 @@ struct Pooling {
   bool count_include_pad;  ///< of nn.avg_pool2d: padding counts in the divisor (what a ceil-mode window has beyond it does not)
 };
 
-/// How many pairs of a position of the smaller plane and a tap of the window meet an element of the larger one and not its padding, in
-/// all dimensions together. Windows and planes of any number of dimensions.
+/// What of a window and its larger plane is needed for the whole smaller plane, in all dimensions together; padding is not.
+struct WindowUse {
+  double pairs = 1;     ///< of a position of the smaller plane and a tap that meet an element of the larger one
+  double elements = 1;  ///< of the larger plane that some tap meets
+  double taps = 1;      ///< that meet some element
+};
+
+/// Windows and planes of any number of dimensions.
 template <class AnyWindow, size_t dimensions>
-double TapsInside(const AnyWindow& window, const std::array<int64_t, dimensions>& larger, const std::array<int64_t, dimensions>& smaller) {
-  double taps = 1;
+WindowUse UseOf(const AnyWindow& window, const std::array<int64_t, dimensions>& larger, const std::array<int64_t, dimensions>& smaller) {
+  WindowUse use;
   for (size_t d = 0; d < dimensions; ++d) {
-    int64_t inside = 0;
+    int64_t pairs = 0;
+    int64_t taps = 0;
+    std::vector<bool> is_met(static_cast<size_t>(larger[d]), false);
     for (int64_t tap = 0; tap < window.kernel[d]; ++tap) {
-      // Position p meets element p * stride + offset.
-      const int64_t offset = tap * window.dilation[d] - window.pad_begin[d];
-      const int64_t first = offset >= 0 ? 0 : (-offset + window.stride[d] - 1) / window.stride[d];
-      const int64_t last = larger[d] - 1 < offset ? -1 : std::min(smaller[d] - 1, (larger[d] - 1 - offset) / window.stride[d]);
-      inside += std::max<int64_t>(0, last - first + 1);
+      const int64_t before = pairs;
+      for (int64_t position = 0; position < smaller[d]; ++position) {
+        const int64_t element = position * window.stride[d] + tap * window.dilation[d] - window.pad_begin[d];
+        if (element < 0 || element >= larger[d]) continue;
+        is_met[static_cast<size_t>(element)] = true;
+        ++pairs;
+      }
+      taps += pairs > before ? 1 : 0;
     }
-    taps *= static_cast<double>(inside);
+    use.pairs *= static_cast<double>(pairs);
+    use.elements *= static_cast<double>(std::count(is_met.begin(), is_met.end(), true));
+    use.taps *= static_cast<double>(taps);
   }
-  return taps;
+  return use;
 }
 
 /// Each checks every constraint on shapes and geometry; after a call has been made they cannot fail on its arguments.

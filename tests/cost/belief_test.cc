@@ -138,6 +138,28 @@ TEST(BeliefTest, RelativesTellWhenThereAreEnoughOfThem) {
   }
 }
 
+TEST(BeliefTest, TwoSumsOfPartsTellOfALargerOne) {
+  std::vector<KernelFacts> facts;
+  std::vector<Evidence> evidence;
+  const auto add = [&](std::vector<uint64_t> heavy, Evidence of) {
+    facts.push_back({0, 2, std::move(heavy), 1000, Cost::Microseconds(1)});
+    evidence.push_back(std::move(of));
+  };
+  for (uint64_t part = 0; part < 6; ++part) add({part}, Alone(1e-3));
+  add({0, 1}, Alone(1.98e-3));
+  add({0, 1, 2, 3, 4, 5}, {});
+  EXPECT_EQ(Believe(KernelRelations(facts), evidence, {}).back().known, Price::Known::kNothing) << "one sum tells nothing";
+  facts.pop_back();
+  evidence.pop_back();
+  add({2, 3}, Alone(2e-3));
+  add({0, 1, 2, 3, 4, 5}, {});
+  const Price price = Believe(KernelRelations(facts), evidence, {}).back();
+  EXPECT_EQ(price.known, Price::Known::kRelatives);
+  EXPECT_GT(price.usual_low, Cost::Seconds(5e-3));
+  EXPECT_LT(price.usual_low, Cost::Seconds(6e-3));
+  EXPECT_EQ(price.low, Cost::Microseconds(1)) << "nothing is known of programs";
+}
+
 TEST(BeliefTest, KernelsOfOneKindTellTheirRate) {
   // Each works on another shape, at 100 to 130 flops a nanosecond; ones made in another way are twice as slow.
   constexpr uint64_t kKind = 7;

@@ -122,5 +122,84 @@ TEST(DecideTest, TheConfidenceIsDeclaredInOnePlace) {
   EXPECT_GE(hasty.settled, careful.settled);
 }
 
+/// Kernels take what they take; remembers who was timed alone.
+class Steady : public Measurer {
+ public:
+  Steady(const Arms& arms, std::vector<double> seconds) : arms_(arms), seconds_(std::move(seconds)) {}
+  Result<Found> MeasureAlone(size_t kernel) override {
+    alone.push_back(kernel);
+    return Found{{kernel, {std::vector<Row>(9, {seconds_[kernel], 1}), {}, {}}}};
+  }
+  Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override {
+    ++round_;
+    Found found;
+    for (const SearchChoice& choice : cover) {
+      const size_t kernel = arms_.kernel_of[choice.candidate][choice.variant];
+      found.push_back({kernel, {{}, {{{seconds_[kernel], 1}, 1, round_}}, {}}});
+    }
+    return found;
+  }
+  [[nodiscard]] bool IsOver() const override { return false; }
+  std::vector<size_t> alone;
+
+ private:
+  const Arms& arms_;
+  std::vector<double> seconds_;
+  uint64_t round_ = 0;
+};
+
+TEST(DecideTest, AKernelOfManyOperatorsIsNotTimedWhereItsPartsRuleItOut) {
+  constexpr size_t kNodes = 12;
+  SearchProblem problem;
+  problem.node_count = kNodes;
+  problem.backend_count = 2;
+  for (size_t node = 0; node <= kNodes; ++node) {
+    SearchTensor tensor;
+    if (node > 0) tensor.producer = node - 1;
+    if (node < kNodes) tensor.consumers = {node};
+    tensor.is_result = node == kNodes;
+    problem.tensors.push_back(tensor);
+  }
+  Arms arms;
+  std::vector<KernelFacts> facts;
+  std::vector<double> seconds;
+  const auto add = [&](size_t first, size_t last, size_t backend, double seconds_of_one) {
+    SearchCandidate candidate;
+    KernelFacts fact;
+    for (size_t node = first; node <= last; ++node) {
+      candidate.inside.Add(node);
+      fact.heavy.push_back(node);
+    }
+    const auto count = static_cast<double>(last - first + 1);
+    candidate.backend = fact.backend = backend;
+    candidate.inputs = {first};
+    candidate.outputs = {last + 1};
+    candidate.variants = {{Cost(), {0}, {0}}};
+    problem.candidates.push_back(candidate);
+    arms.kernel_of.push_back({facts.size()});
+    fact.variant = 2 * backend;
+    fact.roofline = Cost::Microseconds(count);
+    facts.push_back(fact);
+    seconds.push_back(count * seconds_of_one);
+  };
+  // A library that takes single operators, and a compiler that takes any row of them and is half as fast.
+  for (size_t node = 0; node < kNodes; ++node) add(node, node, 0, 1e-3);
+  for (size_t first = 0; first < kNodes; ++first) {
+    for (size_t last = first; last < kNodes; ++last) add(first, last, 1, 2e-3);
+  }
+  arms.problem = std::move(problem);
+  arms.kernels = KernelRelations(facts);
+  std::vector<Evidence> evidence(facts.size());
+  Steady measurer(arms, seconds);
+  const Result<Decision> decision = Decide(arms, evidence, measurer, {});
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_TRUE(decision->is_settled);
+  EXPECT_NEAR(decision->best.cost.ToSeconds(), kNodes * 1e-3, 1e-5);
+  const auto is_large = [&](size_t kernel) { return facts[kernel].heavy.size() > 3; };
+  // How the compiler's times in programs compare to those alone has to be seen before anything can be stated of the others.
+  EXPECT_LE(std::count_if(measurer.alone.begin(), measurer.alone.end(), is_large), 2);
+  EXPECT_LE(measurer.alone.size(), 2 * kNodes + 5) << "the parts, and a few rows of them";
+}
+
 }  // namespace
 }  // namespace collage
