@@ -78,8 +78,6 @@ class CacheQuery {
   void Bind(int index, int64_t value) { sqlite3_bind_int64(statement_, index, value); }
   void Bind(int index, const std::vector<double>& values);
   int Step() { return statement_ ? sqlite3_step(statement_) : SQLITE_ERROR; }
-  /// Ready for the next Bind and Step.
-  void Reset() { sqlite3_reset(statement_); }
 
   [[nodiscard]] int Type(int column) const { return sqlite3_column_type(statement_, column); }
   [[nodiscard]] int64_t Integer(int column) const { return sqlite3_column_int64(statement_, column); }

@@ -99,26 +99,44 @@ class FieldReader {
   Status status_;
 };
 
-bool IsText(EntryPart part) {
-  return part == EntryPart::kBackend || part == EntryPart::kBackendVersion || part == EntryPart::kVariant || part == EntryPart::kDevice;
-}
+/// As JSON has them: hashes in text, since its numbers are not all integers of 64 bits.
+struct ToJsonValue {
+  Json operator()(uint64_t hash) const { return Hexadecimal(hash); }
+  template <class T>
+  Json operator()(const T& value) const {
+    return value;
+  }
+};
 
-const std::string& TextOf(const MeasurementKey& key, EntryPart part) {
-  return part == EntryPart::kBackend          ? key.backend
-         : part == EntryPart::kBackendVersion ? key.backend_version
-         : part == EntryPart::kVariant        ? key.variant
-                                              : key.device;
-}
+/// Sets a member from the field of this name.
+struct FromField {
+  FieldReader& reader;
+  const char* field;
+  void operator()(uint64_t& hash) const { hash = reader.Hash(field); }
+  void operator()(std::string& text) const { text = reader.Text(field); }
+  void operator()(int& number) const { number = static_cast<int>(reader.Integer(field, 1, kMostInt)); }
+  void operator()(int64_t& number) const { number = reader.Integer(field, 0, std::numeric_limits<int64_t>::max()); }
+  void operator()(std::vector<double>& numbers) const { numbers = reader.Numbers(field); }
+  void operator()(bool& flag) const { flag = reader.Flag(field); }
+};
+
+/// Null where a part is no text.
+struct AsText {
+  const std::string* operator()(const std::string& text) const { return &text; }
+  template <class T>
+  const std::string* operator()(const T&) const {
+    return nullptr;
+  }
+};
 
 Status CheckPart(const CacheEntry& entry, const FactTable& table, const FactColumn& column) {
   const std::vector<double>& samples = entry.measurement.samples;
   const bool has_reason = !entry.measurement.invalid_reason.empty();
+  // Bytes of a reason are a library's, and may be any.
   const bool may_be_empty = column.part == EntryPart::kVariant || column.part == EntryPart::kBackendVersion;
-  if (IsText(column.part)) {
-    const std::string& text = TextOf(entry.key, column.part);
-    if (!IsUtf8(text)) return FieldError(column.name, "is no UTF-8 text");
-    if (text.empty() && !may_be_empty) return FieldError(column.name, "is empty");
-  }
+  const std::string* text = column.part == EntryPart::kInvalidReason ? nullptr : VisitPart(entry, column.part, AsText());
+  if (text && !IsUtf8(*text)) return FieldError(column.name, "is no UTF-8 text");
+  if (text && text->empty() && !may_be_empty) return FieldError(column.name, "is empty");
   const auto expect_at_least = [&](int64_t least, int64_t found, int64_t most) {
     return found >= least && found <= most
                ? Status{}
@@ -138,75 +156,6 @@ Status CheckPart(const CacheEntry& entry, const FactTable& table, const FactColu
   return {};
 }
 
-Json ToJson(const CacheEntry& entry, EntryPart part) {
-  switch (part) {
-    case EntryPart::kHash:
-      return Hexadecimal(entry.key.function_hash);
-    case EntryPart::kContext:
-      return Hexadecimal(entry.key.context);
-    case EntryPart::kThreads:
-      return entry.key.threads;
-    case EntryPart::kProtocol:
-      return entry.protocol;
-    case EntryPart::kSamples:
-      return entry.measurement.samples;
-    case EntryPart::kInvalidReason:
-      return entry.measurement.invalid_reason;
-    case EntryPart::kAnchors:
-      return entry.measurement.anchors;
-    case EntryPart::kVerified:
-      return entry.verified;
-    case EntryPart::kStoredAt:
-      return entry.stored_at;
-    default:
-      return TextOf(entry.key, part);
-  }
-}
-
-void ReadPart(FieldReader& reader, const FactColumn& column, CacheEntry& entry) {
-  switch (column.part) {
-    case EntryPart::kHash:
-      entry.key.function_hash = reader.Hash(column.name);
-      break;
-    case EntryPart::kContext:
-      entry.key.context = reader.Hash(column.name);
-      break;
-    case EntryPart::kBackend:
-      entry.key.backend = reader.Text(column.name);
-      break;
-    case EntryPart::kBackendVersion:
-      entry.key.backend_version = reader.Text(column.name);
-      break;
-    case EntryPart::kVariant:
-      entry.key.variant = reader.Text(column.name);
-      break;
-    case EntryPart::kDevice:
-      entry.key.device = reader.Text(column.name);
-      break;
-    case EntryPart::kThreads:
-      entry.key.threads = static_cast<int>(reader.Integer(column.name, 1, kMostInt));
-      break;
-    case EntryPart::kProtocol:
-      entry.protocol = reader.Integer(column.name, 1, kMostInt);
-      break;
-    case EntryPart::kSamples:
-      entry.measurement.samples = reader.Numbers(column.name);
-      break;
-    case EntryPart::kInvalidReason:
-      entry.measurement.invalid_reason = reader.Text(column.name);
-      break;
-    case EntryPart::kAnchors:
-      entry.measurement.anchors = reader.Numbers(column.name);
-      break;
-    case EntryPart::kVerified:
-      entry.verified = reader.Flag(column.name);
-      break;
-    case EntryPart::kStoredAt:
-      entry.stored_at = reader.Integer(column.name, 0, std::numeric_limits<int64_t>::max());
-      break;
-  }
-}
-
 }  // namespace
 
 Status CheckEntry(const CacheEntry& entry) {
@@ -218,7 +167,7 @@ Status CheckEntry(const CacheEntry& entry) {
 std::string ToJsonLine(const CacheEntry& entry) {
   const FactTable& table = TableOf(entry.key.fact);
   Json json = {{"fact", table.name}};
-  for (const FactColumn& column : table.columns) json[column.name] = ToJson(entry, column.part);
+  for (const FactColumn& column : table.columns) json[column.name] = VisitPart(entry, column.part, ToJsonValue());
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -237,7 +186,7 @@ Result<CacheEntry> EntryFromJsonLine(const std::string& line) {
   for (const FactColumn& column : table->columns) {
     known.insert(column.name);
     // Exports of older versions have no anchors.
-    if (column.part != EntryPart::kAnchors || json.contains(column.name)) ReadPart(reader, column, entry);
+    if (column.part != EntryPart::kAnchors || json.contains(column.name)) VisitPart(entry, column.part, FromField{reader, column.name});
   }
   if (!reader.status()) return Fail(reader.status().error());
   for (const auto& [field, value] : json.items()) {

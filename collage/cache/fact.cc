@@ -5,21 +5,7 @@
 namespace collage {
 namespace {
 
-const char* TypeOf(EntryPart part) {
-  switch (part) {
-    case EntryPart::kBackend:
-    case EntryPart::kBackendVersion:
-    case EntryPart::kVariant:
-    case EntryPart::kDevice:
-    case EntryPart::kInvalidReason:
-      return "TEXT";
-    case EntryPart::kSamples:
-    case EntryPart::kAnchors:
-      return "BLOB";
-    default:
-      return "INTEGER";
-  }
-}
+const char* NameOf(ColumnType type) { return type == ColumnType::kText ? "TEXT" : type == ColumnType::kBlob ? "BLOB" : "INTEGER"; }
 
 /// A key of `named` columns on a machine, then values, then when they were stored.
 std::vector<FactColumn> Columns(std::vector<FactColumn> named, std::vector<FactColumn> values) {
@@ -60,6 +46,22 @@ std::vector<FactTable> MakeTables() {
 
 }  // namespace
 
+ColumnType TypeOf(EntryPart part) {
+  switch (part) {
+    case EntryPart::kBackend:
+    case EntryPart::kBackendVersion:
+    case EntryPart::kVariant:
+    case EntryPart::kDevice:
+    case EntryPart::kInvalidReason:
+      return ColumnType::kText;
+    case EntryPart::kSamples:
+    case EntryPart::kAnchors:
+      return ColumnType::kBlob;
+    default:
+      return ColumnType::kInteger;
+  }
+}
+
 bool FactTable::Has(EntryPart part) const {
   return std::any_of(columns.begin(), columns.end(), [&](const FactColumn& column) { return column.part == part; });
 }
@@ -74,7 +76,7 @@ std::string FactTable::Columns(bool only_key) const {
 
 std::string FactTable::Creation() const {
   std::string text = "CREATE TABLE IF NOT EXISTS " + std::string(name) + "(";
-  for (const FactColumn& column : columns) text += std::string(column.name) + " " + TypeOf(column.part) + " NOT NULL, ";
+  for (const FactColumn& column : columns) text += std::string(column.name) + " " + NameOf(TypeOf(column.part)) + " NOT NULL, ";
   return text + "PRIMARY KEY(" + Columns(/*only_key=*/true) + ")) WITHOUT ROWID";
 }
 

@@ -38,6 +38,10 @@ enum class EntryPart {
 };
 [[nodiscard]] constexpr bool IsOfKey(EntryPart part) { return part <= EntryPart::kProtocol; }
 
+/// What SQLite keeps of a part; lists of numbers are blobs of doubles.
+enum class ColumnType { kInteger, kText, kBlob };
+[[nodiscard]] ColumnType TypeOf(EntryPart part);
+
 struct FactColumn {
   const char* name;
   EntryPart part;
