@@ -1,5 +1,7 @@
 #include "collage/runtime/shape_profile.h"
 
+#include "collage/tensor/extents.h"
+
 namespace collage {
 namespace {
 
@@ -21,13 +23,6 @@ bool AreOtherShapes(std::span<const Tensor> inputs, const std::vector<NamedType>
 }
 
 }  // namespace
-
-std::string ExtentsText(const Shape& shape) {
-  if (shape.empty()) return "()";
-  std::string text;
-  for (const int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return text;
-}
 
 std::string ToString(const ShapeProfile& profile) {
   std::string text;

@@ -23,8 +23,6 @@ struct ShapeProfile {
   std::vector<NamedType> outputs;
 };
 
-/// "1x3x224x224"; "()" without dimensions.
-std::string ExtentsText(const Shape& shape);
 /// Its inputs as `--shape` writes them: "x=1x3x224x224 mask=1x224".
 std::string ToString(const ShapeProfile& profile);
 /// All of them on one line: "[x=1x8], [x=4x8]".
