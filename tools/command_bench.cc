@@ -32,8 +32,9 @@ struct Options {
 /// An executable with its inputs and outputs bound.
 class Bench {
  public:
-  Bench(Executable executable, std::vector<Tensor> inputs) : executable_(std::move(executable)), inputs_(std::move(inputs)) {
-    for (const NamedType& output : executable_.outputs()) outputs_.emplace_back(output.type);
+  Bench(Executable executable, GatheredInputs inputs)
+      : executable_(std::move(executable)), shapes_(executable_.shape_profiles()[inputs.profile]), inputs_(std::move(inputs.tensors)) {
+    for (const NamedType& output : shapes_.outputs) outputs_.emplace_back(output.type);
   }
 
   Result<double> RunOnceMilliseconds() {
@@ -43,9 +44,11 @@ class Bench {
   }
 
   Executable& executable() { return executable_; }
+  [[nodiscard]] const ShapeProfile& shapes() const { return shapes_; }
 
  private:
   Executable executable_;
+  ShapeProfile shapes_;
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
 };
@@ -72,9 +75,11 @@ nlohmann::ordered_json Latency(const std::vector<double>& samples) {
           {"p90", Percentile(samples, 0.9)}};
 }
 
+/// Of the steps that ran: not those of other shapes, nor of branches that were not taken.
 nlohmann::ordered_json Profile(const Executable& executable) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   for (const StepProfile& step : executable.profile()) {
+    if (step.calls == 0) continue;
     steps.push_back({{"kind", step.kind},
                      {"name", step.record.name},
                      {"backend", step.record.backend},
@@ -82,7 +87,7 @@ nlohmann::ordered_json Profile(const Executable& executable) {
                      {"operators", step.record.operators},
                      {"nodes", step.record.nodes},
                      {"calls", step.calls},
-                     {"mean_us", step.calls > 0 ? step.microseconds / static_cast<double>(step.calls) : 0.0}});
+                     {"mean_us", step.microseconds / static_cast<double>(step.calls)}});
   }
   return steps;
 }
@@ -114,15 +119,19 @@ void PrintProfile(std::FILE* text, const nlohmann::ordered_json& steps) {
 Status RunBench(const Options& options) {
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
   Executable executable = COLLAGE_TRY(LoadOrCompile(options.program));
-  std::vector<Tensor> inputs = COLLAGE_TRY(GatherInputs(options.inputs, executable.inputs()));
+  GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, executable.shape_profiles(), COLLAGE_TRY(AskedShapes(options.program))));
+  const bool has_choice = executable.shape_profiles().size() > 1;
   Bench bench(std::move(executable), std::move(inputs));
   if (options.rounds_from_standard_input) return ServeRounds(bench);
   if (options.profile) bench.executable().SetProfiling(true);
   const std::vector<double> samples = COLLAGE_TRY(Sample(bench, options));
   if (samples.empty()) return Fail("interrupted before the first sample");
   nlohmann::ordered_json report = {{"latency_ms", Latency(samples)}, {"iterations", samples.size()}, {"threads", options.program.threads}};
+  report["inputs"] = nlohmann::ordered_json::object();
+  for (const auto& [name, type] : bench.shapes().inputs) report["inputs"][name] = type.shape;
   if (options.profile) report["profile"] = Profile(bench.executable());
   if (options.profile) PrintProfile(json.Text(), report["profile"]);
+  if (has_choice) std::fprintf(json.Text(), "profile %s\n", ToString(bench.shapes()).c_str());
   const auto& latency = report["latency_ms"];
   std::fprintf(json.Text(), "latency ms: min %.4f  p10 %.4f  median %.4f  mean %.4f  p90 %.4f  (%zu iterations, %d threads)\n",
                latency["min"].get<double>(), latency["p10"].get<double>(), latency["median"].get<double>(), latency["mean"].get<double>(),

@@ -20,16 +20,44 @@ struct Options {
   [[nodiscard]] bool IsQuestion() const { return !question.forbid.empty() || !question.pin.empty() || !question.penalty.empty(); }
 };
 
+/// What the file says of one profile.
+struct ProfileAnswer {
+  CompileReport report;
+  RecordedProblem recorded;
+  WhatIfAnswer answer;
+};
+
 /// Searches again from what the file recorded; nothing is measured, and neither backends nor model are needed.
+Result<ProfileAnswer> AnswerFor(const Options& options, const std::string& metadata) {
+  ProfileAnswer answer;
+  answer.report = COLLAGE_TRY(ReportFromJson(metadata));
+  answer.recorded = COLLAGE_TRY(RecordedOfMetadata(metadata));
+  Result<WhatIfAnswer> found = Answer(answer.recorded, options.question);
+  if (!found) return Fail(found.error());
+  answer.answer = std::move(*found);
+  return answer;
+}
+
 Status AnswerQuestion(const Options& options, const std::string& metadata) {
-  const Result<RecordedProblem> recorded = RecordedOfMetadata(metadata);
-  if (!recorded) return Fail(recorded.error().At(options.file));
-  const WhatIfAnswer answer = COLLAGE_TRY(Answer(*recorded, options.question));
-  if (options.json) {
-    std::printf("%s\n", WhatIfJson(*recorded, options.question, answer).c_str());
-  } else {
-    std::printf("%s", WhatIfText(*recorded, options.question, answer, options.Detail()).c_str());
+  Result<std::vector<std::string>> profiles = MetadataOfProfiles(metadata);
+  if (!profiles) return Fail(profiles.error().At(options.file));
+  std::string text;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const std::string& profile : *profiles) {
+    const Result<ProfileAnswer> found = AnswerFor(options, profile);
+    if (!found) return Fail(found.error().At(options.file));
+    if (profiles->size() > 1) text += "profile " + ProfileName(found->report) + "\n";
+    text += WhatIfText(found->recorded, options.question, found->answer, options.Detail());
+    nlohmann::ordered_json answer = {{"inputs", nlohmann::ordered_json::object()}};
+    for (const auto& [name, shape] : found->report.inputs) answer["inputs"][name] = shape;
+    answer.update(nlohmann::ordered_json::parse(WhatIfJson(found->recorded, options.question, found->answer)));
+    json.push_back(std::move(answer));
   }
+  if (json.size() > 1)
+    json = {{"profiles", std::move(json)}};
+  else
+    json = json[0];
+  std::printf("%s", options.json ? (json.dump(2) + "\n").c_str() : text.c_str());
   return {};
 }
 

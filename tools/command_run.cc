@@ -66,17 +66,19 @@ Status Report(const Options& options, const std::vector<NamedType>& types, const
 /// The model as it stands, operator by operator on the reference kernels: slow, and what every plan is compared with.
 Status RunReference(const Options& options) {
   const CompileOptions compile_options = COLLAGE_TRY(ToCompileOptions(options.program));
-  const ReferenceProgram program = COLLAGE_TRY(ReadReferenceProgram(options.program.file, compile_options.input_shapes));
-  const std::vector<Tensor> inputs = COLLAGE_TRY(GatherInputs(options.inputs, program.inputs));
-  return Report(options, program.outputs, COLLAGE_TRY(program.Run(inputs)));
+  if (compile_options.profiles.size() > 1) return Fail("--reference: several profiles; give each input one --shape");
+  const ReferenceProgram program = COLLAGE_TRY(ReadReferenceProgram(options.program.file, compile_options.profiles[0]));
+  const GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, {{program.inputs, program.outputs}}));
+  return Report(options, program.outputs, COLLAGE_TRY(program.Run(inputs.tensors)));
 }
 
 Status RunProgram(const Options& options) {
   if (options.reference) return RunReference(options);
   Executable executable = COLLAGE_TRY(LoadOrCompile(options.program));
-  const std::vector<Tensor> inputs = COLLAGE_TRY(GatherInputs(options.inputs, executable.inputs()));
-  const std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(inputs));
-  return Report(options, executable.outputs(), outputs);
+  const std::vector<ShapeProfile>& profiles = executable.shape_profiles();
+  const GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, profiles, COLLAGE_TRY(AskedShapes(options.program))));
+  const std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(inputs.tensors));
+  return Report(options, profiles[inputs.profile].outputs, outputs);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "collage/support/hash.h"
+#include "collage/tensor/extents.h"
 #include "collage/tensor/narrow.h"
 #include "collage/tensor/npy.h"
 
@@ -43,6 +44,53 @@ std::string List(const std::vector<NamedType>& wanted) {
   return text;
 }
 
+template <class Values>
+Status CheckNames(const Values& given, const std::string& what, const std::vector<NamedType>& wanted) {
+  for (const auto& entry : given) {
+    const std::string& name = entry.first;
+    if (std::none_of(wanted.begin(), wanted.end(), [&](const NamedType& input) { return input.name == name; }))
+      return Fail(what + name + "': the model has no such input; it has " + List(wanted));
+  }
+  return {};
+}
+
+/// Why a profile does not fit; empty when it does.
+std::string Objection(const std::map<std::string, Tensor>& given, const InputShapes& asked, const ShapeProfile& profile) {
+  for (const auto& [name, type] : profile.inputs) {
+    const auto tensor = given.find(name);
+    if (tensor != given.end() && !(tensor->second.type() == type))
+      return "input '" + name + "': is " + ToString(tensor->second.type()) + ", expected " + ToString(type);
+    const auto shape = asked.find(name);
+    if (shape != asked.end() && shape->second != type.shape)
+      return "--shape " + name + "=" + ExtentsText(shape->second) + ": input '" + name + "' is " + ToString(type);
+  }
+  return {};
+}
+
+Result<size_t> ChooseProfile(const std::map<std::string, Tensor>& given, const InputShapes& asked,
+                             const std::vector<ShapeProfile>& profiles) {
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    if (Objection(given, asked, profiles[i]).empty()) return i;
+  }
+  if (profiles.size() == 1) return Fail(Objection(given, asked, profiles[0]));
+  std::string wanted;
+  for (const auto& [name, tensor] : given)
+    wanted += " " + name + "=" + ExtentsText(tensor.shape()) + " (" + std::string(Name(tensor.dtype())) + ")";
+  for (const auto& [name, shape] : asked) wanted += " --shape " + name + "=" + ExtentsText(shape);
+  return Fail("no profile of this program takes" + wanted + "; it has " + ListOf(profiles));
+}
+
+Result<Tensor> RandomInput(const InputOptions& options, const std::string& name, const TensorType& type) {
+  if (!options.random_seed) {
+    return Fail("input '" + name + "' (" + ToString(type) + ") is missing; give --input " + name +
+                "=file.npy, --inputs file.npz or --random SEED");
+  }
+  if (IsNarrow(type.dtype)) return Fail("input '" + name + "': --random cannot fill " + ToString(type) + "; give a file");
+  Tensor tensor(type);
+  FillRandom(tensor, HashCombine(*options.random_seed, HashBytes(name)));
+  return tensor;
+}
+
 }  // namespace
 
 void AddInputOptions(CLI::App& command, InputOptions& options) {
@@ -52,32 +100,17 @@ void AddInputOptions(CLI::App& command, InputOptions& options) {
       ->check(NumberBetween(0, 1e15));
 }
 
-Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<NamedType>& wanted) {
-  std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options, wanted));
-  for (const auto& [name, tensor] : given) {
-    if (std::none_of(wanted.begin(), wanted.end(), [&name = name](const NamedType& input) { return input.name == name; })) {
-      return Fail("input '" + name + "': the model has no such input; it has " + List(wanted));
-    }
+Result<GatheredInputs> GatherInputs(const InputOptions& options, const std::vector<ShapeProfile>& profiles, const InputShapes& asked) {
+  std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options, profiles[0].inputs));
+  COLLAGE_TRY_STATUS(CheckNames(given, "input '", profiles[0].inputs));
+  COLLAGE_TRY_STATUS(CheckNames(asked, "--shape: input '", profiles[0].inputs));
+  GatheredInputs gathered;
+  gathered.profile = COLLAGE_TRY(ChooseProfile(given, asked, profiles));
+  for (const auto& [name, type] : profiles[gathered.profile].inputs) {
+    const auto at = given.find(name);
+    gathered.tensors.push_back(at != given.end() ? at->second : COLLAGE_TRY(RandomInput(options, name, type)));
   }
-  std::vector<Tensor> inputs;
-  for (const auto& [name, type] : wanted) {
-    if (const auto at = given.find(name); at != given.end()) {
-      if (!(at->second.type() == type))
-        return Fail("input '" + name + "': is " + ToString(at->second.type()) + ", expected " + ToString(type));
-      inputs.push_back(at->second);
-    } else if (options.random_seed) {
-      if (IsNarrow(type.dtype)) {
-        return Fail("input '" + name + "': --random cannot fill " + ToString(type) + "; give a file");
-      }
-      Tensor tensor(type);
-      FillRandom(tensor, HashCombine(*options.random_seed, HashBytes(name)));
-      inputs.push_back(std::move(tensor));
-    } else {
-      return Fail("input '" + name + "' (" + ToString(type) + ") is missing; give --input " + name +
-                  "=file.npy, --inputs file.npz or --random SEED");
-    }
-  }
-  return inputs;
+  return gathered;
 }
 
 Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text) {
@@ -95,6 +128,25 @@ Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text) 
     at = next == end ? end : next + 1;
   }
   return std::pair{text.substr(0, equals), std::move(shape)};
+}
+
+Result<std::vector<InputShapes>> ParseProfiles(const std::vector<std::string>& shapes) {
+  std::map<std::string, std::vector<Shape>> of_input;
+  size_t count = 1;
+  for (const std::string& text : shapes) {
+    auto [name, shape] = COLLAGE_TRY(ParseShapeOption(text));
+    of_input[name].push_back(std::move(shape));
+    count = std::max(count, of_input[name].size());
+  }
+  std::vector<InputShapes> profiles(count);
+  for (const auto& [name, given] : of_input) {
+    if (given.size() != 1 && given.size() != count) {
+      return Fail("--shape: '" + name + "' is given " + std::to_string(given.size()) + " shapes and another input " +
+                  std::to_string(count) + "; give each input one shape for all profiles, or one for each");
+    }
+    for (size_t i = 0; i < count; ++i) profiles[i][name] = given[given.size() == 1 ? 0 : i];
+  }
+  return profiles;
 }
 
 Result<double> ParseDuration(const std::string& text) {

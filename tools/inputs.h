@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collage/runtime/executable.h"
+#include "collage/driver/compile.h"
+#include "collage/runtime/shape_profile.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
@@ -21,11 +22,20 @@ struct InputOptions {
 
 void AddInputOptions(CLI::App& command, InputOptions& options);
 
-/// One tensor for each input that is wanted, of exactly its type. Errors name the input: missing, unknown, wrong shape or dtype.
-Result<std::vector<Tensor>> GatherInputs(const InputOptions& options, const std::vector<NamedType>& wanted);
+struct GatheredInputs {
+  size_t profile = 0;
+  std::vector<Tensor> tensors;  ///< one for each input of that profile, of exactly its type
+};
+/// The inputs of the first profile of a program that fits what is given and the shapes that are `asked` for; what is not given is random
+/// where the options say so. Errors name the input: missing, unknown, wrong shape or dtype; or the profiles that there are.
+Result<GatheredInputs> GatherInputs(const InputOptions& options, const std::vector<ShapeProfile>& profiles, const InputShapes& asked = {});
 
 /// "data=1x3x224x224" to a name and its extents. Errors quote the text.
 Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text);
+
+/// The shapes of several flags as profiles: the k-th that is given for an input belongs to the k-th profile, and what is given once for an
+/// input belongs to all. Errors quote the inputs whose counts do not fit.
+Result<std::vector<InputShapes>> ParseProfiles(const std::vector<std::string>& shapes);
 
 /// "90s", "5m", "1.5h", "30d" or seconds without a unit; seconds. Errors quote the text.
 Result<double> ParseDuration(const std::string& text);

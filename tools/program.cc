@@ -15,7 +15,10 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
   command.add_option("file", options.file, "A compiled file or an ONNX model")->required();
   command.add_option("--target", options.targets,
                      "A target to use, such as cpu or \"cpu -compiler=dnnl\" (repeat; default: all that is present)");
-  command.add_option("--shape", options.shapes, "Shape of an input that the model leaves symbolic: name=1x3x224x224 (repeat)");
+  command.add_option("--shape", options.shapes,
+                     "Shape of an input that the model leaves symbolic: name=1x3x224x224 (repeat). Several for one input make a program of "
+                     "several profiles, the k-th of each input the k-th profile; what is given once holds in all. Of a compiled file: the "
+                     "profile to take");
   command.add_option("--cache", options.cache, "SQLite file that keeps prices")->default_str(DefaultCache());
   command.add_option("--threads", options.threads, "Threads for all backends together")
       ->check(NumberBetween(1, 1024))
@@ -41,11 +44,13 @@ Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
   compile.targets = options.targets;
   compile.threads = options.threads;
   compile.cache = CacheOf(options);
-  for (const std::string& text : options.shapes) {
-    auto [name, shape] = COLLAGE_TRY(ParseShapeOption(text));
-    if (!compile.input_shapes.emplace(name, std::move(shape)).second) return Fail("--shape " + text + ": '" + name + "' was given before");
-  }
+  compile.profiles = COLLAGE_TRY(ParseProfiles(options.shapes));
   return compile;
+}
+
+Result<InputShapes> AskedShapes(const ProgramOptions& options) {
+  const std::vector<InputShapes> profiles = COLLAGE_TRY(ParseProfiles(options.shapes));
+  return profiles.size() == 1 ? profiles[0] : InputShapes();
 }
 
 std::optional<int> SuperviseCompiling(const ProgramOptions& options) {

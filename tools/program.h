@@ -25,6 +25,9 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options);
 /// Of commands that run what is in a compiled file.
 void AddLoadOptions(CLI::App& command, ProgramOptions& options);
 
+/// The shapes that a run is asked for: none where several are, which are profiles to compile.
+Result<InputShapes> AskedShapes(const ProgramOptions& options);
+
 /// What the command line says, as options of the driver. Errors quote the flag.
 Result<CompileOptions> ToCompileOptions(const ProgramOptions& options);
 

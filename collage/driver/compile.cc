@@ -8,6 +8,7 @@
 #include "collage/cache/cache.h"
 #include "collage/cache/cache_entry.h"
 #include "collage/driver/compile_control.h"
+#include "collage/driver/compile_profiles.h"
 #include "collage/driver/evidence_store.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/more_candidates.h"
@@ -30,9 +31,14 @@
 namespace collage {
 namespace {
 
-Result<OnnxModel> ReadModel(const std::filesystem::path& path, const CompileOptions& options) {
+/// For each profile, so that an error in the last one's shapes costs no time.
+Result<std::vector<OnnxModel>> ReadModels(const std::filesystem::path& path, const CompileOptions& options) {
   options.progress.Report({"reading", 0, 0, path.filename().string()});
-  return ReadOnnxFile(path, {options.input_shapes, {}});
+  const OnnxFile file = COLLAGE_TRY(OnnxFile::Open(path));
+  std::vector<OnnxModel> models;
+  for (const InputShapes& shapes : options.profiles) models.push_back(COLLAGE_TRY(file.Read({shapes, {}, {}})));
+  COLLAGE_TRY_STATUS(CheckProfiles(models));
+  return models;
 }
 
 Status CheckFolder(const std::filesystem::path& folder) {
@@ -73,8 +79,9 @@ class Compile {
         *placement_, plans.plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
         UsualAnchorSeconds(), options_, racing));
     CompileReport report = COLLAGE_TRY(Report(name, plans, race));
-    COLLAGE_TRY_STATUS(SavePrograms(plans, race, report));
-    return CompiledModel{std::move(*race.lowered), std::move(report)};
+    COLLAGE_TRY_STATUS(SaveSingles(plans, report));
+    std::string metadata = ToMetadata(OfEveryCompile(report), RecordOf(*placement_, {evidence_, prices_}, plans.plans[race.winner]));
+    return CompiledModel{std::move(*race.lowered), std::move(report), std::move(metadata)};
   }
 
   Result<PlacedFunction> PlaceOnly() {
@@ -308,6 +315,7 @@ class Compile {
     CompileReport report = ReportOf(*placement_, {evidence_, prices_}, winner);
     report.model = name;
     report.threads = options_.threads;
+    for (const auto& [input, type] : race.lowered->executable.inputs()) report.inputs.emplace_back(input, type.shape);
     report.end_to_end = race.timings;
     report.winner = race.winner == 0 ? "searched" : winner.name;
     report.lower_bound_us = std::min(decision_->likely_bound.ToMicroseconds(), report.estimated_us);
@@ -357,7 +365,7 @@ class Compile {
     return counts;
   }
 
-  Status SavePrograms(const FinalPlans& plans, const RaceOutcome& race, const CompileReport& report) {
+  Status SaveSingles(const FinalPlans& plans, const CompileReport& report) {
     const KnownPrices known{evidence_, prices_};
     for (const Plan& plan : plans.plans) {
       if (!plan.is_single_backend || options_.single_backends.empty()) continue;
@@ -366,14 +374,12 @@ class Compile {
       CompileReport of_plan = ReportOf(*placement_, known, plan);
       of_plan.model = report.model;
       of_plan.threads = options_.threads;
+      of_plan.inputs = report.inputs;
       of_plan.winner = plan.name;
       const LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(Apply(*placement_, plan)), lower_));
       COLLAGE_TRY_STATUS(SaveProgram(lowered, ToMetadata(of_plan, RecordOf(*placement_, known, plan)), file));
     }
-    if (options_.output.empty()) return {};
-    options_.progress.Report({"saving", 0, 0, options_.output.string()});
-    return SaveProgram(*race.lowered, ToMetadata(OfEveryCompile(report), RecordOf(*placement_, known, plans.plans[race.winner])),
-                       options_.output);
+    return {};
   }
 
   static constexpr double kForever = 1e9;  // seconds that no compile has: what is settled needs no more
@@ -420,14 +426,22 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
   using Missing = MeasurementCache::Missing;
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
-  OnnxModel model = COLLAGE_TRY(ReadModel(path, options));
-  IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
+  std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(path, options));
   const std::string name = path.filename().string();
-  if (IsStraightLine(module)) return Compile(options, cache, std::move(targets), std::move(model), std::move(module)).Run(name);
   const auto compile_block = [&](const Expr& block, const CompileOptions& of_block) {
     return Compile(of_block, cache, targets, {}, IRModule::FromMain(block)).Run(name);
   };
-  return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, options, compile_block);
+  const auto compile = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
+    IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
+    if (IsStraightLine(module)) return Compile(of_profile, cache, targets, std::move(model), std::move(module)).Run(name);
+    return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, compile_block);
+  };
+  CompiledModel compiled =
+      COLLAGE_TRY(models.size() == 1 ? compile(std::move(models[0]), options) : CompileProfiles(std::move(models), name, options, compile));
+  if (options.output.empty()) return compiled;
+  options.progress.Report({"saving", 0, 0, options.output.string()});
+  COLLAGE_TRY_STATUS(SaveProgram(compiled.lowered, compiled.metadata, options.output));
+  return compiled;
 }
 
 }  // namespace collage

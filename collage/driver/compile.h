@@ -21,12 +21,15 @@
 
 namespace collage {
 
+using InputShapes = std::map<std::string, Shape>;
+
 struct CompileOptions {
   /// "cpu" (native code), "cpu -compiler=dnnl", ...; empty: everything that is present.
   std::vector<std::string> targets;
   /// Where operators must and must not run; errors name the flag, the node and the backend.
   UserConstraints constraints;
-  std::map<std::string, Shape> input_shapes;
+  /// One for each profile of the program: shapes of inputs by name, for those that the model leaves symbolic.
+  std::vector<InputShapes> profiles = {{}};
   int threads = AvailableThreads();
   /// Where prices are kept; empty: in memory only.
   std::filesystem::path cache;
@@ -65,6 +68,7 @@ struct CompileOptions {
 struct CompiledModel {
   LoweredModel lowered;
   CompileReport report;
+  std::string metadata;  ///< for SaveProgram: the report, as far as it is the same of every compile, and all prices known
 };
 
 /// Compiles a model file. Errors are of the model, the targets, the cache or the output file, and say which. A stop request while

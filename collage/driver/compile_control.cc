@@ -9,7 +9,6 @@
 #include "collage/ir/call_names.h"
 #include "collage/ir/visit.h"
 #include "collage/lower/control.h"
-#include "collage/lower/save.h"
 #include "collage/op/interpreter.h"
 #include "collage/support/log.h"
 #include "collage/tensor/agreement.h"
@@ -64,11 +63,9 @@ class ControlCompile {
     report.not_compared = not_compared_.empty() ? report.not_compared : not_compared_;
     COLLAGE_TRY_STATUS(TimeWhole(whole.executable, report));
     report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
-    if (!options_.output.empty()) {
-      options_.progress.Report({"saving", 0, 0, options_.output.string()});
-      COLLAGE_TRY_STATUS(SaveProgram(whole, ToJson(OfEveryCompile(report)), options_.output));
-    }
-    return CompiledModel{std::move(whole), std::move(report)};
+    for (const auto& [input, type] : whole.executable.inputs()) report.inputs.emplace_back(input, type.shape);
+    std::string metadata = ToJson(OfEveryCompile(report));
+    return CompiledModel{std::move(whole), std::move(report), std::move(metadata)};
   }
 
  private:
@@ -150,7 +147,6 @@ class ControlCompile {
     for (size_t i = 0; i < control_.blocks.size(); ++i) {
       const Expr block = outlined_.Find(control_.blocks[i]);
       CompileOptions of_block = options_;
-      of_block.output.clear();
       of_block.seconds_spent = 0;
       of_block.constraints = ConstraintsOf(block, i + 1 == control_.blocks.size(), pins, forbids);
       // What a block leaves is for those behind it.

@@ -13,7 +13,7 @@ using CompileBlock = std::function<Result<CompiledModel>(const Expr& function, c
 
 /// Compiles a model with control flow, whose module OutlineBlocks has made: every block is decided as a function of its own, with its share
 /// of the budget by the work that the reference executor does there on random inputs. The whole is compared with the reference on these
-/// inputs, timed, and saved. `model` gives the names of inputs and outputs. Errors name the block.
+/// inputs, and timed. `model` gives the names of inputs and outputs. Errors name the block.
 Result<CompiledModel> CompileControl(const OnnxModel& model, const IRModule& outlined, const std::string& name,
                                      const CompileOptions& options, const CompileBlock& compile_block);
 

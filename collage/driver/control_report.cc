@@ -3,9 +3,8 @@
 #include <algorithm>
 
 namespace collage {
-namespace {
 
-void Add(const CandidateCounts& part, CandidateCounts& whole) {
+void AddCounts(const CandidateCounts& part, CandidateCounts& whole) {
   whole.found += part.found;
   whole.distinct += part.distinct;
   whole.measured += part.measured;
@@ -15,6 +14,8 @@ void Add(const CandidateCounts& part, CandidateCounts& whole) {
   whole.variants.unpriced += part.variants.unpriced;
   whole.variants.assumed += part.variants.assumed;
 }
+
+namespace {
 
 void Add(const BlockReport& block, CompileReport& whole) {
   const CompileReport& part = block.report;
@@ -37,7 +38,7 @@ void Add(const BlockReport& block, CompileReport& whole) {
   whole.raced = whole.raced || part.raced;
   whole.decisions_left_out += part.decisions_left_out;
   if (whole.not_compared.empty() && !part.not_compared.empty()) whole.not_compared = prefix + " " + part.not_compared;
-  Add(part.candidates, whole.candidates);
+  AddCounts(part.candidates, whole.candidates);
 }
 
 }  // namespace

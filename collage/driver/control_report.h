@@ -12,6 +12,9 @@ struct BlockReport {
   CompileReport report;
 };
 
+/// Sums both up in `whole`.
+void AddCounts(const CandidateCounts& part, CandidateCounts& whole);
+
 /// The report of a program with control flow: partitions and operators go by their block, "block_1:collage_dnnl_conv2d" and "block_1:%3".
 /// Estimates and bounds are sums over blocks, each run once; how often one runs is a matter of data. It has no race of whole programs.
 CompileReport ReportOfControl(const std::string& model, const CompileOptions& options, const std::vector<BlockReport>& blocks);

@@ -8,7 +8,7 @@ namespace collage {
 Result<std::vector<Tensor>> ReferenceProgram::Run(const std::vector<Tensor>& tensors) const { return InterpretMain(module, tensors); }
 
 Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes) {
-  OnnxModel read = COLLAGE_TRY(ReadOnnxFile(model, {input_shapes, {}}));
+  OnnxModel read = COLLAGE_TRY(ReadOnnxFile(model, {input_shapes, {}, {}}));
   ReferenceProgram program;
   const Function& main = read.module.Main();
   for (size_t i = 0; i < main.parameters.size(); ++i)

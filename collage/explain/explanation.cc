@@ -109,6 +109,10 @@ std::string OperatorText(const OperatorPlacement& placement) {
 }  // namespace
 
 std::string ExplanationText(const CompileReport& report, ExplanationDetail detail) {
+  std::string profiles;
+  for (const CompileReport& profile : report.profiles)
+    profiles += "profile " + ProfileName(profile) + "\n" + ExplanationText(profile, detail);
+  if (!report.profiles.empty()) return profiles;
   if (detail == ExplanationDetail::kPartitions) return PlanTable(report) + PartitionTexts(report).ToString();
   std::string text = PlanTable(report) + "operators:\n";
   for (const OperatorPlacement& placement : report.operators) text += OperatorText(placement);

@@ -5,6 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "collage/tensor/extents.h"
+
 namespace collage {
 namespace {
 
@@ -53,6 +55,11 @@ OperatorPlacement OperatorFrom(const Json& json) {
   return placement;
 }
 
+std::string SecondsText(const CompileReport& report) {
+  if (!report.budget_seconds) return "";
+  return fmt::format("  budget: {:.1f} s of {:.1f} s spent\n", report.elapsed_seconds, *report.budget_seconds);
+}
+
 std::string HonestTotals(const CompileReport& report) {
   std::string text;
   if (report.additive_error_us)
@@ -63,22 +70,52 @@ std::string HonestTotals(const CompileReport& report) {
   if (report.decisions_left_out > 0)
     text +=
         fmt::format("  decisions without a margin, the plan around them being too large to search again: {}\n", report.decisions_left_out);
-  if (report.budget_seconds) text += fmt::format("  budget: {:.1f} s of {:.1f} s spent\n", report.elapsed_seconds, *report.budget_seconds);
-  return text;
+  return text + SecondsText(report);
 }
 
-}  // namespace
-
-CompileReport OfEveryCompile(CompileReport report) {
-  report.raced = false;
-  report.elapsed_seconds = 0;
-  report.budget_seconds.reset();
-  report.candidates.variants.measured = 0;
-  report.candidates.variants.cached = 0;
-  return report;
+Json CountsJson(const CandidateCounts& counts) {
+  const Json variants = {{"measured", counts.variants.measured},
+                         {"cached", counts.variants.cached},
+                         {"unpriced", counts.variants.unpriced},
+                         {"assumed", counts.variants.assumed}};
+  return {{"found", counts.found},
+          {"distinct", counts.distinct},
+          {"measured", counts.measured},
+          {"rejected", counts.rejected},
+          {"variants", variants}};
 }
 
-std::string ToJson(const CompileReport& report) {
+CandidateCounts CountsFrom(const Json& counts) {
+  const Json& variants = counts.at("variants");
+  return {counts.at("found"),
+          counts.at("distinct"),
+          counts.at("measured"),
+          counts.at("rejected"),
+          {variants.at("measured"), variants.at("cached"), variants.at("unpriced"), variants.value("assumed", size_t{0})}};
+}
+
+Json InputsJson(const CompileReport& report) {
+  Json inputs = Json::object();
+  for (const auto& [name, shape] : report.inputs) inputs[name] = shape;
+  return inputs;
+}
+
+Json ReportJson(const CompileReport& report);
+
+/// Of several profiles.
+Json WholeJson(const CompileReport& report) {
+  Json profiles = Json::array();
+  for (const CompileReport& profile : report.profiles) profiles.push_back(ReportJson(profile));
+  return {{"model", report.model},
+          {"threads", report.threads},
+          {"elapsed_seconds", report.elapsed_seconds},
+          {"budget_seconds", OrNull(report.budget_seconds)},
+          {"candidates", CountsJson(report.candidates)},
+          {"profiles", std::move(profiles)}};
+}
+
+Json ReportJson(const CompileReport& report) {
+  if (!report.profiles.empty()) return WholeJson(report);
   Json plan = Json::array();
   for (const PlanEntry& entry : report.plan) {
     plan.push_back({{"backend", entry.backend},
@@ -101,103 +138,121 @@ std::string ToJson(const CompileReport& report) {
   for (const MissingPlan& plan : report.missing) missing[plan.name] = plan.reason;
   Json operators = Json::array();
   for (const OperatorPlacement& placement : report.operators) operators.push_back(OperatorJson(placement));
-  const CandidateCounts& counts = report.candidates;
-  const Json variants = {{"measured", counts.variants.measured},
-                         {"cached", counts.variants.cached},
-                         {"unpriced", counts.variants.unpriced},
-                         {"assumed", counts.variants.assumed}};
-  const Json json = {{"model", report.model},
-                     {"threads", report.threads},
-                     {"pins", report.pins},
-                     {"forbids", report.forbids},
-                     {"plan", std::move(plan)},
-                     {"end_to_end_ms", std::move(timings)},
-                     {"end_to_end_ratio", std::move(ratios)},
-                     {"difference_from_reference", std::move(differences)},
-                     {"winner", report.winner},
-                     {"raced", report.raced},
-                     {"noise", report.noise},
-                     {"additive_error_us", OrNull(report.additive_error_us)},
-                     {"apparent_loss", OrNull(report.apparent_loss)},
-                     {"elapsed_seconds", report.elapsed_seconds},
-                     {"budget_seconds", OrNull(report.budget_seconds)},
-                     {"drift", report.drift},
-                     {"estimated_us", report.estimated_us},
-                     {"lower_bound_us", report.lower_bound_us},
-                     {"proved_lower_bound_us", report.proved_lower_bound_us},
-                     {"tie", TieJson(report.tie)},
-                     {"search_complete", report.search_complete},
-                     {"confidence", report.confidence},
-                     {"smallest_difference", report.smallest_difference},
-                     {"open", report.open},
-                     {"missing", std::move(missing)},
-                     {"not_compared", report.not_compared},
-                     {"decisions_left_out", report.decisions_left_out},
-                     {"candidates",
-                      {{"found", counts.found},
-                       {"distinct", counts.distinct},
-                       {"measured", counts.measured},
-                       {"rejected", counts.rejected},
-                       {"variants", variants}}},
-                     {"operators", std::move(operators)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return {{"model", report.model},
+          {"threads", report.threads},
+          {"inputs", InputsJson(report)},
+          {"pins", report.pins},
+          {"forbids", report.forbids},
+          {"plan", std::move(plan)},
+          {"end_to_end_ms", std::move(timings)},
+          {"end_to_end_ratio", std::move(ratios)},
+          {"difference_from_reference", std::move(differences)},
+          {"winner", report.winner},
+          {"raced", report.raced},
+          {"noise", report.noise},
+          {"additive_error_us", OrNull(report.additive_error_us)},
+          {"apparent_loss", OrNull(report.apparent_loss)},
+          {"elapsed_seconds", report.elapsed_seconds},
+          {"budget_seconds", OrNull(report.budget_seconds)},
+          {"drift", report.drift},
+          {"estimated_us", report.estimated_us},
+          {"lower_bound_us", report.lower_bound_us},
+          {"proved_lower_bound_us", report.proved_lower_bound_us},
+          {"tie", TieJson(report.tie)},
+          {"search_complete", report.search_complete},
+          {"confidence", report.confidence},
+          {"smallest_difference", report.smallest_difference},
+          {"open", report.open},
+          {"missing", std::move(missing)},
+          {"not_compared", report.not_compared},
+          {"decisions_left_out", report.decisions_left_out},
+          {"candidates", CountsJson(report.candidates)},
+          {"operators", std::move(operators)}};
 }
+
+CompileReport ReportFrom(const Json& json) {
+  CompileReport report;
+  report.model = json.at("model");
+  report.threads = json.at("threads");
+  for (const Json& profile : json.value("profiles", Json::array())) report.profiles.push_back(ReportFrom(profile));
+  if (!report.profiles.empty()) {
+    report.elapsed_seconds = json.value("elapsed_seconds", 0.0);
+    if (json.contains("budget_seconds")) report.budget_seconds = NumberOrNothing(json.at("budget_seconds"));
+    if (json.contains("candidates")) report.candidates = CountsFrom(json.at("candidates"));
+    return report;
+  }
+  const Json inputs = json.value("inputs", Json::object());
+  for (const auto& [name, shape] : inputs.items()) report.inputs.emplace_back(name, shape.get<Shape>());
+  report.pins = json.value("pins", std::vector<std::string>());
+  report.forbids = json.value("forbids", std::vector<std::string>());
+  for (const Json& entry : json.at("plan")) {
+    report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
+                           NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>())});
+  }
+  for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
+    report.end_to_end.push_back(
+        {name, median, json.at("end_to_end_ratio").at(name), NumberOrNothing(json.at("difference_from_reference").at(name))});
+  }
+  report.winner = json.at("winner");
+  report.raced = json.at("raced");
+  report.noise = json.at("noise");
+  report.additive_error_us = NumberOrNothing(json.at("additive_error_us"));
+  report.apparent_loss = NumberOrNothing(json.at("apparent_loss"));
+  report.elapsed_seconds = json.at("elapsed_seconds");
+  report.budget_seconds = NumberOrNothing(json.at("budget_seconds"));
+  report.drift = json.at("drift");
+  report.estimated_us = json.at("estimated_us");
+  report.lower_bound_us = json.at("lower_bound_us");
+  report.proved_lower_bound_us = json.value("proved_lower_bound_us", 0.0);
+  if (json.contains("tie") && !json.at("tie").is_null()) {
+    const Json& tie = json.at("tie");
+    report.tie = ReportedTie{tie.at("within"), tie.at("partitions"), tie.at("cost_us")};
+  }
+  report.search_complete = json.at("search_complete");
+  report.confidence = json.value("confidence", report.confidence);
+  report.smallest_difference = json.value("smallest_difference", report.smallest_difference);
+  report.open = json.value("open", 0.0);  // files of before have none of these
+  const Json missing = json.value("missing", Json::object());
+  for (const auto& [name, reason] : missing.items()) report.missing.push_back({name, reason});
+  report.not_compared = json.value("not_compared", "");
+  report.decisions_left_out = json.value("decisions_left_out", size_t{0});
+  report.candidates = CountsFrom(json.at("candidates"));
+  for (const Json& placement : json.at("operators")) report.operators.push_back(OperatorFrom(placement));
+  return report;
+}
+
+}  // namespace
+
+CompileReport OfEveryCompile(CompileReport report) {
+  for (CompileReport& profile : report.profiles) profile = OfEveryCompile(std::move(profile));
+  report.raced = false;
+  report.elapsed_seconds = 0;
+  report.budget_seconds.reset();
+  report.candidates.variants.measured = 0;
+  report.candidates.variants.cached = 0;
+  return report;
+}
+
+std::string ToJson(const CompileReport& report) { return ReportJson(report).dump(2, ' ', false, Json::error_handler_t::replace); }
 
 Result<CompileReport> ReportFromJson(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
-    CompileReport report;
-    report.model = json.at("model");
-    report.threads = json.at("threads");
-    report.pins = json.value("pins", std::vector<std::string>());
-    report.forbids = json.value("forbids", std::vector<std::string>());
-    for (const Json& entry : json.at("plan")) {
-      report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
-                             NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>())});
-    }
-    for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
-      report.end_to_end.push_back(
-          {name, median, json.at("end_to_end_ratio").at(name), NumberOrNothing(json.at("difference_from_reference").at(name))});
-    }
-    report.winner = json.at("winner");
-    report.raced = json.at("raced");
-    report.noise = json.at("noise");
-    report.additive_error_us = NumberOrNothing(json.at("additive_error_us"));
-    report.apparent_loss = NumberOrNothing(json.at("apparent_loss"));
-    report.elapsed_seconds = json.at("elapsed_seconds");
-    report.budget_seconds = NumberOrNothing(json.at("budget_seconds"));
-    report.drift = json.at("drift");
-    report.estimated_us = json.at("estimated_us");
-    report.lower_bound_us = json.at("lower_bound_us");
-    report.proved_lower_bound_us = json.value("proved_lower_bound_us", 0.0);
-    if (json.contains("tie") && !json.at("tie").is_null()) {
-      const Json& tie = json.at("tie");
-      report.tie = ReportedTie{tie.at("within"), tie.at("partitions"), tie.at("cost_us")};
-    }
-    report.search_complete = json.at("search_complete");
-    report.confidence = json.value("confidence", report.confidence);
-    report.smallest_difference = json.value("smallest_difference", report.smallest_difference);
-    report.open = json.value("open", 0.0);  // files of before have none of these
-    const Json missing = json.value("missing", Json::object());
-    for (const auto& [name, reason] : missing.items()) report.missing.push_back({name, reason});
-    report.not_compared = json.value("not_compared", "");
-    report.decisions_left_out = json.value("decisions_left_out", size_t{0});
-    const Json& counts = json.at("candidates");
-    const Json& variants = counts.at("variants");
-    report.candidates = {counts.at("found"),
-                         counts.at("distinct"),
-                         counts.at("measured"),
-                         counts.at("rejected"),
-                         {variants.at("measured"), variants.at("cached"), variants.at("unpriced"), variants.value("assumed", size_t{0})}};
-    for (const Json& placement : json.at("operators")) report.operators.push_back(OperatorFrom(placement));
-    return report;
+    return ReportFrom(Json::parse(text));
   } catch (const nlohmann::json::exception& error) {
     return Fail(std::string("the report of the file is malformed: ") + error.what());
   }
 }
 
+std::string ProfileName(const CompileReport& report) {
+  std::string text;
+  for (const auto& [name, shape] : report.inputs) text += (text.empty() ? "" : " ") + name + "=" + ExtentsText(shape);
+  return text;
+}
+
 std::string PlanTable(const CompileReport& report) {
   std::string text;
+  for (const CompileReport& profile : report.profiles) text += "profile " + ProfileName(profile) + "\n" + PlanTable(profile);
+  if (!report.profiles.empty()) return text + SecondsText(report);
   std::map<std::pair<std::string, std::string>, std::pair<size_t, double>> by_variant;
   for (const PlanEntry& entry : report.plan) {
     auto& [count, cost] = by_variant[{entry.backend, entry.variant}];

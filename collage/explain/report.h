@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collage/support/result.h"
+#include "collage/tensor/tensor_type.h"
 
 namespace collage {
 
@@ -82,6 +83,8 @@ struct ReportedTie {
   double cost_us;
 };
 
+/// Of one program. That of several profiles has a report for each of them, and sums up counts and seconds; of the rest only model and
+/// threads are set.
 struct CompileReport {
   std::string model;
   int threads = 1;
@@ -121,7 +124,12 @@ struct CompileReport {
   std::optional<double> budget_seconds;  ///< as given
   CandidateCounts candidates;
   std::vector<OperatorPlacement> operators;
+  std::vector<std::pair<std::string, Shape>> inputs = {};  ///< the shapes that it is for; files of before have none
+  std::vector<CompileReport> profiles = {};
 };
+
+/// "x=1x3x224x224 mask=1x224".
+std::string ProfileName(const CompileReport& report);
 
 /// The report without what is true of one compile only (what was measured now, in which time): equal for equal programs.
 CompileReport OfEveryCompile(CompileReport report);

@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kRecorded = "recorded";
+constexpr const char* kProfiles = "profiles";
 
 Result<Json> ParseMetadata(const std::string& metadata) {
   Json json = Json::parse(metadata, nullptr, false);
@@ -145,9 +146,27 @@ std::string ToMetadata(const CompileReport& report, const RecordedProblem& recor
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string JoinMetadata(const std::vector<std::string>& profiles) {
+  Json all = Json::array();
+  for (const std::string& profile : profiles) all.push_back(Json::parse(profile));
+  const Json first = all[0];
+  return Json{{"model", first.at("model")}, {"threads", first.at("threads")}, {kProfiles, std::move(all)}}.dump();
+}
+
+Result<std::vector<std::string>> MetadataOfProfiles(const std::string& metadata) {
+  const Json json = COLLAGE_TRY(ParseMetadata(metadata));
+  if (!json.contains(kProfiles)) return std::vector<std::string>{metadata};
+  std::vector<std::string> profiles;
+  for (const Json& profile : json[kProfiles]) profiles.push_back(profile.dump());
+  return profiles;
+}
+
 Result<std::string> ReportOfMetadata(const std::string& metadata) {
   Json json = COLLAGE_TRY(ParseMetadata(metadata));
   json.erase(kRecorded);
+  if (json.contains(kProfiles)) {
+    for (Json& profile : json[kProfiles]) profile.erase(kRecorded);
+  }
   return Write(json);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "collage/explain/report.h"
 #include "collage/search/what_if.h"
@@ -10,6 +11,10 @@ namespace collage {
 /// What a compiled file carries: the report, and beside it, under "recorded", every price that its search knew, so that `collage explain`
 /// can search again where neither the model nor the backends nor the cache are.
 std::string ToMetadata(const CompileReport& report, const RecordedProblem& recorded);
+/// Of a program of several profiles, from what each would carry alone.
+std::string JoinMetadata(const std::vector<std::string>& profiles);
+/// The reverse: one for each profile. Errors when the text is no metadata.
+Result<std::vector<std::string>> MetadataOfProfiles(const std::string& metadata);
 /// The report alone, as ToJson(report) wrote it. Errors when the text is no metadata.
 Result<std::string> ReportOfMetadata(const std::string& metadata);
 /// Errors when the text is no metadata, or carries no prices.

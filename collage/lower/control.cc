@@ -155,14 +155,15 @@ Result<ControlOfModule> ToControlProgram(const IRModule& outlined) {
   return result;
 }
 
+std::vector<std::string> NamesOf(const std::vector<Endpoint>& endpoints) {
+  std::vector<std::string> names;
+  for (const Endpoint& endpoint : endpoints) names.push_back(endpoint.name);
+  return names;
+}
+
 Result<Executable> JoinExecutables(const ControlProgram& control, std::vector<Executable> blocks, const std::vector<Endpoint>& inputs,
                                    const std::vector<Endpoint>& outputs, const Device& device) {
-  const auto names = [](const std::vector<Endpoint>& endpoints) {
-    std::vector<std::string> result;
-    for (const Endpoint& endpoint : endpoints) result.push_back(endpoint.name);
-    return result;
-  };
-  return Executable::Create(control, std::move(blocks), names(inputs), names(outputs), device);
+  return Executable::Create(control, std::move(blocks), NamesOf(inputs), NamesOf(outputs), device);
 }
 
 Result<LoweredModel> JoinBlocks(ControlProgram control, std::vector<LoweredModel> blocks, const std::vector<std::string>& input_names,

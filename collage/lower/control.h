@@ -23,6 +23,8 @@ Result<LoweredModel> JoinBlocks(ControlProgram control, std::vector<LoweredModel
 /// A module that OutlineBlocks has made, ready to run: its blocks may be partitioned, or not.
 Result<LoweredModel> LowerControl(const IRModule& outlined, const LowerOptions& options);
 
+std::vector<std::string> NamesOf(const std::vector<Endpoint>& endpoints);
+
 /// The executables of blocks as one program.
 Result<Executable> JoinExecutables(const ControlProgram& control, std::vector<Executable> blocks, const std::vector<Endpoint>& inputs,
                                    const std::vector<Endpoint>& outputs, const Device& device);

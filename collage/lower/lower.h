@@ -34,9 +34,9 @@ struct LowerOptions : BuildOptions {
 
 /// A program ready to run, and what it was built from (which saving needs).
 struct LoweredModel {
-  PartitionProgram program;  ///< with control flow: inputs and outputs only
+  PartitionProgram program;  ///< with blocks: inputs and outputs only, of the first profile
   Executable executable;
-  ControlProgram control = {};                ///< without control flow it has no functions
+  ControlProgram control = {};                ///< has no functions where the program is one block itself
   std::vector<PartitionProgram> blocks = {};  ///< of the executable's blocks
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 
 #include "collage/tensor/checked_bytes.h"
 
@@ -11,26 +10,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Writes a tensor that several functions share only once.
-class TensorWriter {
- public:
-  explicit TensorWriter(ContainerWriter& writer) : writer_(writer) {}
+Json TypeJson(const TensorType& type) { return {{"dtype", Name(type.dtype)}, {"shape", type.shape}}; }
 
-  Json Write(const Tensor& tensor) {
-    Json json = TypeJson(tensor.type());
-    const std::string key = std::to_string(reinterpret_cast<uintptr_t>(tensor.Bytes())) + json.dump();
-    const auto [entry, is_new] = written_.try_emplace(key);
-    if (is_new) entry->second = writer_.Add(tensor);
-    json["blob"] = entry->second;
-    return json;
-  }
-
-  static Json TypeJson(const TensorType& type) { return {{"dtype", Name(type.dtype)}, {"shape", type.shape}}; }
-
- private:
-  ContainerWriter& writer_;
-  std::unordered_map<std::string, size_t> written_;
-};
+Json TensorJson(const Tensor& tensor, ContainerWriter& writer) {
+  Json json = TypeJson(tensor.type());
+  json["blob"] = writer.Add(tensor);
+  return json;
+}
 
 Json EndpointsJson(const std::vector<Endpoint>& endpoints) {
   Json json = Json::array();
@@ -45,10 +31,10 @@ Json RecordJson(const KernelRecord& record) {
   return json;
 }
 
-Json ValueJson(const Program::Value& value, TensorWriter& tensors) {
-  Json json = TensorWriter::TypeJson(value.type);
+Json ValueJson(const Program::Value& value, ContainerWriter& writer) {
+  Json json = TypeJson(value.type);
   if (value.view_of) json["view_of"] = *value.view_of;
-  if (value.constant.Defined()) json["constant"] = tensors.Write(value.constant);
+  if (value.constant.Defined()) json["constant"] = TensorJson(value.constant, writer);
   return json;
 }
 
@@ -133,12 +119,13 @@ Result<Device> DeviceFromJson(const Json& json) {
 
 constexpr const char* kStepKinds[] = {"block", "call", "branch"};
 
-Json FunctionJson(const ControlProgram::Function& function, TensorWriter& tensors) {
+Json FunctionJson(const ControlProgram::Function& function, ContainerWriter& writer) {
   Json json = {{"name", function.name}, {"parameters", function.parameters}, {"results", function.results}};
   json["types"] = Json::array();
-  for (const TensorType& type : function.types) json["types"].push_back(TensorWriter::TypeJson(type));
+  for (const TensorType& type : function.types) json["types"].push_back(TypeJson(type));
   json["constants"] = Json::array();
-  for (const auto& [number, value] : function.constants) json["constants"].push_back({{"tensor", number}, {"value", tensors.Write(value)}});
+  for (const auto& [number, value] : function.constants)
+    json["constants"].push_back({{"tensor", number}, {"value", TensorJson(value, writer)}});
   json["steps"] = Json::array();
   for (const ControlProgram::Step& step : function.steps) {
     Json entry = {
@@ -209,12 +196,13 @@ Result<StoredProgram> Read(const Json& json, const Container& container) {
   for (const Json& function : json.at("control")) stored.control.functions.push_back(COLLAGE_TRY(FunctionFromJson(function, container)));
   for (const Json& block : json.at("blocks")) stored.blocks.push_back(COLLAGE_TRY(ReadFlat(block, container)));
   if (stored.control.functions.empty()) return Fail("its control flow has no functions");
+  if (json.contains("entries")) stored.control.entries = COLLAGE_TRY(NumberFromJson(json, "entries"));
   return stored;
 }
 
-Json ProgramJson(const StoredProgram& stored, TensorWriter& tensors) {
+Json ProgramJson(const StoredProgram& stored, ContainerWriter& writer) {
   Json values = Json::array();
-  for (const Program::Value& value : stored.program.values) values.push_back(ValueJson(value, tensors));
+  for (const Program::Value& value : stored.program.values) values.push_back(ValueJson(value, writer));
   Json calls = Json::array();
   for (size_t i = 0; i < stored.program.calls.size(); ++i) {
     const PartitionCall& call = stored.program.calls[i];
@@ -224,7 +212,7 @@ Json ProgramJson(const StoredProgram& stored, TensorWriter& tensors) {
     if (!kernel.text.empty()) {
       json["function"] = kernel.text;
       json["constants"] = Json::array();
-      for (const Tensor& constant : kernel.constants) json["constants"].push_back(tensors.Write(constant));
+      for (const Tensor& constant : kernel.constants) json["constants"].push_back(TensorJson(constant, writer));
     }
     calls.push_back(std::move(json));
   }
@@ -242,14 +230,14 @@ Json ProgramJson(const StoredProgram& stored, TensorWriter& tensors) {
 }  // namespace
 
 Json ToJson(const StoredProgram& stored, ContainerWriter& writer) {
-  TensorWriter tensors(writer);
-  Json json = ProgramJson(stored, tensors);
-  // A flat program's file is as it was before there was control flow.
+  Json json = ProgramJson(stored, writer);
+  // The file of a flat program of one profile is as it was before there was anything else.
   if (stored.control.functions.empty()) return json;
+  if (stored.control.entries > 1) json["entries"] = stored.control.entries;
   json["control"] = Json::array();
-  for (const ControlProgram::Function& function : stored.control.functions) json["control"].push_back(FunctionJson(function, tensors));
+  for (const ControlProgram::Function& function : stored.control.functions) json["control"].push_back(FunctionJson(function, writer));
   json["blocks"] = Json::array();
-  for (const StoredProgram& block : stored.blocks) json["blocks"].push_back(ProgramJson(block, tensors));
+  for (const StoredProgram& block : stored.blocks) json["blocks"].push_back(ProgramJson(block, writer));
   return json;
 }
 

@@ -23,7 +23,7 @@ struct StoredProgram {
   std::string fingerprint;
   PartitionProgram program;  // without functions
   std::vector<StoredKernel> kernels;
-  ControlProgram control;             // without control flow it has no functions
+  ControlProgram control;             // without control flow and with one profile it has no functions
   std::vector<StoredProgram> blocks;  // of it
 };
 

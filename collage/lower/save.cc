@@ -64,6 +64,23 @@ std::vector<NamedType> TypesOf(const PartitionProgram& program, const std::vecto
   return types;
 }
 
+std::vector<TensorType> TypesOf(const std::vector<NamedType>& tensors) {
+  std::vector<TensorType> types;
+  for (const NamedType& tensor : tensors) types.push_back(tensor.type);
+  return types;
+}
+
+Result<std::vector<ShapeProfile>> ProfilesOf(const StoredProgram& stored) {
+  const std::vector<NamedType> inputs = TypesOf(stored.program, stored.program.inputs);
+  const std::vector<NamedType> outputs = TypesOf(stored.program, stored.program.outputs);
+  if (stored.control.functions.empty()) return std::vector<ShapeProfile>{{inputs, outputs}};
+  std::vector<Signature> blocks;
+  for (const StoredProgram& block : stored.blocks)
+    blocks.push_back({TypesOf(TypesOf(block.program, block.program.inputs)), TypesOf(TypesOf(block.program, block.program.outputs))});
+  COLLAGE_TRY_STATUS(CheckControlProgram(stored.control, blocks));
+  return ShapeProfilesOf(stored.control, NamesOf(stored.program.inputs), NamesOf(stored.program.outputs));
+}
+
 /// Machine code runs only where it was made, and with the library that made it.
 Status CheckArtifact(const KernelRecord& record, const StoredProgram& stored, const std::string& fingerprint, const std::string& version) {
   if (stored.fingerprint != fingerprint) {
@@ -169,8 +186,9 @@ Result<ProgramInfo> ReadProgramInfo(const std::filesystem::path& path) {
   ProgramInfo info;
   info.device = opened.stored.device;
   info.fingerprint = opened.stored.fingerprint;
-  info.inputs = TypesOf(opened.stored.program, opened.stored.program.inputs);
-  info.outputs = TypesOf(opened.stored.program, opened.stored.program.outputs);
+  Result<std::vector<ShapeProfile>> profiles = ProfilesOf(opened.stored);
+  if (!profiles) return Fail(profiles.error().At(path.string()));
+  info.profiles = std::move(*profiles);
   for (const PartitionCall& call : opened.stored.program.calls) info.plan.push_back(call.record);
   for (const StoredProgram& block : opened.stored.blocks) {
     for (const PartitionCall& call : block.program.calls) info.plan.push_back(call.record);

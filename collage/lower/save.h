@@ -20,9 +20,8 @@ namespace collage {
 struct ProgramInfo {
   Device device;            ///< it was compiled for; `threads` is the number it was priced with
   std::string fingerprint;  ///< of that device
-  std::vector<NamedType> inputs;
-  std::vector<NamedType> outputs;
-  std::vector<KernelRecord> plan;  ///< in the order in which the kernels run
+  std::vector<ShapeProfile> profiles;
+  std::vector<KernelRecord> plan;  ///< in the order in which the kernels run; of blocks, one after another
   std::string metadata;            ///< as given to SaveProgram
 };
 

@@ -175,24 +175,42 @@ Result<OnnxModel> ReadWithFixedInputs(const OnnxGraph& graph, const ReadOptions&
   }
 }
 
+constexpr const char* kNoMemory = "the model needs more memory than there is";
+
 }  // namespace
 
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options) {
   try {
     return ReadWithFixedInputs(COLLAGE_TRY(onnx_io::ParseOnnxGraph(bytes, options.external_data_directory)), options);
   } catch (const std::bad_alloc&) {
-    return Fail("the model needs more memory than there is");
+    return Fail(kNoMemory);
   }
 }
 
-Result<OnnxModel> ReadOnnxFile(const std::filesystem::path& path, ReadOptions options) {
+Result<OnnxFile> OnnxFile::Open(const std::filesystem::path& path, std::filesystem::path external_data_directory) {
   const std::string bytes = COLLAGE_TRY(ReadFile(path));
-  if (options.external_data_directory.empty()) {
-    options.external_data_directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (external_data_directory.empty()) external_data_directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  try {
+    Result<OnnxGraph> graph = onnx_io::ParseOnnxGraph(bytes, external_data_directory);
+    if (!graph) return Fail(graph.error().At(path.string()));
+    return OnnxFile(path, std::make_shared<const OnnxGraph>(std::move(*graph)));
+  } catch (const std::bad_alloc&) {
+    return Fail(Error{kNoMemory}.At(path.string()));
   }
-  Result<OnnxModel> model = ReadOnnx(bytes, options);
-  if (!model) return Fail(model.error().At(path.string()));
-  return model;
+}
+
+Result<OnnxModel> OnnxFile::Read(const ReadOptions& options) const {
+  try {
+    Result<OnnxModel> model = ReadWithFixedInputs(*graph_, options);
+    if (!model) return Fail(model.error().At(path_.string()));
+    return model;
+  } catch (const std::bad_alloc&) {
+    return Fail(Error{kNoMemory}.At(path_.string()));
+  }
+}
+
+Result<OnnxModel> ReadOnnxFile(const std::filesystem::path& path, const ReadOptions& options) {
+  return COLLAGE_TRY(OnnxFile::Open(path, options.external_data_directory)).Read(options);
 }
 
 }  // namespace collage

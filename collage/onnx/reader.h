@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,10 @@
 #include "collage/support/result.h"
 
 namespace collage {
+
+namespace onnx_io {
+struct OnnxGraph;
+}  // namespace onnx_io
 
 struct ReadOptions {
   /// Extents of inputs by name, for inputs whose shape the model leaves symbolic (`--shape name=1x3x224x224`).
@@ -36,7 +41,23 @@ struct OnnxModel {
 /// vanishes. Errors name node, operator, opset and attribute.
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options = {});
 
-/// As ReadOnnx, on a file; external data is looked up beside it.
-Result<OnnxModel> ReadOnnxFile(const std::filesystem::path& path, ReadOptions options = {});
+/// A model file, parsed once. It may be read for several shapes of its inputs; all that is read shares the model's own tensors.
+class OnnxFile {
+ public:
+  /// External data is looked up in that folder; where that is empty, beside the file.
+  static Result<OnnxFile> Open(const std::filesystem::path& path, std::filesystem::path external_data_directory = {});
+  /// As ReadOnnx. Errors name the file.
+  [[nodiscard]] Result<OnnxModel> Read(const ReadOptions& options) const;
+
+ private:
+  OnnxFile(std::filesystem::path path, std::shared_ptr<const onnx_io::OnnxGraph> graph)
+      : path_(std::move(path)), graph_(std::move(graph)) {}
+
+  std::filesystem::path path_;
+  std::shared_ptr<const onnx_io::OnnxGraph> graph_;
+};
+
+/// As ReadOnnx, on a file.
+Result<OnnxModel> ReadOnnxFile(const std::filesystem::path& path, const ReadOptions& options = {});
 
 }  // namespace collage

@@ -131,7 +131,14 @@ size_t ContainerWriter::Add(std::string content) {
 }
 
 size_t ContainerWriter::Add(const Tensor& tensor) {
+  const std::string_view content(reinterpret_cast<const char*>(tensor.Bytes()), tensor.ByteCount());
+  const uint64_t hash = XXH3_64bits(content.data(), content.size());
+  const auto [begin, end] = tensors_.equal_range(hash);
+  for (auto known = begin; known != end; ++known) {
+    if (blobs_[known->second].Content() == content) return known->second;
+  }
   blobs_.push_back({{}, tensor});
+  tensors_.emplace(hash, blobs_.size() - 1);
   return blobs_.size() - 1;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "collage/support/result.h"
@@ -24,8 +25,10 @@ namespace collage {
 /// Collects blobs and writes them, streamed and atomically.
 class ContainerWriter {
  public:
-  /// The number of the new blob. The content of a tensor is not copied.
+  /// The number of the new blob.
   size_t Add(std::string content);
+  /// The number of a blob with this content: profiles of one model have most weights in common, each with tensors of its own. The content
+  /// is not copied.
   size_t Add(const Tensor& tensor);
   /// Gives a blob another content.
   void Replace(size_t index, std::string content) { blobs_[index] = {std::move(content), {}}; }
@@ -38,6 +41,7 @@ class ContainerWriter {
     [[nodiscard]] std::string_view Content() const;
   };
   std::vector<Blob> blobs_;
+  std::unordered_multimap<uint64_t, size_t> tensors_;  // by a hash of their content
 };
 
 /// A written file, mapped into memory.

@@ -11,6 +11,8 @@ class Checker {
 
   Status Check() {
     if (program_.functions.empty()) return Fail("there is no function to enter");
+    if (program_.entries == 0 || program_.entries > program_.functions.size())
+      return Fail("enters " + std::to_string(program_.entries) + " of " + std::to_string(program_.functions.size()) + " functions");
     for (size_t i = 0; i < program_.functions.size(); ++i) {
       const ControlProgram::Function& function = program_.functions[i];
       if (function.parameters > function.types.size()) return At(function, "has more parameters than tensors");
@@ -22,12 +24,23 @@ class Checker {
     for (const ControlProgram::Function& function : program_.functions) {
       if (Status status = CheckFunction(function); !status) return At(function, status.error().message);
     }
-    return {};
+    return CheckEntries();
   }
 
  private:
   static tl::unexpected<Error> At(const ControlProgram::Function& function, const std::string& message) {
     return Fail("function '" + function.name + "': " + message);
+  }
+
+  /// A run is told by its inputs which profile it is of.
+  Status CheckEntries() const {
+    for (size_t i = 0; i < program_.entries; ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (signatures_[i].inputs == signatures_[j].inputs)
+          return At(program_.functions[i], "is entered with the same types as function number " + std::to_string(j));
+      }
+    }
+    return {};
   }
 
   Status CheckFunction(const ControlProgram::Function& function) {
@@ -105,6 +118,31 @@ Signature SignatureOf(const ControlProgram::Function& function) {
   return signature;
 }
 
+std::optional<size_t> OnlyBlockOf(const ControlProgram::Function& function) {
+  if (function.steps.size() != 1 || function.steps[0].kind != ControlProgram::Step::Kind::kBlock) return std::nullopt;
+  const ControlProgram::Step& step = function.steps[0];
+  if (step.outputs != function.results || step.inputs.size() != function.parameters) return std::nullopt;
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    if (step.inputs[i] != i) return std::nullopt;
+  }
+  return step.callee;
+}
+
 Status CheckControlProgram(const ControlProgram& program, const std::vector<Signature>& blocks) { return Checker(program, blocks).Check(); }
+
+Result<std::vector<ShapeProfile>> ShapeProfilesOf(const ControlProgram& program, const std::vector<std::string>& inputs,
+                                                  const std::vector<std::string>& outputs) {
+  std::vector<ShapeProfile> profiles(program.entries);
+  for (size_t entry = 0; entry < program.entries; ++entry) {
+    const Signature types = SignatureOf(program.functions[entry]);
+    if (types.inputs.size() != inputs.size() || types.outputs.size() != outputs.size()) {
+      return Fail("has " + std::to_string(types.inputs.size()) + " inputs and " + std::to_string(types.outputs.size()) +
+                  " outputs, and names for " + std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) profiles[entry].inputs.push_back({inputs[i], types.inputs[i]});
+    for (size_t i = 0; i < outputs.size(); ++i) profiles[entry].outputs.push_back({outputs[i], types.outputs[i]});
+  }
+  return profiles;
+}
 
 }  // namespace collage

@@ -1,16 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "collage/runtime/shape_profile.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
 namespace collage {
 
-/// Control flow around blocks of straight-line code, as functions over numbered tensors. A flat model is one block and has none of this.
+/// What runs around blocks of straight-line code, as functions over numbered tensors: control flow, and the choice among profiles. A flat
+/// model of one profile is one block and has none of this.
 struct ControlProgram {
   struct Step {
     enum class Kind {
@@ -35,7 +38,9 @@ struct ControlProgram {
     std::vector<Step> steps;
     std::vector<size_t> results;
   };
-  std::vector<Function> functions;  ///< the first is entered
+  std::vector<Function> functions;
+  /// So many of the first functions may be entered, one a profile: the one that takes what a run is given. No two take the same types.
+  size_t entries = 1;
 };
 
 /// The tensors that a block, or a function, takes and gives.
@@ -46,7 +51,15 @@ struct Signature {
 
 Signature SignatureOf(const ControlProgram::Function& function);
 
-/// Errors when a number is out of range, a tensor is used before it is there or given twice, or types disagree.
+/// The block that does all that a function does, when there is one: a run of the function is a run of the block.
+std::optional<size_t> OnlyBlockOf(const ControlProgram::Function& function);
+
+/// Errors when a number is out of range, a tensor is used before it is there or given twice, types disagree, or two
+/// entries take the same types.
 Status CheckControlProgram(const ControlProgram& program, const std::vector<Signature>& blocks);
+
+/// Those of the entries, in order, once the program has passed CheckControlProgram. Errors when there are not as many names.
+Result<std::vector<ShapeProfile>> ShapeProfilesOf(const ControlProgram& program, const std::vector<std::string>& inputs,
+                                                  const std::vector<std::string>& outputs);
 
 }  // namespace collage

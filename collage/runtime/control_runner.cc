@@ -59,7 +59,8 @@ ControlRunner::ControlRunner(ControlProgram program, std::vector<Signature> bloc
     block.outputs.resize(signature.outputs.size());
     blocks_.push_back(std::move(block));
   }
-  input_buffers_.resize(program_.functions[0].parameters);
+  for (size_t entry = 0; entry < program_.entries; ++entry)
+    input_buffers_.resize(std::max(input_buffers_.size(), program_.functions[entry].parameters));
 }
 
 void ControlRunner::Hold(Buffer* buffer) { ++buffer->uses; }
@@ -184,13 +185,13 @@ Status ControlRunner::Advance(const RunBlock& run_block) {
   return {};
 }
 
-Status ControlRunner::Run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunBlock& run_block) {
+Status ControlRunner::Run(size_t entry, std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunBlock& run_block) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     input_buffers_[i].tensor = inputs[i];
     Hold(&input_buffers_[i]);
     passed_.push_back(&input_buffers_[i]);
   }
-  Status status = Enter(0);
+  Status status = Enter(entry);
   while (status && !frames_.empty()) status = Advance(run_block);
   for (size_t i = 0; status && i < outputs.size(); ++i)
     std::memcpy(outputs[i].MutableBytes(), passed_[i]->tensor.Bytes(), outputs[i].ByteCount());

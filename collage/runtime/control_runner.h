@@ -28,8 +28,8 @@ class ControlRunner {
   /// Of all tensors that blocks have been given to write, bytes.
   [[nodiscard]] size_t held_bytes() const { return bytes_; }
 
-  /// Errors are those of blocks, and recursion that is too deep or needs more memory than there is.
-  Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunBlock& run_block);
+  /// Enters one of the program's entries. Errors are those of blocks, and recursion that is too deep or needs more memory than there is.
+  Status Run(size_t entry, std::span<const Tensor> inputs, std::span<Tensor> outputs, const RunBlock& run_block);
 
  private:
   /// A tensor and how many frames hold it.

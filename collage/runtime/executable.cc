@@ -57,20 +57,6 @@ Status CheckMemory(const ExecutionPlan& plan, const Program& program) {
   return Fail("needs " + std::to_string(bytes) + " bytes for its tensors; this machine has " + std::to_string(machine));
 }
 
-Status CheckTensors(const char* what, std::span<const Tensor> tensors, const std::vector<NamedType>& expected) {
-  if (tensors.size() != expected.size()) {
-    return Fail(std::to_string(tensors.size()) + " " + what + "s were given, expected " + std::to_string(expected.size()));
-  }
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const auto fail = [&](const std::string& found) {
-      return Fail(std::string(what) + " '" + expected[i].name + "' " + found + ", expected " + ToString(expected[i].type));
-    };
-    if (!tensors[i].Defined()) return fail("is not there");
-    if (!(tensors[i].type() == expected[i].type)) return fail("has type " + ToString(tensors[i].type()));
-  }
-  return {};
-}
-
 }  // namespace
 
 struct Executable::State {
@@ -79,8 +65,7 @@ struct Executable::State {
   }
 
   Device device;
-  std::vector<NamedType> inputs;
-  std::vector<NamedType> outputs;
+  std::vector<ShapeProfile> shapes;
   PlanRunner runner;
   std::vector<Program::KernelCall> calls;
   std::vector<Tensor> staged;  // aligned copies of unaligned inputs, made when first needed
@@ -93,18 +78,22 @@ struct Executable::State {
   std::vector<uint32_t> watch_numbers;  // one a step
   uint32_t watch_beat = 0;
   std::atomic_flag running = ATOMIC_FLAG_INIT;
-  std::optional<ControlRunner> control;  // with blocks, which have the steps then
+  std::optional<ControlRunner> control;            // with blocks, which have the steps then
+  std::vector<std::optional<size_t>> only_blocks;  // of each entry of it
   std::vector<Executable> blocks;
   size_t blocks_bytes = 0;
 
   [[nodiscard]] const std::vector<ExecutionPlan::Step>& Steps() const { return runner.plan().steps; }
-  [[nodiscard]] Status CheckGiven(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) const;
+  [[nodiscard]] Status CheckGiven(const ShapeProfile& expected, std::span<const Tensor> given_inputs,
+                                  std::span<Tensor> given_outputs) const;
   void Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   const Tensor& Aligned(size_t input, const Tensor& tensor);
   void SayStep(size_t step);
   Status RunStep(const ExecutionPlan::Step& step);
   Status RunSteps();
-  Status RunControl(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
+  Status RunControl(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
+  Status RunEntry(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
+  Status Run(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
 };
 
 const Tensor& Executable::State::Aligned(size_t input, const Tensor& tensor) {
@@ -114,16 +103,17 @@ const Tensor& Executable::State::Aligned(size_t input, const Tensor& tensor) {
   return staged[input];
 }
 
-Status Executable::State::CheckGiven(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) const {
-  COLLAGE_TRY_STATUS(CheckTensors("input", given_inputs, inputs));
-  COLLAGE_TRY_STATUS(CheckTensors("output", given_outputs, outputs));
+Status Executable::State::CheckGiven(const ShapeProfile& expected, std::span<const Tensor> given_inputs,
+                                     std::span<Tensor> given_outputs) const {
+  COLLAGE_TRY_STATUS(CheckTensors("output", given_outputs, expected.outputs));
   for (size_t i = 0; i < given_outputs.size(); ++i) {
     const auto overlaps = [&](const Tensor& other) { return Overlap(given_outputs[i], other); };
-    if (!given_outputs[i].Writable()) return Fail("output '" + outputs[i].name + "' is a view of read-only memory");
-    if (!IsAligned(given_outputs[i].Bytes())) return Fail("output '" + outputs[i].name + "' is not aligned to 64 bytes");
+    const std::string& name = expected.outputs[i].name;
+    if (!given_outputs[i].Writable()) return Fail("output '" + name + "' is a view of read-only memory");
+    if (!IsAligned(given_outputs[i].Bytes())) return Fail("output '" + name + "' is not aligned to 64 bytes");
     if (std::any_of(given_inputs.begin(), given_inputs.end(), overlaps) ||
         std::any_of(given_outputs.begin(), given_outputs.begin() + static_cast<std::ptrdiff_t>(i), overlaps)) {
-      return Fail("output '" + outputs[i].name + "' shares memory with an input or another output");
+      return Fail("output '" + name + "' shares memory with an input or another output");
     }
   }
   return {};
@@ -169,10 +159,8 @@ Status Executable::State::RunSteps() {
   return {};
 }
 
-Status Executable::State::RunControl(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
-  COLLAGE_TRY_STATUS(control->Run(given_inputs, given_outputs, [&](size_t block, std::span<const Tensor> from, std::span<Tensor> to) {
-    return blocks[block].Run(from, to);
-  }));
+Status Executable::State::RunControl(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
+  COLLAGE_TRY_STATUS(RunEntry(entry, given_inputs, given_outputs));
   if (!profiling) return {};
   size_t step = 0;
   for (const Executable& block : blocks) {
@@ -182,6 +170,22 @@ Status Executable::State::RunControl(std::span<const Tensor> given_inputs, std::
     }
   }
   return {};
+}
+
+/// A profile without control flow runs as if it were alone: its block checks what is given, and writes into the caller's tensors.
+Status Executable::State::RunEntry(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
+  if (only_blocks[entry]) return blocks[*only_blocks[entry]].Run(given_inputs, given_outputs);
+  COLLAGE_TRY_STATUS(CheckGiven(shapes[entry], given_inputs, given_outputs));
+  return control->Run(entry, given_inputs, given_outputs,
+                      [&](size_t block, std::span<const Tensor> from, std::span<Tensor> to) { return blocks[block].Run(from, to); });
+}
+
+Status Executable::State::Run(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
+  const size_t entry = COLLAGE_TRY(ProfileFor(given_inputs, shapes));
+  if (control) return RunControl(entry, given_inputs, given_outputs);
+  COLLAGE_TRY_STATUS(CheckGiven(shapes[entry], given_inputs, given_outputs));
+  Bind(given_inputs, given_outputs);
+  return RunSteps();
 }
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -196,8 +200,7 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
   PlanRunner runner(std::move(plan), program, device.threads);
   auto state = std::make_unique<State>(std::move(runner));
   state->device = device;
-  state->inputs = TypesOf(program, program.inputs);
-  state->outputs = TypesOf(program, program.outputs);
+  state->shapes = {{TypesOf(program, program.inputs), TypesOf(program, program.outputs)}};
   state->staged.resize(program.inputs.size());
   state->input_pointers.resize(program.inputs.size());
   state->output_pointers.resize(program.outputs.size());
@@ -215,15 +218,10 @@ Result<Executable> Executable::Create(ControlProgram control, std::vector<Execut
     for (const NamedType& output : block.outputs()) signature.outputs.push_back(output.type);
   }
   COLLAGE_TRY_STATUS(CheckControlProgram(control, signatures));
-  const Signature whole = SignatureOf(control.functions[0]);
-  if (whole.inputs.size() != inputs.size() || whole.outputs.size() != outputs.size()) {
-    return Fail("has " + std::to_string(whole.inputs.size()) + " inputs and " + std::to_string(whole.outputs.size()) +
-                " outputs, and names for " + std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
-  }
   auto state = std::make_unique<State>(PlanRunner({}, {}, device.threads));
   state->device = device;
-  for (size_t i = 0; i < inputs.size(); ++i) state->inputs.push_back({inputs[i], whole.inputs[i]});
-  for (size_t i = 0; i < outputs.size(); ++i) state->outputs.push_back({outputs[i], whole.outputs[i]});
+  state->shapes = COLLAGE_TRY(ShapeProfilesOf(control, inputs, outputs));
+  for (size_t entry = 0; entry < control.entries; ++entry) state->only_blocks.push_back(OnlyBlockOf(control.functions[entry]));
   for (const Executable& block : blocks) {
     state->profile.insert(state->profile.end(), block.profile().begin(), block.profile().end());
     state->blocks_bytes += block.arena_bytes();
@@ -234,31 +232,28 @@ Result<Executable> Executable::Create(ControlProgram control, std::vector<Execut
 }
 
 const Device& Executable::device() const { return state_->device; }
-const std::vector<NamedType>& Executable::inputs() const { return state_->inputs; }
-const std::vector<NamedType>& Executable::outputs() const { return state_->outputs; }
+const std::vector<ShapeProfile>& Executable::shape_profiles() const { return state_->shapes; }
+const std::vector<NamedType>& Executable::inputs() const { return state_->shapes[0].inputs; }
+const std::vector<NamedType>& Executable::outputs() const { return state_->shapes[0].outputs; }
 const std::vector<StepProfile>& Executable::profile() const { return state_->profile; }
 const std::vector<Program::KernelCall>& Executable::calls() const { return state_->calls; }
 const std::vector<Executable>& Executable::blocks() const { return state_->blocks; }
+std::vector<Executable> Executable::TakeBlocks() && { return std::move(state_->blocks); }
 size_t Executable::arena_bytes() const { return state_->runner.memory_bytes() + state_->blocks_bytes; }
 
 size_t Executable::held_bytes() const { return state_->control ? state_->control->held_bytes() : 0; }
 
 Status Executable::Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   if (state_->running.test_and_set(std::memory_order_acquire)) return Fail("this executable is running already, in another thread");
-  Status status = state_->CheckGiven(inputs, outputs);
-  if (status && state_->control) {
-    status = state_->RunControl(inputs, outputs);
-  } else if (status) {
-    state_->Bind(inputs, outputs);
-    status = state_->RunSteps();
-  }
+  Status status = state_->Run(inputs, outputs);
   state_->running.clear(std::memory_order_release);
   return status;
 }
 
 Result<std::vector<Tensor>> Executable::Run(std::span<const Tensor> inputs) {
   std::vector<Tensor> outputs;
-  for (const NamedType& output : state_->outputs) outputs.emplace_back(output.type);
+  const size_t entry = COLLAGE_TRY(ProfileFor(inputs, state_->shapes));
+  for (const NamedType& output : state_->shapes[entry].outputs) outputs.emplace_back(output.type);
   COLLAGE_TRY_STATUS(Run(inputs, outputs));
   return outputs;
 }

@@ -12,16 +12,11 @@
 #include "collage/runtime/device.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/program.h"
+#include "collage/runtime/shape_profile.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
 namespace collage {
-
-/// Name and type of a tensor that enters or leaves a model; always in row-major order.
-struct NamedType {
-  std::string name;
-  TensorType type;
-};
 
 /// Time spent in one step of an executable since profiling began.
 struct StepProfile {
@@ -38,8 +33,9 @@ class Executable {
  public:
   /// Errors when the program is inconsistent (see CheckProgram).
   static Result<Executable> Create(Program program, const Device& device);
-  /// Control flow around blocks, each an executable of its own; `inputs` and `outputs` name those of the first function. Errors when the
-  /// parts do not fit together (see CheckControlProgram). Run allocates while it meets more tensors at once than ever before.
+  /// Control flow, or a choice among profiles, around blocks, each an executable of its own; `inputs` and `outputs` name those of every
+  /// entry. Errors when the parts do not fit together (see CheckControlProgram). Run allocates while it meets more tensors at once than
+  /// ever before.
   static Result<Executable> Create(ControlProgram control, std::vector<Executable> blocks, const std::vector<std::string>& inputs,
                                    const std::vector<std::string>& outputs, const Device& device);
   Executable(Executable&&) noexcept;
@@ -47,12 +43,15 @@ class Executable {
   ~Executable();
 
   [[nodiscard]] const Device& device() const;
+  /// One at least; Run takes the inputs of any of them.
+  [[nodiscard]] const std::vector<ShapeProfile>& shape_profiles() const;
+  /// Of the first shape profile.
   [[nodiscard]] const std::vector<NamedType>& inputs() const;
   [[nodiscard]] const std::vector<NamedType>& outputs() const;
 
-  /// Computes into the caller's tensors, which must be writable, of the right types and disjoint from each other and from the
-  /// inputs. Inputs that are 64-byte aligned (all but views into foreign memory) are read where they are. Errors leave the
-  /// outputs undefined and name the offending tensor or kernel.
+  /// Computes into the caller's tensors, which must be writable, of the types of one shape profile and disjoint from each other and from
+  /// the inputs. Inputs that are 64-byte aligned (all but views into foreign memory) are read where they are. Errors leave the outputs
+  /// undefined and name the offending tensor or kernel, or the profiles that there are.
   Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
   /// As above, into new tensors.
   Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs);
@@ -69,8 +68,10 @@ class Executable {
 
   /// The kernels in the order in which they run, with the values of the program that they read and write. Those of blocks are theirs.
   [[nodiscard]] const std::vector<Program::KernelCall>& calls() const;
-  /// Empty without control flow.
+  /// Empty where it is one block itself.
   [[nodiscard]] const std::vector<Executable>& blocks() const;
+  /// The same, taken out of it for another program.
+  [[nodiscard]] std::vector<Executable> TakeBlocks() &&;
 
   /// Memory shared by all intermediate tensors and the one workspace of all kernels, bytes; of blocks, the sum.
   [[nodiscard]] size_t arena_bytes() const;

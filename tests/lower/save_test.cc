@@ -110,8 +110,8 @@ TEST_F(SaveTest, SaysWhatIsInside) {
   SaveExample("library");
   const Result<ProgramInfo> info = ReadProgramInfo(path_);
   ASSERT_TRUE(info) << info.error().message;
-  EXPECT_EQ(info->inputs[0].name, "x");
-  EXPECT_EQ(info->outputs[0].type, (TensorType{{1, 20, 2, 2}, DType::kFloat32}));
+  EXPECT_EQ(info->profiles[0].inputs[0].name, "x");
+  EXPECT_EQ(info->profiles[0].outputs[0].type, (TensorType{{1, 20, 2, 2}, DType::kFloat32}));
   EXPECT_EQ(info->fingerprint, Fingerprint(Device{}));
   EXPECT_EQ(info->device.threads, 1);
   ASSERT_EQ(info->plan.size(), 1u);

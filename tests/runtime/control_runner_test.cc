@@ -45,7 +45,7 @@ Status RunCount(size_t, std::span<const Tensor> inputs, std::span<Tensor> output
 int64_t SumTo(ControlRunner& runner, int64_t n) {
   const std::vector<Tensor> inputs{Tensor::Scalar(n, DType::kInt64)};
   std::vector<Tensor> outputs{Tensor(kNumber)};
-  const Status status = runner.Run(inputs, outputs, RunCount);
+  const Status status = runner.Run(0, inputs, outputs, RunCount);
   EXPECT_TRUE(status) << status.error().message;
   return *outputs[0].Data<int64_t>();
 }
@@ -69,16 +69,16 @@ TEST(ControlRunner, AllocatesNothingOnceItIsWarm) {
   const std::vector<Tensor> inputs{Tensor::Scalar(int64_t{100}, DType::kInt64)};
   std::vector<Tensor> outputs{Tensor(kNumber)};
   const ControlRunner::RunBlock run_block = RunCount;
-  ASSERT_TRUE(runner.Run(inputs, outputs, run_block));
+  ASSERT_TRUE(runner.Run(0, inputs, outputs, run_block));
   const size_t before = AllocationCount();
-  ASSERT_TRUE(runner.Run(inputs, outputs, run_block));
+  ASSERT_TRUE(runner.Run(0, inputs, outputs, run_block));
   EXPECT_EQ(AllocationCount(), before);
 }
 
 TEST(ControlRunner, AnErrorOfABlockEndsTheRunAndLeavesItUsable) {
   ControlRunner runner(CountDown(), kBlocks);
   std::vector<Tensor> outputs{Tensor(kNumber)};
-  const Status status = runner.Run(std::vector<Tensor>{Tensor::Scalar(int64_t{-1}, DType::kInt64)}, outputs, RunCount);
+  const Status status = runner.Run(0, std::vector<Tensor>{Tensor::Scalar(int64_t{-1}, DType::kInt64)}, outputs, RunCount);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, "a number below zero");
   EXPECT_EQ(SumTo(runner, 4), 10);

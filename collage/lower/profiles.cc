@@ -1,0 +1,124 @@
+#include "collage/lower/profiles.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "collage/lower/control.h"
+
+namespace collage {
+namespace {
+
+using Step = ControlProgram::Step;
+
+/// Control flow around a program that has none: a function whose only step is to run it.
+ControlProgram AroundOneBlock(const LoweredModel& flat) {
+  ControlProgram::Function main{"main", {}, 0, {}, {}, {}};
+  const auto add = [&](const std::vector<NamedType>& tensors) {
+    std::vector<size_t> numbers(tensors.size());
+    std::iota(numbers.begin(), numbers.end(), main.types.size());
+    for (const NamedType& tensor : tensors) main.types.push_back(tensor.type);
+    return numbers;
+  };
+  Step step;
+  step.inputs = add(flat.executable.inputs());
+  main.parameters = step.inputs.size();
+  step.outputs = add(flat.executable.outputs());
+  main.results = step.outputs;
+  main.steps.push_back(std::move(step));
+  ControlProgram control;
+  control.functions.push_back(std::move(main));
+  return control;
+}
+
+/// A program as functions and blocks, which any is.
+struct Parts {
+  ControlProgram control;
+  std::vector<PartitionProgram> programs;  // of the blocks
+  std::vector<Executable> executables;     // likewise
+};
+
+Parts TakeApart(LoweredModel model) {
+  if (!model.control.functions.empty())
+    return {std::move(model.control), std::move(model.blocks), std::move(model.executable).TakeBlocks()};
+  Parts parts{AroundOneBlock(model), {}, {}};
+  parts.programs.push_back(std::move(model.program));
+  parts.executables.push_back(std::move(model.executable));
+  return parts;
+}
+
+/// Inputs and outputs only.
+PartitionProgram Interface(const ShapeProfile& profile) {
+  PartitionProgram program;
+  const auto add = [&](const std::vector<NamedType>& tensors, std::vector<Endpoint>& endpoints) {
+    for (const NamedType& tensor : tensors) {
+      endpoints.push_back({tensor.name, program.values.size()});
+      program.values.push_back({tensor.type});
+    }
+  };
+  add(profile.inputs, program.inputs);
+  add(profile.outputs, program.outputs);
+  return program;
+}
+
+/// Functions of one program with the numbers that they have in the whole: entries first, all others behind those of all programs.
+struct Numbers {
+  size_t entries_of_program;
+  size_t first_entry;
+  size_t first_other;
+  size_t first_block;
+
+  [[nodiscard]] size_t OfFunction(size_t number) const {
+    return number < entries_of_program ? first_entry + number : first_other + (number - entries_of_program);
+  }
+};
+
+void Renumber(ControlProgram::Function& function, const Numbers& numbers) {
+  for (Step& step : function.steps) {
+    step.callee = step.kind == Step::Kind::kBlock ? numbers.first_block + step.callee : numbers.OfFunction(step.callee);
+    if (step.kind == Step::Kind::kBranch) step.otherwise = numbers.OfFunction(step.otherwise);
+  }
+}
+
+template <class T>
+void MoveTo(std::vector<T> from, std::vector<T>& to) {
+  std::move(from.begin(), from.end(), std::back_inserter(to));
+}
+
+}  // namespace
+
+Result<LoweredModel> JoinProfiles(std::vector<LoweredModel> profiles) {
+  const Device device = profiles[0].executable.device();
+  PartitionProgram interface = Interface(profiles[0].executable.shape_profiles()[0]);
+  std::vector<Parts> all;
+  ControlProgram control;
+  control.entries = 0;
+  size_t functions = 0;
+  for (LoweredModel& profile : profiles) {
+    if (NamesOf(profile.program.inputs) != NamesOf(interface.inputs) || NamesOf(profile.program.outputs) != NamesOf(interface.outputs))
+      return Fail("profiles have inputs or outputs of different names");
+    all.push_back(TakeApart(std::move(profile)));
+    control.entries += all.back().control.entries;
+    functions += all.back().control.functions.size();
+  }
+  control.functions.resize(functions);
+  Numbers numbers{0, 0, control.entries, 0};
+  std::vector<PartitionProgram> programs;
+  std::vector<Executable> executables;
+  for (Parts& parts : all) {
+    numbers.entries_of_program = parts.control.entries;
+    for (size_t i = 0; i < parts.control.functions.size(); ++i) {
+      Renumber(parts.control.functions[i], numbers);
+      control.functions[numbers.OfFunction(i)] = std::move(parts.control.functions[i]);
+    }
+    numbers.first_entry += parts.control.entries;
+    numbers.first_other += parts.control.functions.size() - parts.control.entries;
+    numbers.first_block += parts.programs.size();
+    MoveTo(std::move(parts.programs), programs);
+    MoveTo(std::move(parts.executables), executables);
+  }
+  Executable executable = COLLAGE_TRY(JoinExecutables(control, std::move(executables), interface.inputs, interface.outputs, device));
+  return LoweredModel{std::move(interface), std::move(executable), std::move(control), std::move(programs)};
+}
+
+}  // namespace collage

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "collage/lower/lower.h"
+
+namespace collage {
+
+/// One program of several, each compiled by itself for other shapes of one model's inputs: their functions and blocks side by side, one
+/// entry each. Its shape profiles are theirs, in order; one that has several of its own brings them all. Errors when names of inputs or
+/// outputs differ, or two take the same types.
+Result<LoweredModel> JoinProfiles(std::vector<LoweredModel> profiles);
+
+}  // namespace collage
