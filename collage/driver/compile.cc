@@ -434,7 +434,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   const auto compile = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
     IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
     if (IsStraightLine(module)) return Compile(of_profile, cache, targets, std::move(model), std::move(module)).Run(name);
-    return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, compile_block);
+    return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, cache, compile_block);
   };
   CompiledModel compiled =
       COLLAGE_TRY(models.size() == 1 ? compile(std::move(models[0]), options) : CompileProfiles(std::move(models), name, options, compile));

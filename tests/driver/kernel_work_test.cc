@@ -2,9 +2,44 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/text.h"
+#include "collage/ir/parse.h"
+#include "collage/op/table.h"
 
 namespace collage {
 namespace {
+
+KernelFacts Facts(const std::string& text) {
+  return WorkOf(*ParseExpr(text, Operators()).value().expr->As<Function>(), {DeviceKind::kCpu, 0, 1});
 }
+
+double SecondsOfFlops(double flops) { return flops / LimitsOf({DeviceKind::kCpu, 0, 1}).flops_per_second; }
+
+constexpr const char* kConvolution = "nn.conv2d(%x, %w, padding=[1, 1, 1, 1])";
+
+std::string WithPool(const std::string& pool, const std::string& rows) {
+  return "fn (%x: Tensor[(1, 64, 32, 32), float32], %w: Tensor[(64, 64, 3, 3), float32]) -> Tensor[(1, 64, " + rows + ", " + rows +
+         "), float32] { nn.max_pool2d(" + kConvolution + ", " + pool + ") }";
 }
+
+TEST(KernelWorkTest, AConvolutionBeforeAPoolIsWorkWhereWindowsMeetAllOfIt) {
+  // Of 32 positions, the outer taps leave out one each.
+  const double flops = 2.0 * 64 * 64 * (32 * 3 - 2) * (32 * 3 - 2);
+  const KernelFacts all = Facts(WithPool("pool_size=[2, 2], strides=[2, 2]", "16"));
+  const double of_pool = 64 * 16 * 16 * 4;
+  EXPECT_NEAR(all.roofline.ToSeconds(), SecondsOfFlops(flops + of_pool), 1e-12);
+  // Every other row and column is read by nobody, so no kernel has to compute it.
+  const KernelFacts some = Facts(WithPool("pool_size=[1, 1], strides=[2, 2]", "16"));
+  EXPECT_LT(some.roofline.ToSeconds(), 0.1 * SecondsOfFlops(flops));
+  EXPECT_GT(some.flops, flops) << "by their definitions the operators are the whole work";
+}
+
+TEST(KernelWorkTest, WeightsThatMeetOnlyPaddingAreNotRead) {
+  const KernelFacts facts =
+      Facts("fn (%x: Tensor[(1, 8, 1, 1), float32], %w: Tensor[(4096, 8, 3, 3), float32]) -> Tensor[(1, 4096, 1, 1), float32] { " +
+            std::string(kConvolution) + " }");
+  const double touched = 4.0 * (8 + 4096 * 8 + 4096);
+  EXPECT_NEAR(facts.roofline.ToSeconds(), touched / LimitsOf({DeviceKind::kCpu, 0, 1}).bytes_per_second, 1e-10);
+}
+
+}  // namespace
+}  // namespace collage

@@ -75,8 +75,10 @@ class ControlFlowTest(unittest.TestCase):
     def test_a_second_compile_measures_nothing(self):
         self.compile("if_in_loop_13")
         report = self.folder / "report.json"
-        self.compile("if_in_loop_13", "--json", report)
+        second = self.compile("if_in_loop_13", "--json", report).read_bytes()
         self.assertEqual(json.loads(report.read_text())["candidates"]["variants"]["measured"], 0)
+        self.assertFalse(json.loads(report.read_text())["raced"])
+        self.assertEqual(second, self.compile("if_in_loop_13").read_bytes())
 
     def test_explains_partitions_by_their_blocks(self):
         done = self.collage("explain", self.compile("if_in_loop_13"), "--json")
