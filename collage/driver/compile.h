@@ -26,6 +26,8 @@ struct CompileOptions {
   std::vector<std::string> targets;
   /// Where operators must and must not run; errors name the flag, the node and the backend.
   UserConstraints constraints;
+  /// The search chooses the device of everything that nothing fixes; else that lies where device planning has it, by default on the host.
+  bool choose_devices = false;
   std::map<std::string, Shape> input_shapes;
   int threads = AvailableThreads();
   /// Where prices are kept; empty: in memory only.

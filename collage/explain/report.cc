@@ -29,6 +29,7 @@ Json OperatorJson(const OperatorPlacement& placement) {
   json["runner_up_extra_us"] = OrNull(placement.runner_up_extra_us);
   json["left_out"] = placement.left_out;
   json["pinned"] = placement.pinned;
+  if (!placement.device.empty()) json["device"] = placement.device;
   json["rejections"] = std::move(rejections);
   return json;
 }
@@ -46,6 +47,7 @@ OperatorPlacement OperatorFrom(const Json& json) {
   placement.runner_up_extra_us = NumberOrNothing(json.at("runner_up_extra_us"));
   placement.left_out = json.value("left_out", false);  // files of before have none of these
   placement.pinned = json.value("pinned", false);
+  placement.device = json.value("device", std::string());
   placement.nodes = json.value("nodes", std::vector<std::string>());
   for (const Json& rejection : json.at("rejections")) {
     placement.rejections.push_back({rejection.at("backend"), rejection.at("variant"), rejection.at("reason")});
@@ -78,6 +80,10 @@ CompileReport OfEveryCompile(CompileReport report) {
   return report;
 }
 
+std::string BackendAndDevice(const std::string& backend, const std::string& device) {
+  return device.empty() ? backend : backend + "@" + device;
+}
+
 std::string ToJson(const CompileReport& report) {
   Json plan = Json::array();
   for (const PlanEntry& entry : report.plan) {
@@ -88,6 +94,7 @@ std::string ToJson(const CompileReport& report) {
                     {"cost_us", entry.cost_us},
                     {"margin_us", OrNull(entry.margin_us)},
                     {"partition", entry.symbol}});
+    if (!entry.device.empty()) plan.back()["device"] = entry.device;
   }
   Json timings = Json::object();
   Json ratios = Json::object();
@@ -153,7 +160,8 @@ Result<CompileReport> ReportFromJson(const std::string& text) {
     report.forbids = json.value("forbids", std::vector<std::string>());
     for (const Json& entry : json.at("plan")) {
       report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
-                             NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>())});
+                             NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>()),
+                             entry.value("device", std::string())});
     }
     for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
       report.end_to_end.push_back(
@@ -200,7 +208,7 @@ std::string PlanTable(const CompileReport& report) {
   std::string text;
   std::map<std::pair<std::string, std::string>, std::pair<size_t, double>> by_variant;
   for (const PlanEntry& entry : report.plan) {
-    auto& [count, cost] = by_variant[{entry.backend, entry.variant}];
+    auto& [count, cost] = by_variant[{BackendAndDevice(entry.backend, entry.device), entry.variant}];
     ++count;
     cost += entry.cost_us;
   }

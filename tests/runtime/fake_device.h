@@ -25,6 +25,7 @@ class FakeDevice : public DeviceContext {
 
   Status CopyIn(void* to, const void* from_host, size_t bytes) override {
     ++copies_in;
+    if (on_copy) Give([this, bytes] { return on_copy(bytes), Status(); });
     return Give([this, to, from_host, bytes]() -> Status {
       COLLAGE_TRY_STATUS(CheckHost(from_host));
       std::memcpy(COLLAGE_TRY(HostAddress(to, bytes)), from_host, bytes);
@@ -33,6 +34,7 @@ class FakeDevice : public DeviceContext {
   }
   Status CopyOut(void* to_host, const void* from, size_t bytes) override {
     ++copies_out;
+    if (on_copy) Give([this, bytes] { return on_copy(bytes), Status(); });
     return Give([this, to_host, from, bytes]() -> Status {
       COLLAGE_TRY_STATUS(CheckHost(to_host));
       std::memcpy(to_host, COLLAGE_TRY(HostAddress(from, bytes)), bytes);
@@ -76,7 +78,8 @@ class FakeDevice : public DeviceContext {
   int copies_in = 0;
   int copies_out = 0;
   int waits = 0;
-  int good_copies = -1;  ///< so many succeed, then each fails; negative: all succeed
+  std::function<void(size_t bytes)> on_copy;  ///< when one runs: what it costs
+  int good_copies = -1;                       ///< so many succeed, then each fails; negative: all succeed
 
  protected:
   Result<void*> DoAllocate(size_t bytes) override {
