@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "collage/backend/registry.h"
+#include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
 #include "collage/transform/pass.h"
 #include "tests/driver/accelerator.h"
@@ -184,6 +186,39 @@ TEST_F(MnistOnDevicesTest, AsChosen) {
   std::set<std::string> devices;
   for (const OperatorPlacement& op : decided->Report(plan).operators) devices.insert(op.device);
   EXPECT_THAT(devices, ElementsAre("", "cuda:0"));
+}
+
+TEST_F(MnistOnDevicesTest, OnOpenCl) {
+  const Device device{DeviceKind::kOpenCl, 0, 1};
+  const Result<const Backend*> backend = FindBackend("opencl", device);
+  if (!backend) GTEST_SKIP() << backend.error().message;
+  const PlacementTarget target{
+      *backend, "1", (*backend)->Rules(), "opencl -compiler=opencl", false, device, (*backend)->Open(device).value()};
+  Decided decided(Model(), Decided::On{{TargetOf(library_), target}}, cache_, options_, MeasureOptions(), {{"nn.conv2d=opencl"}, {}});
+  const Plan plan = Run(decided);
+  for (const OperatorPlacement& op : decided.Report(plan).operators) EXPECT_EQ(op.device, op.op == "nn.conv2d" ? "opencl:0" : "") << op.op;
+}
+
+TEST_F(DriverDevicesTest, AProgramIsLoadedOntoItsDevices) {
+  const auto decided = Start(Parsed(kChain), {{"sigmoid=cuda:0"}, {}});
+  Result<RaceOutcome> race = decided->Race({Run(*decided)});
+  ASSERT_TRUE(race) << race.error().message;
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "devices_test.collage";
+  ASSERT_TRUE(SaveProgram(*race->lowered, "{}", file));
+  BuildOptions build;
+  build.find_backend = [this](const std::string& name, const Device& device) -> Result<const Backend*> {
+    EXPECT_EQ(ToString(device), name == "accelerator" ? "cuda:0" : "cpu:0");
+    return name == "accelerator" ? static_cast<const Backend*>(&accelerator_) : &library_;
+  };
+  Result<LoweredModel> loaded = LoadProgram(file, build);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  Tensor input(TensorType{{1, 8}});
+  FillRandom(input, 3);
+  accelerator_.device->copies_in = accelerator_.device->copies_out = 0;
+  const std::vector<Tensor> expected = race->lowered->executable.Run({&input, 1}).value();
+  const std::vector<Tensor> found = loaded->executable.Run({&input, 1}).value();
+  EXPECT_EQ(found[0].ToDouble(), expected[0].ToDouble());
+  EXPECT_EQ(Copies(), 4);  // two of each
 }
 
 }  // namespace
