@@ -40,7 +40,7 @@ std::vector<SpecPointer> BenchSpecs() {
   };
   return {spec("library", "cpu -compiler=library", RuleForPatterns("library", library)),
           spec("compiler", "cpu -compiler=compiler", UnionRule({SmallRegions(), RuleForRegions("compiler", compiler, {})})),
-          spec("native", "cpu", RuleForNative(native, {})), HostSpec()};
+          spec("native", "cpu", RuleForNative("native", native, {})), HostSpec()};
 }
 
 }  // namespace collage

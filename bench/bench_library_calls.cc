@@ -137,7 +137,7 @@ class Bench {
  public:
   explicit Bench(int threads) {
     options_.device.threads = threads;
-    options_.find_backend = [device = options_.device](const std::string& name) { return FindBackend(name, device); };
+    options_.find_backend = FindBackend;
   }
 
   void Run(const Layer& layer, int64_t rows) {
@@ -170,7 +170,7 @@ class Bench {
     std::vector<std::string> names;
     for (const PartitionCall& call : program.calls) {
       if (call.record.backend != compiler) continue;
-      const Backend* backend = OrExit(options_.find_backend(compiler), compiler);
+      const Backend* backend = OrExit(options_.find_backend(compiler, options_.device), compiler);
       for (const Variant& variant : backend->Variants(*call.function->As<Function>(), options_.device)) names.push_back(variant.name);
       break;
     }

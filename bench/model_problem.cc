@@ -150,9 +150,13 @@ Result<ModelProblem> ProblemOfModel(const std::filesystem::path& path, uint64_t 
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets({}, device));
   std::vector<std::string> names;
   for (const PlacementTarget& target : targets) names.emplace_back(target.backend->Name());
-  const DataflowGraph graph(module.MainExpr());
-  const Constraints constraints = COLLAGE_TRY(Constraints::Resolve(graph, names, {}));
-  FoundCandidates found = COLLAGE_TRY(FindCandidates(graph, targets, constraints));
+  Placement placement;
+  placement.graph = std::make_shared<const DataflowGraph>(module.MainExpr());
+  placement.targets = targets;
+  placement.devices = {device};
+  const DataflowGraph& graph = *placement.graph;
+  placement.constraints = std::make_shared<const Constraints>(COLLAGE_TRY(Constraints::Resolve(graph, names, {})));
+  FoundCandidates found = COLLAGE_TRY(FindCandidates(placement));
   Pricing pricing(targets, device, seed);
   for (PricedCandidate& candidate : found.candidates) pricing.Price(candidate);
   FunctionProblem built = COLLAGE_TRY(BuildProblem(graph, found.candidates, targets.size(), {}));

@@ -68,11 +68,12 @@ function(collage_discover_tests target name label patterns)
                        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 1800 LABELS ${label})
 endfunction()
 
-# collage_test(<name> LIBRARIES <target>... [SLOW <pattern>...] [MEASURING <pattern>...]): tests/<folder>/*_test.cc of the calling folder in
-# one executable. Its tests have the label unit, but those that match a pattern: MEASURING what depends on real time, SLOW what together
-# would make `make unit` longer than a minute. The target unit_tests builds what `ctest -L unit` runs.
+# collage_test(<name> LIBRARIES <target>... [SLOW <pattern>...] [MEASURING <pattern>...] [EXCEPT <pattern>...]): tests/<folder>/*_test.cc of
+# the calling folder in one executable. Its tests have the label unit, but those that match a pattern: MEASURING what depends on real time,
+# SLOW what together would make `make unit` longer than a minute, EXCEPT what the caller adds itself, with fixtures, say. The target
+# unit_tests builds what `ctest -L unit` runs.
 function(collage_test name)
-  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES;SLOW;MEASURING" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES;SLOW;MEASURING;EXCEPT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   add_executable(${name}_test ${sources} ${ARG_SOURCES})
   target_link_libraries(${name}_test PRIVATE collage_options ${ARG_LIBRARIES} GTest::gmock GTest::gtest_main)
@@ -82,7 +83,7 @@ function(collage_test name)
   if(ARG_MEASURING)
     collage_discover_tests(${name}_test ${name} measuring "${ARG_MEASURING}")
   endif()
-  set(others ${ARG_SLOW} ${ARG_MEASURING})
+  set(others ${ARG_SLOW} ${ARG_MEASURING} ${ARG_EXCEPT})
   if(NOT "*" IN_LIST others)
     list(TRANSFORM others PREPEND "-" AT 0)
     collage_discover_tests(${name}_test ${name} unit "${others}")

@@ -87,6 +87,22 @@ Result<std::vector<NamedCosts>> MeasureCosts(const Options& options) {
   terminal.Clear();
   return costs;
 }
+
+/// Beside the host's CPU.
+std::vector<FoundDevice> DevicesOf(const BackendRecord& record) {
+  return record.backend ? record.backend->Devices() : std::vector<FoundDevice>();
+}
+
+nlohmann::ordered_json DevicesJson(const BackendRecord& record) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const FoundDevice& found : DevicesOf(record)) {
+    const Presence presence = record.backend->Probe(found.device);
+    list.push_back({{"device", ToString(found.device)}, {"name", found.name}, {"present", presence.present}});
+    list.back()[presence.present ? "version" : "reason"] = presence.present ? presence.version : presence.reason;
+  }
+  return list;
+}
+
 int Run(const Options& options) {
   Result<std::vector<NamedCosts>> costs = std::vector<NamedCosts>();
   if (options.costs) costs = MeasureCosts(options);
@@ -101,6 +117,7 @@ int Run(const Options& options) {
       } else {
         entry["reason"] = record.presence.reason;
       }
+      entry["devices"] = DevicesJson(record);
       list.push_back(std::move(entry));
     }
     nlohmann::ordered_json json = {{"backends", std::move(list)}};
@@ -109,8 +126,15 @@ int Run(const Options& options) {
     return written ? kDone : ReportError(written.error());
   }
   for (const BackendRecord& record : records) {
-    std::printf("%-10s  %s\n", record.name.c_str(),
-                record.presence.present ? record.presence.version.c_str() : ("absent: " + record.presence.reason).c_str());
+    const std::vector<FoundDevice> devices = DevicesOf(record);
+    if (record.presence.present || devices.empty())
+      std::printf("%-10s  %s\n", record.name.c_str(),
+                  record.presence.present ? record.presence.version.c_str() : ("absent: " + record.presence.reason).c_str());
+    for (const FoundDevice& found : devices) {
+      const Presence presence = record.backend->Probe(found.device);
+      std::printf("%-10s  %s: %s\n", record.name.c_str(), ToString(found.device).c_str(),
+                  presence.present ? presence.version.c_str() : ("absent: " + presence.reason).c_str());
+    }
   }
   for (const NamedCosts& named : *costs) PrintCosts(named);
   return kDone;

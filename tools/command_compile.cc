@@ -23,6 +23,7 @@ struct Options {
   bool cache_only = false;
   std::string single_backends;
   UserConstraints constraints;
+  bool choose_devices = false;
 };
 
 Status Compile(const Options& options) {
@@ -44,6 +45,7 @@ Status Compile(const Options& options) {
   compile.cache_only = options.cache_only;
   compile.single_backends = options.single_backends;
   compile.constraints = options.constraints;
+  compile.choose_devices = options.choose_devices;
   compile.activity = SupervisedActivity();
   if (compile.activity) compile.seconds_spent = compile.activity->SecondsSinceCreated();
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
@@ -92,8 +94,10 @@ void AddCompileCommand(CLI::App& app, int& code) {
       ->excludes(tune);
   command->add_option(
       "--pin", options->constraints.pin,
-      "NODE=BACKEND: run this node of the model there; NODE as collage explain lists it, or an operator, nn.conv2d, for all "
-      "its calls (repeat)");
+      "NODE=BACKEND or NODE=DEVICE: run this node of the model there; NODE as collage explain lists it, or an operator, nn.conv2d, for all "
+      "its calls; DEVICE as collage backends lists it, opencl:0 (repeat)");
+  command->add_flag("--choose-devices", options->choose_devices,
+                    "Choose the device of everything that no pin fixes; without --target, among all that collage backends lists");
   command->add_option("--forbid", options->constraints.forbid,
                       "BACKEND[:NODE]: run nothing there, or nothing that holds this node or operator (repeat)");
   command->callback([options, &code] {

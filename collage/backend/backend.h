@@ -70,6 +70,12 @@ struct TuningParameter {
   std::vector<int> values;  ///< the variant's own first
 };
 
+/// A device that a backend has found.
+struct FoundDevice {
+  Device device;
+  std::string name;  ///< what its maker calls it
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -78,6 +84,14 @@ class Backend {
   [[nodiscard]] virtual std::string_view Name() const = 0;
   [[nodiscard]] virtual Presence Probe(const Device& device) const = 0;
   [[nodiscard]] virtual BackendRules Rules() const = 0;
+
+  /// The devices beside the host's CPU on which its kernels may run.
+  [[nodiscard]] virtual std::vector<FoundDevice> Devices() const { return {}; }
+  /// One of those in use; every backend of a device gives the same context. Null for the host's CPU.
+  [[nodiscard]] virtual Result<std::shared_ptr<DeviceContext>> Open(const Device& device) const {
+    if (device.kind == DeviceKind::kCpu) return nullptr;
+    return Fail(std::string(Name()) + " runs nothing on " + ToString(device));
+  }
 
   /// The ways to run a candidate; cheap, no compilation. Empty when it cannot be run. `function` is a Primitive function of
   /// tensors whose composites may be nested (ToOpSequence flattens them); constants are inside.

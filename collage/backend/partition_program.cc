@@ -243,6 +243,7 @@ class Walker {
     call.record.name = symbol;
     call.record.backend = COLLAGE_TRY(function.attributes.String("Compiler", options_.default_backend));
     call.record.variant = COLLAGE_TRY(function.attributes.String("Variant", ""));
+    call.record.device = COLLAGE_TRY(function.attributes.String("Device", ""));
     Result<std::vector<std::string>> operators = OperatorNames(function);
     if (!operators) return Fail(operators.error().At("partition '" + symbol + "'"));
     call.record.operators = std::move(*operators);

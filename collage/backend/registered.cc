@@ -18,10 +18,13 @@ class RegisteredBackend final : public Backend {
   }
 
   [[nodiscard]] BackendRules Rules() const override { return backend_.Rules(); }
+  [[nodiscard]] std::vector<FoundDevice> Devices() const override { return backend_.Devices(); }
+  [[nodiscard]] Result<std::shared_ptr<DeviceContext>> Open(const Device& device) const override { return backend_.Open(device); }
 
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     std::vector<Variant> variants = backend_.Variants(function, device);
-    if (!variants.empty()) return variants;
+    // A merged kernel's workspace is host memory.
+    if (!variants.empty() || device.kind != DeviceKind::kCpu) return variants;
     Result<Variant> merged = MergedVariant(backend_, function, device);
     if (merged) variants.push_back(std::move(*merged));
     return variants;

@@ -50,7 +50,7 @@ Result<SpecPointer> SpecOf(const Target& target, const std::vector<Target>& targ
     if (at == options.named_rules.end()) return fail("there is no partition rule '" + named + "'");
     spec.rule = at->second;
   } else if (rules->style == BackendRules::Style::kNative) {
-    spec.rule = RuleForNative(*rules, options, COLLAGE_TRY(CallableFor(target, targets, rules_of, options)));
+    spec.rule = RuleForNative(spec.name, *rules, options, COLLAGE_TRY(CallableFor(target, targets, rules_of, options)));
   } else if (!rules->patterns.empty()) {
     spec.rule = RuleForPatterns(spec.name, *rules);
   } else if (rules->supports) {
@@ -76,7 +76,8 @@ Rule RuleForRegions(const std::string& compiler, const BackendRules& rules, cons
   return PrimitiveRule(compiler, OnlyValidRule({.allow_taps = true}, all));
 }
 
-Rule RuleForNative(const BackendRules& rules, const GatherOptions& options, std::vector<PatternRule> callable) {
+Rule RuleForNative(const std::string& compiler, const BackendRules& rules, const GatherOptions& options,
+                   std::vector<PatternRule> callable) {
   std::vector<Rule> all = {CombineRule(NativeCombiners(), options.native_limits, OpCallByKindRule(rules.supports)),
                            FusionGroupsRule(rules.supports, options.native_max_operators)};
   // A code generator may have templates for whole patterns, a decomposed normalisation say, that fusion by kind does not join.
@@ -85,7 +86,7 @@ Rule RuleForNative(const BackendRules& rules, const GatherOptions& options, std:
   }
   if (rules.may_follow_call && rules.supports_calls && !callable.empty())
     all.push_back(LibraryCallsRule({std::move(callable), rules.may_follow_call, rules.supports_calls, options.least_bytes_of_calls}));
-  return PrimitiveRule("", OnlyValidRule({.max_exits = 1}, UnionRule(std::move(all))));
+  return PrimitiveRule(compiler == "native" ? "" : compiler, OnlyValidRule({.max_exits = 1}, UnionRule(std::move(all))));
 }
 
 SpecPointer HostSpec() {

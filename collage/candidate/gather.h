@@ -43,8 +43,9 @@ SpecPointer HostSpec();
 /// The tree for each style.
 Rule RuleForPatterns(const std::string& compiler, const BackendRules& rules);
 Rule RuleForRegions(const std::string& compiler, const BackendRules& rules, const RegionCutLimits& limits);
-/// `callable`: what kernels may call libraries for.
-Rule RuleForNative(const BackendRules& rules, const GatherOptions& options, std::vector<PatternRule> callable = {});
+/// `callable`: what kernels may call libraries for. Without a compiler, which "native" stands for, kernels carry none.
+Rule RuleForNative(const std::string& compiler, const BackendRules& rules, const GatherOptions& options,
+                   std::vector<PatternRule> callable = {});
 
 /// A spec of single calls for a compiler of last resort (the reference), so that a cover always exists.
 SpecPointer FallbackSpec(const std::string& compiler);

@@ -11,9 +11,10 @@
 namespace collage {
 namespace {
 
-// A view keeps its elements in row-major order, so the host can do it only on plain tensors.
-PricedVariant HostVariant(const ExtractedFunction& extracted) {
+// A view keeps its elements in row-major order, so it is one only of plain tensors; on whichever device.
+PricedVariant HostVariant(const ExtractedFunction& extracted, size_t device) {
   PricedVariant variant;
+  variant.device = device;
   variant.variant.name = "view";
   variant.variant.inputs.resize(extracted.inputs.size());
   variant.variant.outputs.resize(extracted.outputs.size());
@@ -27,24 +28,33 @@ bool HoldsACall(const DataflowGraph& graph, const SubGraph& sub_graph) {
   return holds;
 }
 
-/// The candidate as the search wants it; false when it is none of the search's business or cannot be extracted.
-bool Take(const DataflowGraph& graph, const CandidatePartition& found, const std::unordered_map<std::string, size_t>& backends,
+/// By the name of their backend, which has one for each device.
+using TargetsByName = std::unordered_map<std::string, std::vector<size_t>>;
+
+/// The candidate as the search wants it, once for each device on which it may lie; none when it is none of the search's business or cannot
+/// be extracted.
+void Take(const Placement& placement, const CandidatePartition& found, const TargetsByName& targets,
           std::vector<PricedCandidate>& candidates) {
-  if (!HoldsACall(graph, found.sub_graph)) return false;
+  const DataflowGraph& graph = *placement.graph;
+  if (!HoldsACall(graph, found.sub_graph)) return;
   Result<ExtractedFunction> extracted = ExtractFunction(graph, found.sub_graph);
   if (!extracted) {
     spdlog::debug("candidate of {} cannot be extracted: {}", found.spec->name, extracted.error().message);
-    return false;
+    return;
   }
   PricedCandidate candidate{found, std::move(*extracted)};
   candidate.is_partition = !found.spec->is_host;
-  if (candidate.is_partition) {
-    candidate.backend = backends.at(found.spec->name);
-  } else {
-    candidate.variants.push_back(HostVariant(candidate.extracted));
+  if (!candidate.is_partition) {
+    for (size_t device = 0; device < placement.devices.size(); ++device)
+      candidate.variants.push_back(HostVariant(candidate.extracted, device));
+    candidates.push_back(std::move(candidate));
+    return;
   }
-  candidates.push_back(std::move(candidate));
-  return true;
+  for (const size_t target : targets.at(found.spec->name)) {
+    if (!placement.MayTake(target, found.sub_graph.inside())) continue;
+    candidate.backend = target;
+    candidates.push_back(candidate);
+  }
 }
 
 /// Every call by itself, for a backend of last resort: a candidate may turn out Invalid, so each call needs one.
@@ -54,14 +64,17 @@ std::vector<CandidatePartition> LastResort(const DataflowGraph& graph, const std
 
 }  // namespace
 
-Result<FoundCandidates> FindCandidates(const DataflowGraph& graph, const std::vector<PlacementTarget>& targets,
-                                       const Constraints& constraints) {
+Result<FoundCandidates> FindCandidates(const Placement& placement) {
+  const DataflowGraph& graph = *placement.graph;
+  const std::vector<PlacementTarget>& targets = placement.targets;
   std::vector<Target> named;
-  std::unordered_map<std::string, size_t> backends;
+  TargetsByName backends;
   std::vector<CandidatePartition> fallback;
   for (size_t i = 0; i < targets.size(); ++i) {
     const Target target = COLLAGE_TRY(Target::Parse(targets[i].target));
-    backends.emplace(target.CompilerName(), i);
+    std::vector<size_t>& of_backend = backends[target.CompilerName()];
+    of_backend.push_back(i);
+    if (of_backend.size() > 1) continue;  // on another device
     if (targets[i].is_fallback) {
       fallback = LastResort(graph, target.CompilerName());
     } else {
@@ -70,7 +83,7 @@ Result<FoundCandidates> FindCandidates(const DataflowGraph& graph, const std::ve
   }
   const RulesOfCompiler rules_of = [&](const std::string& compiler) {
     const auto at = backends.find(compiler);
-    return at == backends.end() ? nullptr : &targets[at->second].rules;
+    return at == backends.end() ? nullptr : &targets[at->second.front()].rules;
   };
   GatherOptions options;
   std::unordered_map<std::string, BackendRules> libraries;
@@ -81,9 +94,9 @@ Result<FoundCandidates> FindCandidates(const DataflowGraph& graph, const std::ve
   FoundCandidates result;
   std::vector<CandidatePartition> all = AllCandidates(graph, COLLAGE_TRY(GatherPartitionSpecs(named, rules_of, options)), &result.refusals);
   all.insert(all.end(), fallback.begin(), fallback.end());
-  COLLAGE_TRY_STATUS(constraints.Check(all, result.refusals));
+  COLLAGE_TRY_STATUS(placement.constraints->Check(all, result.refusals));
   for (const CandidatePartition& found : all) {
-    if (constraints.Allow(found)) Take(graph, found, backends, result.candidates);
+    if (placement.constraints->Allow(found)) Take(placement, found, backends, result.candidates);
   }
   return result;
 }
@@ -102,14 +115,16 @@ std::vector<std::string> PartitionSymbols(const DataflowGraph& graph, const std:
   return symbols;
 }
 
-Cover CoverOf(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates, const std::vector<SearchChoice>& choices) {
-  const std::vector<std::string> symbols = PartitionSymbols(graph, candidates, choices);
+Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choices) {
+  const std::vector<std::string> symbols = PartitionSymbols(*placement.graph, placement.candidates, choices);
   Cover cover;
   for (size_t i = 0; i < choices.size(); ++i) {
-    const PricedCandidate& candidate = candidates[choices[i].candidate];
+    const PricedCandidate& candidate = placement.candidates[choices[i].candidate];
     if (!candidate.is_partition) continue;
-    cover.push_back(
-        {candidate.candidate, {{"global_symbol", symbols[i]}, {"Variant", candidate.variants[choices[i].variant].variant.name}}});
+    const std::optional<Device>& device = placement.targets[candidate.backend].device;
+    Attributes attributes{{"global_symbol", symbols[i]}, {"Variant", candidate.variants[choices[i].variant].variant.name}};
+    if (device) attributes.Set("Device", ToString(*device));
+    cover.push_back({candidate.candidate, std::move(attributes)});
   }
   return cover;
 }

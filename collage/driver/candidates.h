@@ -15,14 +15,14 @@ struct FoundCandidates {
   std::vector<Refusal> refusals;  ///< what rules declined
 };
 
-/// Phases 1 and 2: candidates of all targets for a function that keep to the user's constraints, extracted, with backends numbered as the
-/// targets; not priced yet. Views of tensors may stay with the host. Candidates that cannot be extracted are left out. Errors are of the
-/// targets, or of a pin that leaves no candidate.
-Result<FoundCandidates> FindCandidates(const DataflowGraph& graph, const std::vector<PlacementTarget>& targets,
-                                       const Constraints& constraints);
+/// Phases 1 and 2: candidates of all targets of a placement for its function that keep to the user's constraints and to what is said of
+/// devices, extracted, with backends numbered as the targets; not priced yet. Views of tensors may stay where their tensors are. Candidates
+/// that cannot be extracted are left out. Errors are of the targets, or of a pin that leaves no candidate.
+Result<FoundCandidates> FindCandidates(const Placement& placement);
 
-/// The chosen candidates as a plan: those with a compiler carry "Compiler", all carry "global_symbol" and "Variant".
-Cover CoverOf(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates, const std::vector<SearchChoice>& choices);
+/// The chosen candidates as a plan: those with a compiler carry "Compiler", all carry "global_symbol" and "Variant", and those on another
+/// device than the host "Device".
+Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choices);
 
 /// The global_symbol that CoverOf gives to each choice; empty for what stays with the host.
 std::vector<std::string> PartitionSymbols(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates,

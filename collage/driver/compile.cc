@@ -61,7 +61,7 @@ class Compile {
         pricer_(device_, cache, ForModel(module_.Main(), options.measure), timer_.get()) {
     if (options.cache_only) pricer_.AllowOnlyCached();
     lower_.device = device_;
-    lower_.find_backend = [device = device_](const std::string& name) { return FindBackend(name, device); };
+    lower_.find_backend = FindBackend;
     lower_.artifacts = std::make_shared<ArtifactCache>();
     lower_.program.input_names = model_.input_names;
     lower_.program.output_names = model_.output_names;
@@ -95,7 +95,8 @@ class Compile {
  private:
   /// Phases 1 and 2, what the classic flow would take included, so that each single-backend plan is in the search space.
   Status Place() {
-    placement_ = COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints));
+    placement_ =
+        COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints, options_.choose_devices));
     greedy_ = GreedyPlans(*placement_);
     PlacementAddition addition;
     for (const GreedyPlan& plan : greedy_) {
@@ -255,7 +256,7 @@ class Compile {
       among.rival = decision_->best.cost;
       const Result<Decision> single = collage::Decide(placement_->arms, evidence_, *measurer_, among);
       if (!single && pricer_.has_missed()) return Fail(single.error());
-      if (!single) spdlog::info("no plan of {} alone: {}", placement_->NameOf(target), placement_->NameNode(single.error().message));
+      if (!single) spdlog::info("no plan of {} alone: {}", placement_->TitleOf(target), placement_->NameNode(single.error().message));
     }
     for (const GreedyPlan& plan : greedy_) {
       const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
@@ -411,7 +412,7 @@ class Compile {
 
 Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions& options) {
   const Device device{DeviceKind::kCpu, 0, options.threads};
-  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
+  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices));
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache));
   return Compile(options, cache, std::move(targets), {}, IRModule::FromMain(function)).PlaceOnly();
 }
@@ -423,7 +424,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   if (!options.output.empty()) COLLAGE_TRY_STATUS(CheckWritable(options.output));
   COLLAGE_TRY_STATUS(CheckFolder(options.single_backends));
   if (options.cache_only && options.tuning_seconds > 0) return Fail("time for tuning is given, and nothing may be measured");
-  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device));
+  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices));
   using Missing = MeasurementCache::Missing;
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
   std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(path, options));

@@ -30,6 +30,8 @@ struct CompileOptions {
   UserConstraints constraints;
   /// One for each profile of the program: shapes of inputs by name, for those that the model leaves symbolic.
   std::vector<InputShapes> profiles = {{}};
+  /// The search chooses the device of everything that nothing fixes; else that lies where device planning has it, by default on the host.
+  bool choose_devices = false;
   int threads = AvailableThreads();
   /// Where prices are kept; empty: in memory only.
   std::filesystem::path cache;

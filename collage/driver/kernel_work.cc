@@ -84,6 +84,8 @@ DeviceLimits LimitsOf(const Device& device) {
   constexpr double kFlopsPerCycle = 2 * 16 * 2;
   constexpr double kSavedByFastAlgorithms = 4;
   constexpr double kBytesPerCycle = 64;
+  // Above all that is sold: of other devices nothing is known before they are measured.
+  if (device.kind != DeviceKind::kCpu) return {1e16, 1e14};
   const double threads = device.threads;
   return {threads * kCyclesPerSecond * kFlopsPerCycle * kSavedByFastAlgorithms, threads * kCyclesPerSecond * kBytesPerCycle};
 }

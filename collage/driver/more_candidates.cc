@@ -11,15 +11,18 @@
 namespace collage {
 namespace {
 
-size_t TargetOf(const Placement& placement, const CandidatePartition& candidate) {
+size_t TargetOf(const Placement& placement, const CandidatePartition& candidate, size_t device) {
+  const auto is_its = [&](size_t target) {
+    return placement.NameOf(target) == candidate.spec->name && placement.DeviceOf(target) == device;
+  };
   size_t target = 0;
-  while (target < placement.targets.size() && placement.NameOf(target) != candidate.spec->name) ++target;
+  while (target < placement.targets.size() && !is_its(target)) ++target;
   return target;
 }
 
-std::optional<PricedCandidate> ToPriced(const Placement& placement, const CandidatePartition& candidate) {
+std::optional<PricedCandidate> ToPriced(const Placement& placement, const CandidatePartition& candidate, size_t device) {
   Result<ExtractedFunction> extracted = ExtractFunction(*placement.graph, candidate.sub_graph);
-  const size_t target = TargetOf(placement, candidate);
+  const size_t target = TargetOf(placement, candidate, device);
   if (!extracted || target == placement.targets.size()) return std::nullopt;
   PricedCandidate priced{candidate, std::move(*extracted)};
   priced.backend = target;
@@ -36,23 +39,28 @@ bool IsThere(const Placement& placement, const PricedCandidate& wanted) {
 }  // namespace
 
 std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const Plan& plan) {
-  Cover cover;
-  for (const PlanKernel& kernel : plan.kernels)
-    cover.push_back({placement.candidates[plan.result.choices[kernel.choice].candidate].candidate, {}});
+  std::vector<Cover> by_device(placement.devices.size());
+  for (const PlanKernel& kernel : plan.kernels) {
+    const PricedCandidate& candidate = placement.candidates[plan.result.choices[kernel.choice].candidate];
+    by_device[placement.DeviceOf(candidate.backend)].push_back({candidate.candidate, {}});
+  }
   std::vector<PricedCandidate> joined;
-  JoinAdjacent(*placement.graph, std::move(cover), [&](const CandidatePartition& whole, const auto&, const auto&) {
-    // An operator library runs what its rules say, layouts flow between its partitions for nothing, and what of native code belongs
-    // together is for operator fusion to say.
-    if (placement.targets[TargetOf(placement, whole)].rules.style != BackendRules::Style::kPredicate) return false;
-    if (!placement.constraints->Allow(whole)) return false;
-    std::optional<PricedCandidate> candidate = ToPriced(placement, whole);
-    if (candidate && !IsThere(placement, *candidate)) joined.push_back(std::move(*candidate));
-    return false;
-  });
+  for (size_t device = 0; device < by_device.size(); ++device) {
+    JoinAdjacent(*placement.graph, std::move(by_device[device]), [&](const CandidatePartition& whole, const auto&, const auto&) {
+      // An operator library runs what its rules say, layouts flow between its partitions for nothing, and what of native code belongs
+      // together is for operator fusion to say.
+      if (placement.targets[TargetOf(placement, whole, device)].rules.style != BackendRules::Style::kPredicate) return false;
+      if (!placement.constraints->Allow(whole)) return false;
+      std::optional<PricedCandidate> candidate = ToPriced(placement, whole, device);
+      if (candidate && !IsThere(placement, *candidate)) joined.push_back(std::move(*candidate));
+      return false;
+    });
+  }
   return joined;
 }
 
 std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
+  constexpr size_t kHost = 0;
   std::map<std::string, SpecPointer> specs;
   for (const PricedCandidate& candidate : placement.candidates) specs.emplace(candidate.candidate.spec->name, candidate.candidate.spec);
   const auto single = [&](size_t target) {
@@ -61,17 +69,21 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
   };
   SingleBackendOptions options;
   for (size_t target = 0; target < placement.targets.size(); ++target) {
+    if (placement.targets[target].device) continue;
     if (placement.targets[target].is_fallback) options.fallback = single(target).spec;
     if (placement.targets[target].rules.style == BackendRules::Style::kNative) options.native = single(target);
   }
   options.check = [&](const CandidatePartition& partition, const ExtractedFunction& function) -> Status {
     if (!placement.constraints->Allow(partition)) return Fail("the user's pins or forbids exclude it");
-    const size_t target = TargetOf(placement, partition);
+    const size_t target = TargetOf(placement, partition, kHost);
+    if (!placement.MayTake(target, partition.sub_graph.inside())) return Fail("what is said of devices excludes it");
     const bool has_any = !placement.targets[target].backend->Variants(*function.function->As<Function>(), Device{}).empty();
     return has_any ? Status{} : Fail("it has no variant");
   };
   std::vector<GreedyPlan> plans;
   for (const size_t target : placement.Singles()) {
+    // The classic flow knows one device.
+    if (placement.targets[target].device) continue;
     GreedyPlan plan{target, {}, {}, {}};
     const SingleBackend backend = single(target);
     Result<SingleBackendPlan> found =
@@ -81,7 +93,7 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
       const CandidatePartition& partition = found->cover[i].candidate;
       plan.inside.push_back(partition.sub_graph.inside());
       if (partition.spec->is_host) continue;
-      std::optional<PricedCandidate> candidate = ToPriced(placement, partition);
+      std::optional<PricedCandidate> candidate = ToPriced(placement, partition, kHost);
       if (!candidate && plan.reason.empty()) plan.reason = "one of its partitions cannot be extracted";
       if (candidate) plan.candidates.push_back(std::move(*candidate));
     }

@@ -7,6 +7,7 @@
 #include "collage/backend/tuning.h"
 #include "collage/candidate/library_calls.h"
 #include "collage/driver/candidates.h"
+#include "collage/driver/device_statements.h"
 #include "collage/driver/kernel_work.h"
 #include "collage/driver/transitions.h"
 #include "collage/ir/print.h"
@@ -17,7 +18,7 @@
 namespace collage {
 namespace {
 
-using KernelId = std::tuple<std::string, uint64_t, std::string>;  // backend, function, variant
+using KernelId = std::tuple<std::string, std::string, uint64_t, std::string>;  // backend, version, function, variant
 
 /// Numbers kernels and brings them into the form of a decision.
 class Builder {
@@ -51,12 +52,15 @@ class Builder {
       if (std::find(kernels.begin(), kernels.end(), base) == kernels.end()) continue;
       if (std::find(kernels.begin(), kernels.end(), kernel) != kernels.end()) continue;
       kernels.push_back(kernel);
-      placement_.candidates[c].variants.push_back({tuned, Cost::Unknown(), {}, key});
+      const size_t device = placement_.DeviceOf(placement_.candidates[c].backend);
+      placement_.candidates[c].variants.push_back({tuned, Cost::Unknown(), {}, key, device});
     }
   }
 
  private:
-  static KernelId IdOf(const PlacedKernel& kernel) { return {kernel.key.backend, kernel.key.function_hash, kernel.key.variant}; }
+  static KernelId IdOf(const PlacedKernel& kernel) {
+    return {kernel.key.backend, kernel.key.backend_version, kernel.key.function_hash, kernel.key.variant};
+  }
 
   size_t NumberOf(PlacedKernel kernel, KernelFacts facts) {
     const auto [at, is_new] = number_.emplace(IdOf(kernel), placement_.kernels.size());
@@ -76,11 +80,12 @@ class Builder {
       return {};
     }
     const PlacementTarget& target = placement_.targets[candidate.backend];
+    const size_t device = placement_.DeviceOf(candidate.backend);
     const Function& function = *candidate.extracted.function->As<Function>();
     const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
     const auto [at, is_new] = variants_.try_emplace({candidate.backend, hash});
-    if (is_new) at->second = COLLAGE_TRY(VariantsOf(target, function, hash));
-    KernelFacts facts = WorkOf(function, pricer_.device());
+    if (is_new) at->second = COLLAGE_TRY(VariantsOf(candidate.backend, function, hash));
+    KernelFacts facts = WorkOf(function, placement_.devices[device]);
     facts.backend = candidate.backend;
     // What a library computes inside tells nothing of kernels that are generated whole.
     for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));
@@ -88,17 +93,19 @@ class Builder {
     for (const Variant& variant : at->second) {
       const MeasurementKey key = pricer_.KeyOf(hash, std::string(target.backend->Name()), target.version, variant.name);
       kernels.push_back(NumberOf({key, c, variant, {}}, facts));
-      candidate.variants.push_back({variant, Cost::Unknown(), {}, key});
+      candidate.variants.push_back({variant, Cost::Unknown(), {}, key, device});
     }
     return {};
   }
 
   /// Those that the backend states, and what earlier compiles have tuned of them.
-  Result<std::vector<Variant>> VariantsOf(const PlacementTarget& target, const Function& function, uint64_t hash) {
-    std::vector<Variant> variants = target.backend->Variants(function, pricer_.device());
+  Result<std::vector<Variant>> VariantsOf(size_t number, const Function& function, uint64_t hash) {
+    const PlacementTarget& target = placement_.targets[number];
+    const Device& device = placement_.devices[placement_.DeviceOf(number)];
+    std::vector<Variant> variants = target.backend->Variants(function, device);
     for (size_t i = 0, count = variants.size(); i < count; ++i) {
       const Variant base = variants[i];
-      const std::vector<TuningParameter> parameters = target.backend->Tuning(function, pricer_.device(), base);
+      const std::vector<TuningParameter> parameters = target.backend->Tuning(function, device, base);
       if (parameters.empty()) continue;
       const MeasurementKey key = pricer_.KeyOf(hash, std::string(target.backend->Name()), target.version, base.name);
       const std::optional<TuningRecord> record = COLLAGE_TRY(FindTuning(pricer_.cache(), key, parameters));
@@ -142,7 +149,10 @@ class Builder {
     const TensorType& type = placement_.built.tensor_types[tensor];
     const Layout& before = placement_.built.layouts[from];
     const Layout& after = placement_.built.layouts[to];
-    PlacedKernel kernel{pricer_.KeyOfConversion(type, before, after), PlacedKernel::kNone, {}, type};
+    const size_t source = placement_.built.devices[from];
+    const size_t target = placement_.built.devices[to];
+    const MeasurementKey key = pricer_.KeyOfConversion(type, placement_.PlaceOf(source, before), placement_.PlaceOf(target, after));
+    PlacedKernel kernel{key, PlacedKernel::kNone, {}, type, source, target};
     kernel.variant.inputs = {before};
     kernel.variant.outputs = {after};
     KernelFacts facts;
@@ -181,15 +191,23 @@ std::vector<std::string> NamesOfNodes(const DataflowGraph& graph, const std::vec
 }  // namespace
 
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                       const Progress& progress, const UserConstraints& said) {
+                                       const Progress& progress, const UserConstraints& said, bool choose_devices) {
   progress.Report({"finding candidates", 0, 0, {}});
   Placement placement;
-  placement.graph = std::make_shared<const DataflowGraph>(function);
+  const FunctionOnDevices stated = COLLAGE_TRY(ReadDeviceStatements(function, targets, pricer.device(), said, choose_devices));
+  placement.graph = std::make_shared<const DataflowGraph>(stated.function);
   placement.targets = targets;
+  placement.devices = DevicesOf(targets, pricer.device());
+  placement.said = said;
+  for (const std::vector<Expr>& calls : stated.may_take) {
+    IndexSet& nodes = placement.may_take.emplace_back();
+    for (const Expr& call : calls) nodes.Add(placement.graph->IndexOf(call));
+  }
   std::vector<std::string> names;
   for (const PlacementTarget& target : targets) names.emplace_back(target.backend->Name());
-  placement.constraints = std::make_shared<const Constraints>(COLLAGE_TRY(Constraints::Resolve(*placement.graph, names, said)));
-  FoundCandidates found = COLLAGE_TRY(FindCandidates(*placement.graph, targets, *placement.constraints));
+  placement.constraints =
+      std::make_shared<const Constraints>(COLLAGE_TRY(Constraints::Resolve(*placement.graph, names, stated.constraints)));
+  FoundCandidates found = COLLAGE_TRY(FindCandidates(placement));
   placement.candidates = std::move(found.candidates);
   placement.refusals = std::move(found.refusals);
   const TransitionCosts transitions = COLLAGE_TRY(TransitionsBetween(targets, pricer, progress));
@@ -215,10 +233,38 @@ uint64_t Placement::ContextHash() const {
   return hash;
 }
 
+std::string Placement::TitleOf(size_t target) const {
+  return NameOf(target) + (targets[target].device ? "@" + ToString(*targets[target].device) : "");
+}
+
+size_t Placement::DeviceOf(size_t target) const {
+  if (!targets[target].device) return 0;
+  return static_cast<size_t>(std::find(devices.begin(), devices.end(), *targets[target].device) - devices.begin());
+}
+
+TensorPlace Placement::PlaceOf(size_t device, const Layout& layout) const {
+  for (const PlacementTarget& target : targets) {
+    if (target.device && *target.device == devices[device]) return {layout, target.context};
+  }
+  return {layout};
+}
+
+bool Placement::MayTake(size_t target, const IndexSet& inside) const {
+  if (may_take.empty()) return true;
+  bool may = true;
+  inside.ForEach([&](PostDfsIndex node) { may = may && (!CalledOp((*graph)[node].expr) || may_take[target].Contains(node)); });
+  return may;
+}
+
 uint64_t Placement::DecisionHash() const {
   uint64_t hash = HashCombine(ContextHash(), HashBytes(constraints->ToString()));
+  for (const IndexSet& calls : may_take) {
+    calls.ForEach([&](PostDfsIndex node) { hash = HashCombine(hash, node); });
+    hash = HashCombine(hash, calls.Count());
+  }
   for (const PlacementTarget& target : targets)
-    hash = HashCombine(hash, HashBytes(std::string(target.backend->Name()) + " " + target.version + " " + target.target));
+    hash = HashCombine(hash, HashBytes(std::string(target.backend->Name()) + " " + target.version + " " + target.target +
+                                       (target.device ? ToString(*target.device) : "")));
   uint64_t tuned = 0;
   for (const PlacedKernel& kernel : kernels) {
     // A sum, because those of earlier compiles come in another order.
@@ -264,10 +310,14 @@ std::vector<bool> Placement::AllowedFor(size_t target) const {
   std::vector<bool> allowed(candidates.size());
   for (size_t c = 0; c < candidates.size(); ++c) {
     const PricedCandidate& candidate = candidates[c];
-    const bool is_generated = candidate.is_partition && targets[candidate.backend].rules.style == BackendRules::Style::kNative;
+    // What is said of devices may leave nothing of the target's own.
+    const IndexSet& inside = candidate.candidate.sub_graph.inside();
+    const bool is_elsewhere = !may_take.empty() && !inside.Intersects(may_take[target]);
+    const bool is_generated = candidate.is_partition && targets[candidate.backend].rules.style == BackendRules::Style::kNative &&
+                              !targets[candidate.backend].device;
     const bool fills_a_gap = is_generated && !coverable[target].Intersects(built.problem.candidates[c].inside);
-    const bool is_pinned = constraints->HoldsPinned(candidate.candidate.sub_graph.inside());
-    allowed[c] = !candidate.is_partition || candidate.backend == target || fills_a_gap || is_pinned ||
+    const bool is_pinned = constraints->HoldsPinned(inside);
+    allowed[c] = !candidate.is_partition || candidate.backend == target || fills_a_gap || is_pinned || is_elsewhere ||
                  (IsFallback(*this, c) && CoversOnlyOrphans(*this, c));
   }
   return allowed;

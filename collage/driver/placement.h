@@ -26,11 +26,16 @@ struct PlacementTarget {
   BackendRules rules;
   std::string target;        ///< "cpu -compiler=dnnl"
   bool is_fallback = false;  ///< runs only what no other backend can
+  /// On which its kernels run; nothing: on the host. A backend that runs on several devices is a target for each.
+  std::optional<Device> device = {};
+  std::shared_ptr<DeviceContext> context = {};  ///< of that
 };
 
 /// The backends that the targets name, and the reference as the fallback for operators that none of them runs. No targets: all that are
-/// present. Errors name a target that cannot be parsed, an unknown compiler, or the reason of an absent one.
-Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device);
+/// present on the host, with `all_devices` on every device that some backend finds. Errors name a target that cannot be parsed, an unknown
+/// compiler, or the reason of an absent one.
+Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device,
+                                                    bool all_devices = false);
 
 /// A way to compute something: an arm of the decision. Candidates with equal functions share it.
 struct PlacedKernel {
@@ -38,12 +43,17 @@ struct PlacedKernel {
   size_t candidate = kNone;  ///< one of those that share it; kNone: a conversion
   Variant variant;           ///< of a conversion: the layout from which and that to which
   TensorType type;           ///< of a conversion
+  size_t from = 0;           ///< of a conversion: the device, of the placement's
+  size_t to = 0;             ///< likewise
   static constexpr size_t kNone = static_cast<size_t>(-1);
 };
 
 struct Placement {
   std::shared_ptr<const DataflowGraph> graph;
   std::vector<PlacementTarget> targets;
+  std::vector<Device> devices;     ///< the host first
+  std::vector<IndexSet> may_take;  ///< by target: the calls that it may take by what is said of devices. Empty: all
+  UserConstraints said;
   std::shared_ptr<const Constraints> constraints;
   std::vector<Refusal> refusals;  ///< what rules declined
   std::vector<PricedCandidate> candidates;
@@ -56,6 +66,13 @@ struct Placement {
   [[nodiscard]] const Expr& function() const { return graph->function(); }
   [[nodiscard]] size_t OperatorCount() const { return built.nodes.size(); }
   [[nodiscard]] std::string NameOf(size_t target) const { return std::string(targets[target].backend->Name()); }
+  /// Of a plan of that target alone: "dnnl", "opencl@opencl:0".
+  [[nodiscard]] std::string TitleOf(size_t target) const;
+  /// Position in `devices`.
+  [[nodiscard]] size_t DeviceOf(size_t target) const;
+  [[nodiscard]] TensorPlace PlaceOf(size_t device, const Layout& layout) const;
+  /// Whether nothing that is said of devices keeps a candidate from a target.
+  [[nodiscard]] bool MayTake(size_t target, const IndexSet& inside) const;
   /// Of the function and the transitions that its prices inside of programs leave out.
   [[nodiscard]] uint64_t ContextHash() const;
   /// Of everything that a decision hangs on beside evidence: function, backends, versions, constraints, tuned schedules.
@@ -74,8 +91,9 @@ using PlacementPointer = std::shared_ptr<const Placement>;
 
 /// Phases 1 and 2: candidates of all targets that keep to the constraints, their variants and those that earlier compiles have tuned, the
 /// transitions between their backends (measured where the cache has none). Errors are of the targets, the constraints or the cache.
+/// Where something is said of devices, calls lie there; with `choose_devices` all others on any device, else where planning has them.
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                       const Progress& progress, const UserConstraints& constraints = {});
+                                       const Progress& progress, const UserConstraints& constraints = {}, bool choose_devices = false);
 
 /// What is added to a placement: candidates behind the others, variants behind the others of those that share a kernel with them. Kernels
 /// keep their numbers.

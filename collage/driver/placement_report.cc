@@ -53,8 +53,8 @@ class Reporter {
     report.estimated_us = plan_.result.cost.ToMicroseconds();
     report.lower_bound_us = plan_.result.lower_bound.ToMicroseconds();
     if (const std::optional<PlanTie>& tie = plan_.tie) report.tie = ReportedTie{tie->within, tie->partitions, tie->cost.ToMicroseconds()};
-    report.pins = placement_.constraints->said().pin;
-    report.forbids = placement_.constraints->said().forbid;
+    report.pins = placement_.said.pin;
+    report.forbids = placement_.said.forbid;
     std::vector<std::string> symbols(plan_.result.choices.size());
     for (const PlanKernel& kernel : plan_.kernels) symbols[kernel.choice] = kernel.symbol;
     std::vector<OperatorPlacement> by_choice;
@@ -87,10 +87,12 @@ class Reporter {
       return placement;
     }
     placement.backend = placement_.NameOf(candidate.backend);
+    if (placement_.targets[candidate.backend].device) placement.device = ToString(*placement_.targets[candidate.backend].device);
     placement.variant = candidate.variants[choice.variant].variant.name;
     placement.symbol = symbol;
     placement.cost_us = known_.prices[placement_.arms.kernel_of[choice.candidate][choice.variant]].centre.ToMicroseconds();
     PlanEntry entry{symbol, placement.backend, placement.variant, {}, placement.cost_us};
+    entry.device = placement.device;
     entry.margin_us = FindAlternatives(i, placement);
     placement.left_out = !alternatives_.IsSearchable(i);
     report.decisions_left_out += placement.left_out ? 1 : 0;

@@ -16,12 +16,12 @@ Plan MakePlan(const Placement& placement, std::string name, SearchResult result)
 }
 
 Result<IRModule> Apply(const Placement& placement, const Plan& plan) {
-  const Cover cover = CoverOf(*placement.graph, placement.candidates, plan.result.choices);
+  const Cover cover = CoverOf(placement, plan.result.choices);
   return ApplyCover(IRModule::FromMain(placement.function()), *placement.graph, cover);
 }
 
 std::string Save(const Placement& placement, const Plan& plan) {
-  return SavePlan(*placement.graph, CoverOf(*placement.graph, placement.candidates, plan.result.choices));
+  return SavePlan(*placement.graph, CoverOf(placement, plan.result.choices));
 }
 
 std::vector<double> TransitionsOf(const Placement& placement, const std::vector<SearchChoice>& choices) {

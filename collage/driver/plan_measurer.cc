@@ -66,13 +66,18 @@ Result<Measurer::Found> PlanMeasurer::MeasureAlone(size_t number) {
   Report("pricing kernels", alone_, placement_->kernels.size(), kernel.key.backend + " " + kernel.key.variant);
   if (kernel.candidate == PlacedKernel::kNone)
     return Found{{number, ToEvidence(COLLAGE_TRY(
-                              pricer_.MeasureConversion(kernel.type, kernel.variant.inputs.front(), kernel.variant.outputs.front())))}};
+                              pricer_.MeasureConversion(kernel.type, placement_->PlaceOf(kernel.from, kernel.variant.inputs.front()),
+                                                        placement_->PlaceOf(kernel.to, kernel.variant.outputs.front()))))}};
   const PricedCandidate& candidate = placement_->candidates[kernel.candidate];
-  const Measurement measurement = COLLAGE_TRY(
-      pricer_.Measure(kernel.key, candidate.extracted.function, *placement_->targets[candidate.backend].backend, kernel.variant));
+  const Measurement measurement = COLLAGE_TRY(pricer_.Measure(kernel.key, ToPrice(candidate, kernel)));
   Evidence evidence = ToEvidence(measurement);
   if (evidence.alone.empty() && evidence.invalid_reason.empty()) evidence.invalid_reason = "gave no samples";
   return Found{{number, std::move(evidence)}};
+}
+
+PricedKernel PlanMeasurer::ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const {
+  return {candidate.extracted.function, *placement_->targets[candidate.backend].backend, kernel.variant,
+          placement_->devices[placement_->DeviceOf(candidate.backend)]};
 }
 
 void PlanMeasurer::Report(const std::string& stage, size_t done, size_t total, const std::string& detail) const {
@@ -91,8 +96,7 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
     const PlacedKernel& kernel = placement_->kernels[number];
     if (COLLAGE_TRY(pricer_.cache().IsVerified(kernel.key))) continue;
     Report("comparing kernels with the reference", seen.size(), choices.size(), kernel.key.backend + " " + kernel.key.variant);
-    const Result<double> difference =
-        pricer_.Difference(candidate.extracted.function, *placement_->targets[candidate.backend].backend, kernel.variant);
+    const Result<double> difference = pricer_.Difference(ToPrice(candidate, kernel));
     if (difference && *difference <= kTolerance) {
       COLLAGE_TRY_STATUS(pricer_.cache().StoreVerified(kernel.key));
       continue;

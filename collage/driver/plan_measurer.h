@@ -69,6 +69,7 @@ class PlanMeasurer : public Measurer {
   Result<Found> FindWrong(const std::vector<SearchChoice>& choices);
 
  private:
+  [[nodiscard]] PricedKernel ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const;
   Result<Found> RunRound(ProfiledPlan& program);
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
   Found Learn(const ProfiledPlan& program, double anchor_seconds) const;

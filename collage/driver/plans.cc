@@ -56,10 +56,10 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   for (const size_t target : placement.Singles()) {
     Result<SearchResult> single = SearchAt(placement.arms, centres, placement.AllowedFor(target));
     if (!single) {
-      result.missing.push_back({placement.NameOf(target), placement.NameNode(single.error().message)});
+      result.missing.push_back({placement.TitleOf(target), placement.NameNode(single.error().message)});
       continue;
     }
-    result.plans.push_back(MakePlan(placement, placement.NameOf(target), std::move(*single)));
+    result.plans.push_back(MakePlan(placement, placement.TitleOf(target), std::move(*single)));
     result.plans.back().is_single_backend = true;
   }
   for (const GreedyPlan& plan : greedy) {

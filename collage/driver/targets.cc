@@ -11,6 +11,23 @@ PlacementTarget Taking(const BackendRecord& record, const std::string& target, b
   return {record.backend, record.presence.version, record.backend->Rules(), target, is_fallback};
 }
 
+/// A target as written, and the device of which it is one.
+struct NamedTarget {
+  Target target;
+  std::optional<int> id;  ///< as far as written
+};
+
+/// "opencl:1 -compiler=opencl".
+Result<NamedTarget> ParseNamedTarget(const std::string& text) {
+  const size_t end = text.find_first_of(" \t");
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos || colon > end) return NamedTarget{COLLAGE_TRY(Target::Parse(text)), std::nullopt};
+  Result<Device> device = ParseDevice(text.substr(0, end), Device());
+  if (!device) return Fail("target '" + text + "': " + device.error().message);
+  const std::string rest = end == std::string::npos ? "" : text.substr(end);
+  return NamedTarget{COLLAGE_TRY(Target::Parse(text.substr(0, colon) + rest)), device->id};
+}
+
 // The backend that knows every operator by its reference kernel runs what nobody else does, and never competes.
 constexpr const char* kFallback = "reference";
 
@@ -34,26 +51,74 @@ Result<const BackendRecord*> FindRecord(const std::vector<BackendRecord>& record
   return &*at;
 }
 
+/// A backend on a device that it has found.
+Result<PlacementTarget> TargetOn(const BackendRecord& record, const Device& device) {
+  const Presence presence = record.backend->Probe(device);
+  if (!presence.present) return Fail("backend '" + record.name + "' is not available on " + ToString(device) + ": " + presence.reason);
+  const Target target{device.kind, {{"compiler", record.name}}};
+  return PlacementTarget{record.backend,
+                         presence.version,
+                         record.backend->Rules(),
+                         target.ToString(),
+                         false,
+                         device,
+                         COLLAGE_TRY(record.backend->Open(device))};
+}
+
+std::vector<Device> FoundBy(const BackendRecord& record, const Device& host) {
+  std::vector<Device> devices;
+  if (!record.backend) return devices;
+  for (const FoundDevice& found : record.backend->Devices()) devices.push_back({found.device.kind, found.device.id, host.threads});
+  return devices;
+}
+
+/// Of a device beside the host; without a compiler the first backend that runs there.
+Result<PlacementTarget> ResolveElsewhere(const std::string& text, const NamedTarget& named, const std::vector<BackendRecord>& records,
+                                         const Device& host) {
+  const std::string compiler = named.target.Attribute("compiler");
+  std::string reasons;
+  for (const BackendRecord& record : records) {
+    if (!compiler.empty() && record.name != compiler) continue;
+    for (const Device& device : FoundBy(record, host)) {
+      if (device.kind == named.target.kind && device.id == named.id.value_or(device.id)) return TargetOn(record, device);
+    }
+    if (!record.backend) reasons += "; " + record.name + ": " + record.presence.reason;
+  }
+  return Fail("--target \"" + text + "\": no backend has found such a device" + reasons + "; collage backends lists them");
+}
+
 }  // namespace
 
-Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device) {
+Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device, bool all_devices) {
   const std::vector<BackendRecord> records = AvailableBackends(device);
   std::vector<PlacementTarget> resolved;
+  const auto is_there = [&](const Backend* backend, const std::optional<Device>& on) {
+    return std::any_of(resolved.begin(), resolved.end(),
+                       [&](const PlacementTarget& other) { return other.backend == backend && other.device == on; });
+  };
   const auto add = [&](const BackendRecord& record, const std::string& target) {
-    const bool is_there =
-        std::any_of(resolved.begin(), resolved.end(), [&](const PlacementTarget& other) { return other.backend == record.backend; });
-    if (!is_there) resolved.push_back(Taking(record, target, record.name == kFallback));
+    if (!is_there(record.backend, std::nullopt)) resolved.push_back(Taking(record, target, record.name == kFallback));
   };
   if (targets.empty()) {
     for (const BackendRecord& record : records) {
       const bool is_native = record.presence.present && record.backend->Rules().style == BackendRules::Style::kNative;
       if (record.presence.present && record.name != kFallback) add(record, is_native ? "cpu" : "cpu -compiler=" + record.name);
     }
+    for (const BackendRecord& record : records) {
+      for (const Device& found : all_devices ? FoundBy(record, device) : std::vector<Device>()) {
+        if (record.backend->Probe(found).present) resolved.push_back(COLLAGE_TRY(TargetOn(record, found)));
+      }
+    }
   }
   for (const std::string& text : targets) {
-    const Target target = COLLAGE_TRY(Target::Parse(text));
-    if (target.kind != DeviceKind::kCpu) return Fail("--target \"" + text + "\": this build runs on cpu only");
-    add(*COLLAGE_TRY(FindRecord(records, target)), text);
+    const NamedTarget named = COLLAGE_TRY(ParseNamedTarget(text));
+    if (named.target.kind == DeviceKind::kCpu) {
+      if (named.id.value_or(0) != 0) return Fail("--target \"" + text + "\": all processors are one device, cpu:0");
+      add(*COLLAGE_TRY(FindRecord(records, named.target)), named.target.ToString());
+      continue;
+    }
+    PlacementTarget target = COLLAGE_TRY(ResolveElsewhere(text, named, records, device));
+    if (!is_there(target.backend, target.device)) resolved.push_back(std::move(target));
   }
   for (const BackendRecord& record : records) {
     if (record.presence.present && record.name == kFallback) add(record, "cpu -compiler=" + record.name);

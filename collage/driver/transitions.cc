@@ -3,11 +3,17 @@
 #include "collage/driver/timer.h"
 
 namespace collage {
+namespace {
+
+/// Between devices only copies cost something: a stream takes work while the host goes on.
+bool IsMeasured(const PlacementTarget& target) { return !target.is_fallback && !target.device; }
+
+}  // namespace
 
 Result<TransitionCosts> TransitionsBetween(const std::vector<PlacementTarget>& targets, Pricer& pricer, const Progress& progress) {
   std::vector<TransitionBackend> backends;
   for (const PlacementTarget& target : targets) {
-    if (!target.is_fallback) backends.push_back({target.backend, target.version});
+    if (IsMeasured(target)) backends.push_back({target.backend, target.version});
   }
   return MeasureTransitions(backends, pricer, progress);
 }
@@ -18,12 +24,12 @@ std::vector<std::vector<Cost>> TransitionMatrix(const std::vector<PlacementTarge
   std::vector<size_t> position(targets.size());
   size_t next = 0;
   for (size_t t = 0; t < targets.size(); ++t) {
-    if (!targets[t].is_fallback) position[t] = next++;
+    if (IsMeasured(targets[t])) position[t] = next++;
   }
   std::vector<std::vector<Cost>> matrix(targets.size(), std::vector<Cost>(targets.size()));
   for (size_t from = 0; from < targets.size(); ++from) {
     for (size_t to = 0; to < targets.size(); ++to) {
-      if (!targets[from].is_fallback && !targets[to].is_fallback) matrix[from][to] = measured[position[from]][position[to]];
+      if (IsMeasured(targets[from]) && IsMeasured(targets[to])) matrix[from][to] = measured[position[from]][position[to]];
     }
   }
   return matrix;

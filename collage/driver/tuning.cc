@@ -60,6 +60,8 @@ class ScheduleTuning {
   }
   [[nodiscard]] const PlacementTarget& TargetOf(size_t kernel) const { return placement_.targets[CandidateOf(kernel).backend]; }
 
+  [[nodiscard]] const Device& DeviceOf(size_t kernel) const { return placement_.devices[placement_.DeviceOf(CandidateOf(kernel).backend)]; }
+
   [[nodiscard]] std::vector<Job> Jobs(const Plan& plan) const {
     std::unordered_map<IndexSet, Cost> cheapest;
     for (size_t c = 0; c < placement_.candidates.size(); ++c) {
@@ -90,7 +92,7 @@ class ScheduleTuning {
   Status Tune(const Job& job) {
     const PlacedKernel& kernel = placement_.kernels[job.kernel];
     const Function& function = *CandidateOf(job.kernel).extracted.function->As<Function>();
-    const std::vector<TuningParameter> parameters = TargetOf(job.kernel).backend->Tuning(function, pricer_.device(), kernel.variant);
+    const std::vector<TuningParameter> parameters = TargetOf(job.kernel).backend->Tuning(function, DeviceOf(job.kernel), kernel.variant);
     const std::optional<TuningRecord> record = COLLAGE_TRY(FindTuning(pricer_.cache(), kernel.key, parameters));
     if (parameters.empty() || (record && record->finished)) return {};
     const std::vector<double> base = TimesOf(COLLAGE_TRY(PriceOf(job.kernel, kernel.variant)));
@@ -122,15 +124,16 @@ class ScheduleTuning {
     MeasurementKey key = placement_.kernels[kernel].key;
     key.variant = variant.name;
     if (std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(key))) return std::move(*known);
-    return pricer_.Measure(key, CandidateOf(kernel).extracted.function, *TargetOf(kernel).backend, variant);
+    return pricer_.Measure(key, {CandidateOf(kernel).extracted.function, *TargetOf(kernel).backend, variant, DeviceOf(kernel)});
   }
 
   /// The best of many noisy prices flatters; it and its template are timed once more, one after the other.
   Result<bool> IsConfirmed(size_t kernel, const Variant& best) {
     const Expr& function = CandidateOf(kernel).extracted.function;
     const Backend& backend = *TargetOf(kernel).backend;
-    const std::vector<double> tuned = TimesOf(COLLAGE_TRY(pricer_.MeasureAgain(function, backend, best)));
-    const std::vector<double> untuned = TimesOf(COLLAGE_TRY(pricer_.MeasureAgain(function, backend, placement_.kernels[kernel].variant)));
+    const std::vector<double> tuned = TimesOf(COLLAGE_TRY(pricer_.MeasureAgain({function, backend, best, DeviceOf(kernel)})));
+    const std::vector<double> untuned =
+        TimesOf(COLLAGE_TRY(pricer_.MeasureAgain({function, backend, placement_.kernels[kernel].variant, DeviceOf(kernel)})));
     return Compare(tuned, untuned, declared_) == Comparison::kBetter;
   }
 

@@ -62,8 +62,8 @@ class PartitionTexts {
     for (const PlanEntry& entry : report_.plan) total += entry.cost_us;
     std::string text = "partitions, with their share of the time of all kernels:\n";
     for (const PlanEntry& entry : report_.plan) {
-      text += fmt::format("  {:<10} {:<22} {:>10.1f} us {:>5.1f}%  {}\n", entry.backend, entry.variant, entry.cost_us,
-                          total > 0 ? 100 * entry.cost_us / total : 0, Inside(entry));
+      text += fmt::format("  {:<10} {:<22} {:>10.1f} us {:>5.1f}%  {}\n", BackendAndDevice(entry.backend, entry.device), entry.variant,
+                          entry.cost_us, total > 0 ? 100 * entry.cost_us / total : 0, Inside(entry));
     }
     if (const std::string host = host_.ToString(); !host.empty()) text += "  without a kernel: " + host + "\n";
     for (const auto& [what, where] : refused_) {
@@ -93,7 +93,8 @@ class PartitionTexts {
 };
 
 std::string OperatorText(const OperatorPlacement& placement) {
-  std::string text = fmt::format("  {:<24} {:<20} {}", NameOf(placement), placement.op, placement.backend);
+  std::string text =
+      fmt::format("  {:<24} {:<20} {}", NameOf(placement), placement.op, BackendAndDevice(placement.backend, placement.device));
   if (!placement.variant.empty()) text += " " + placement.variant;
   if (placement.backend != "host") {
     text += fmt::format("  {:.1f} us", placement.cost_us);

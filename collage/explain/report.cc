@@ -31,6 +31,7 @@ Json OperatorJson(const OperatorPlacement& placement) {
   json["runner_up_extra_us"] = OrNull(placement.runner_up_extra_us);
   json["left_out"] = placement.left_out;
   json["pinned"] = placement.pinned;
+  if (!placement.device.empty()) json["device"] = placement.device;
   json["rejections"] = std::move(rejections);
   return json;
 }
@@ -48,6 +49,7 @@ OperatorPlacement OperatorFrom(const Json& json) {
   placement.runner_up_extra_us = NumberOrNothing(json.at("runner_up_extra_us"));
   placement.left_out = json.value("left_out", false);  // files of before have none of these
   placement.pinned = json.value("pinned", false);
+  placement.device = json.value("device", std::string());
   placement.nodes = json.value("nodes", std::vector<std::string>());
   for (const Json& rejection : json.at("rejections")) {
     placement.rejections.push_back({rejection.at("backend"), rejection.at("variant"), rejection.at("reason")});
@@ -125,6 +127,7 @@ Json ReportJson(const CompileReport& report) {
                     {"cost_us", entry.cost_us},
                     {"margin_us", OrNull(entry.margin_us)},
                     {"partition", entry.symbol}});
+    if (!entry.device.empty()) plan.back()["device"] = entry.device;
   }
   Json timings = Json::object();
   Json ratios = Json::object();
@@ -187,7 +190,8 @@ CompileReport ReportFrom(const Json& json) {
   report.forbids = json.value("forbids", std::vector<std::string>());
   for (const Json& entry : json.at("plan")) {
     report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
-                           NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>())});
+                           NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>()),
+                           entry.value("device", std::string())});
   }
   for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
     report.end_to_end.push_back(
@@ -223,6 +227,10 @@ CompileReport ReportFrom(const Json& json) {
 
 }  // namespace
 
+std::string BackendAndDevice(const std::string& backend, const std::string& device) {
+  return device.empty() ? backend : backend + "@" + device;
+}
+
 CompileReport OfEveryCompile(CompileReport report) {
   for (CompileReport& profile : report.profiles) profile = OfEveryCompile(std::move(profile));
   report.raced = false;
@@ -255,7 +263,7 @@ std::string PlanTable(const CompileReport& report) {
   if (!report.profiles.empty()) return text + SecondsText(report);
   std::map<std::pair<std::string, std::string>, std::pair<size_t, double>> by_variant;
   for (const PlanEntry& entry : report.plan) {
-    auto& [count, cost] = by_variant[{entry.backend, entry.variant}];
+    auto& [count, cost] = by_variant[{BackendAndDevice(entry.backend, entry.device), entry.variant}];
     ++count;
     cost += entry.cost_us;
   }

@@ -22,6 +22,7 @@ struct PlanEntry {
   std::optional<double> margin_us = {};
   /// ONNX nodes that it computes, in the model's order. Empty where no model was read, and in files of before.
   std::vector<std::string> nodes = {};
+  std::string device = {};  ///< "opencl:0"; empty: the host
 };
 
 /// A whole plan timed end to end against the others of the same race.
@@ -74,7 +75,11 @@ struct OperatorPlacement {
   bool pinned = false;                  ///< to its backend by the user
   bool left_out = false;                ///< no runner-up was looked for: see CompileReport::decisions_left_out
   std::vector<std::string> nodes = {};  ///< of the ONNX model that it comes from
+  std::string device = {};              ///< "opencl:0"; empty: the host
 };
+
+/// "opencl@opencl:0"; of the host the backend alone.
+std::string BackendAndDevice(const std::string& backend, const std::string& device);
 
 /// The cheapest plan, where one of fewer partitions was taken whose estimate cannot be told from it.
 struct ReportedTie {

@@ -20,14 +20,15 @@ Result<Variant> ChooseVariant(const Backend& backend, const Function& function, 
 /// CompilePartition, but from machine code where that is there. Kernels with large constants are not kept: packing is cheaper than
 /// copying them twice.
 Result<std::unique_ptr<Kernel>> CompileOnce(PartitionCall& call, const Backend& backend, const BuildOptions& options) {
-  if (!options.artifacts || !call.function) return CompilePartition(call, backend, options.device);
+  const Device device = COLLAGE_TRY(DeviceOf(call.record, options.device));
+  if (!options.artifacts || !call.function) return CompilePartition(call, backend, device);
   constexpr size_t kMostBytes = size_t{1} << 20;
-  const uint64_t key =
-      HashCombine(StructuralHash(call.function, {true, {"global_symbol"}}), HashBytes(call.record.backend + " " + call.record.variant));
+  const uint64_t key = HashCombine(StructuralHash(call.function, {true, {"global_symbol"}}),
+                                   HashBytes(call.record.backend + " " + call.record.variant + call.record.device));
   if (const auto known = options.artifacts->find(key); known != options.artifacts->end()) {
-    return backend.Load(known->second, options.device);
+    return backend.Load(known->second, device);
   }
-  std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompilePartition(call, backend, options.device));
+  std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompilePartition(call, backend, device));
   std::string artifact = kernel->Serialize();
   if (!artifact.empty() && artifact.size() <= kMostBytes) options.artifacts->emplace(key, std::move(artifact));
   return kernel;
@@ -51,10 +52,11 @@ Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOption
     options.progress.Report({"compile", calls.size(), program.calls.size(), call.record.name});
     const std::string place =
         "partition '" + call.record.name + "'" + (call.record.nodes.empty() ? "" : " (" + ShortList(call.record.nodes) + ")");
-    Result<const Backend*> backend = options.find_backend(call.record.backend);
+    const Device device = COLLAGE_TRY(DeviceOf(call.record, options.device));
+    Result<const Backend*> backend = options.find_backend(call.record.backend, device);
     if (!backend) return Fail(backend.error().At(place));
-    const auto [version, is_new] = versions.try_emplace(call.record.backend);
-    if (is_new) version->second = (*backend)->Probe(options.device).version;
+    const auto [version, is_new] = versions.try_emplace(call.record.backend + call.record.device);
+    if (is_new) version->second = (*backend)->Probe(device).version;
     call.record.backend_version = version->second;
     Result<std::unique_ptr<Kernel>> kernel = CompileOnce(call, **backend, options);
     if (!kernel) return Fail(kernel.error().At(place));

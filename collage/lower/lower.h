@@ -14,15 +14,16 @@
 
 namespace collage {
 
-/// The backend of a compiler name, or an error that says which there are (FindBackend of backend/registry.h, or a test's own).
-using BackendLookup = std::function<Result<const Backend*>(const std::string& name)>;
+/// The backend of a compiler name that runs on a device, or an error that says which there are (FindBackend of backend/registry.h, or a
+/// test's own).
+using BackendLookup = std::function<Result<const Backend*>(const std::string& name, const Device& device)>;
 
 /// Machine code of kernels built before, by a hash of function and variant: whoever lowers many plans of one model compiles each
 /// kernel once.
 using ArtifactCache = std::unordered_map<uint64_t, std::string>;
 
 struct BuildOptions {
-  Device device;
+  Device device;  ///< the host; kernels whose records name another one are compiled for that
   BackendLookup find_backend;
   Progress progress;
   std::shared_ptr<ArtifactCache> artifacts;  ///< may be null

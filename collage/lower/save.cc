@@ -140,14 +140,15 @@ Result<std::unique_ptr<Kernel>> Restore(size_t index, StoredProgram& stored, con
                                         const std::string& fingerprint, MachineCode machine_code) {
   PartitionCall& call = stored.program.calls[index];
   const StoredProgram::StoredKernel& kernel = stored.kernels[index];
-  const Backend* backend = COLLAGE_TRY(options.find_backend(call.record.backend));
+  const Device device = COLLAGE_TRY(DeviceOf(call.record, options.device));
+  const Backend* backend = COLLAGE_TRY(options.find_backend(call.record.backend, device));
   if (!kernel.text.empty()) call.function = COLLAGE_TRY(ParseFunction(kernel, call, stored.program));
   if (!kernel.artifact || machine_code == MachineCode::kCompileAgain) {
     if (!call.function) return Fail("the file holds machine code only, no function to compile again");
-    return CompilePartition(call, *backend, options.device);
+    return CompilePartition(call, *backend, device);
   }
-  COLLAGE_TRY_STATUS(CheckArtifact(call.record, stored, fingerprint, backend->Probe(options.device).version));
-  return backend->Load(container.blob(*kernel.artifact), options.device);
+  COLLAGE_TRY_STATUS(CheckArtifact(call.record, stored, fingerprint, backend->Probe(device).version));
+  return backend->Load(container.blob(*kernel.artifact), device);
 }
 
 /// A flat program, or one block.
@@ -234,7 +235,7 @@ Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildO
 Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device, MachineCode machine_code) {
   BuildOptions options;
   options.device = device;
-  options.find_backend = [&](const std::string& name) { return FindBackend(name, device); };
+  options.find_backend = FindBackend;
   return LoadProgram(path, options, machine_code);
 }
 

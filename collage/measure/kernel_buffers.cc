@@ -42,6 +42,7 @@ void KernelBuffers::AddOutputs(const Kernel& kernel) {
     output_pointers_.push_back(outputs_.back().MutableBytes());
   }
   if (const auto accumulated = kernel.accumulated_input()) output_pointers_[0] = inputs_[*accumulated].MutableBytes();
+  if (kernel.context()) on_device_ = BuffersOnDevice::Create(kernel, inputs_, outputs_);
 }
 
 Result<double> KernelBuffers::TimedRun(Kernel& kernel) {

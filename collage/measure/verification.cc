@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "collage/measure/on_device.h"
 #include "collage/runtime/layout_conversion.h"
 
 namespace collage {
@@ -51,8 +52,14 @@ Result<std::vector<Tensor>> RunKernel(Kernel& kernel, std::span<const Tensor> in
     outputs[0] = buffers[*accumulated];
     output_pointers[0] = outputs[0].MutableBytes();
   }
-  Tensor workspace = Buffer(kernel.workspace_bytes());
-  COLLAGE_TRY_STATUS(kernel.Run(input_pointers, output_pointers, workspace.MutableBytes()));
+  if (kernel.context()) {
+    BuffersOnDevice on_device = COLLAGE_TRY(BuffersOnDevice::Create(kernel, buffers, outputs));
+    COLLAGE_TRY_STATUS(on_device.Run(kernel));
+    COLLAGE_TRY_STATUS(on_device.CopyOut(kernel, outputs));
+  } else {
+    Tensor workspace = Buffer(kernel.workspace_bytes());
+    COLLAGE_TRY_STATUS(kernel.Run(input_pointers, output_pointers, workspace.MutableBytes()));
+  }
   std::vector<Tensor> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Port& port = kernel.outputs()[i];

@@ -26,6 +26,57 @@ class ConversionKernel : public Kernel {
   LayoutConversion conversion_;
 };
 
+/// As a plan brings a tensor from one device to another: out to the host, converted there, and in.
+class TransferKernel : public Kernel {
+ public:
+  static Result<std::unique_ptr<Kernel>> Create(const TensorType& type, const TensorPlace& from, const TensorPlace& to, int threads) {
+    std::unique_ptr<TransferKernel> kernel(new TransferKernel(type, from, to, threads));
+    for (const TensorPlace* place : {&from, &to}) {
+      const size_t bytes = PhysicalByteCount(type, place->layout);
+      if (place->context) kernel->on_devices_.push_back(COLLAGE_TRY(DeviceMemory::Allocate(place->context, bytes)));
+    }
+    return kernel;
+  }
+
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void*) override {
+    const void* host = inputs[0];
+    if (from_) {
+      COLLAGE_TRY_STATUS(from_->CopyOut(staged_.MutableBytes(), on_devices_.front().address(), staged_.ByteCount()));
+      COLLAGE_TRY_STATUS(from_->WaitForAll());
+      host = staged_.Bytes();
+    }
+    if (!is_identity_) {
+      conversion_.Run(host, outputs[0]);
+      host = outputs[0];
+    }
+    if (!to_) return {};
+    COLLAGE_TRY_STATUS(to_->CopyIn(on_devices_.back().address(), host, PhysicalByteCount(outputs_[0].type, outputs_[0].layout)));
+    return to_->WaitForAll();
+  }
+
+ private:
+  TransferKernel(const TensorType& type, const TensorPlace& from, const TensorPlace& to, int threads)
+      : conversion_(type, from.layout, to.layout, threads),
+        is_identity_(conversion_.IsIdentity()),
+        from_(from.context),
+        to_(to.context),
+        staged_(TensorType{{static_cast<int64_t>(PhysicalByteCount(type, from.layout))}, DType::kUInt8}) {
+    inputs_.push_back({type, from.layout});
+    outputs_.push_back({type, to.layout});
+  }
+
+  LayoutConversion conversion_;
+  bool is_identity_;
+  std::shared_ptr<DeviceContext> from_;
+  std::shared_ptr<DeviceContext> to_;
+  Tensor staged_;
+  std::vector<DeviceMemory> on_devices_;
+};
+
+std::string NameOf(const TensorPlace& place, const Device& host) {
+  return place.layout.ToString() + "@" + ToString(place.context ? place.context->device() : host);
+}
+
 MeasurementKey InContext(MeasurementKey key, uint64_t context) {
   key.fact = Fact::kKernelInProgram;
   key.context = context;
@@ -77,11 +128,12 @@ Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
   return found;
 }
 
-Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant) {
+Result<Measurement> Pricer::Measure(const MeasurementKey& key, const PricedKernel& kernel) {
   if (only_cached_)
-    return Missed("the price of " + OperatorsOf(*function->As<Function>()) + " by " + key.backend + ", variant '" + key.variant + "',");
+    return Missed("the price of " + OperatorsOf(*kernel.function->As<Function>()) + " by " + key.backend + ", variant '" + key.variant +
+                  "',");
   ++counts_.measured;
-  const Measurement measurement = COLLAGE_TRY(timer_->Measure({function, &backend, variant, device_, options_}));
+  const Measurement measurement = COLLAGE_TRY(timer_->Measure(JobOf(kernel)));
   if (!measurement.invalid_reason.empty()) ++counts_.rejected;
   spdlog::debug(
       "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
@@ -90,30 +142,35 @@ Result<Measurement> Pricer::Measure(const MeasurementKey& key, const Expr& funct
   return measurement;
 }
 
-Result<Measurement> Pricer::MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant) {
-  return timer_->Measure({function, &backend, variant, device_, options_});
+Result<Measurement> Pricer::MeasureAgain(const PricedKernel& kernel) { return timer_->Measure(JobOf(kernel)); }
+
+Result<double> Pricer::Difference(const PricedKernel& kernel) { return timer_->Difference(JobOf(kernel)); }
+
+MeasurementKey Pricer::KeyOfConversion(const TensorType& type, const TensorPlace& from, const TensorPlace& to) const {
+  const uint64_t hash = HashBytes(ToString(type));
+  if (!from.context && !to.context)
+    return KeyOf(hash, "layout conversion", std::string(LayoutConversionVersion()), from.layout.ToString() + " -> " + to.layout.ToString());
+  std::string version(LayoutConversionVersion());
+  for (const TensorPlace* place : {&from, &to}) version += place->context ? " " + place->context->name() : "";
+  return KeyOf(hash, "transfer", version, NameOf(from, device_) + " -> " + NameOf(to, device_));
 }
 
-Result<double> Pricer::Difference(const Expr& function, const Backend& backend, const Variant& variant) {
-  return timer_->Difference({function, &backend, variant, device_, options_});
-}
-
-MeasurementKey Pricer::KeyOfConversion(const TensorType& type, const Layout& from, const Layout& to) const {
-  return KeyOf(HashBytes(ToString(type)), "layout conversion", std::string(LayoutConversionVersion()),
-               from.ToString() + " -> " + to.ToString());
-}
-
-Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const Layout& from, const Layout& to) {
+Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const TensorPlace& from, const TensorPlace& to) {
   const MeasurementKey key = KeyOfConversion(type, from, to);
   if (only_cached_) return Missed("the price of converting " + ToString(type) + " " + key.variant);
   ++counts_.measured;
-  ConversionKernel kernel(type, from, to, device_.threads);
+  std::unique_ptr<Kernel> kernel;
+  if (from.context || to.context) {
+    kernel = COLLAGE_TRY(TransferKernel::Create(type, from, to, device_.threads));
+  } else {
+    kernel = std::make_unique<ConversionKernel>(type, from.layout, to.layout, device_.threads);
+  }
   Tensor input(type);
   FillRandom(input, 1);
   MeasureOptions quick = options_;
   // There are many, and little hangs on each.
   quick.budget_seconds = options_.budget_seconds / 8;
-  const Measurement measurement = MeasureKernel(kernel, {&input, 1}, device_, quick);
+  const Measurement measurement = MeasureKernel(*kernel, {&input, 1}, device_, quick);
   COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
   return measurement;
 }

@@ -17,8 +17,22 @@ struct PricerCounts {
   size_t rejected = 0;  ///< variants that could not be compiled or run, or were found wrong
 };
 
+/// What is to be priced: a function as a backend makes a kernel of it.
+struct PricedKernel {
+  const Expr& function;
+  const Backend& backend;
+  const Variant& variant;
+  const Device& device;
+};
+
 /// The error of what would have to be measured where that is not allowed.
 Error NotInCache(const std::string& what);
+
+/// Where a tensor lies, and how.
+struct TensorPlace {
+  Layout layout;
+  std::shared_ptr<DeviceContext> context = {};  ///< null: the host
+};
 
 /// Prices one variant of a function at a time by compiling and timing it, once: the cache answers for what any process has
 /// priced. Not for use by several threads: what runs beside a measurement spoils it.
@@ -43,14 +57,14 @@ class Pricer {
   Result<std::optional<Measurement>> Find(const MeasurementKey& key);
   /// Compiles and times; the outcome, Invalid included, goes into the cache. Errors only when the cache fails, or when only cached prices
   /// are allowed.
-  Result<Measurement> Measure(const MeasurementKey& key, const Expr& function, const Backend& backend, const Variant& variant);
-  /// Times the conversion of a tensor, as a kernel of this process; into the cache.
-  Result<Measurement> MeasureConversion(const TensorType& type, const Layout& from, const Layout& to);
-  [[nodiscard]] MeasurementKey KeyOfConversion(const TensorType& type, const Layout& from, const Layout& to) const;
+  Result<Measurement> Measure(const MeasurementKey& key, const PricedKernel& kernel);
+  /// Times bringing a tensor into another layout, onto another device, or both, as a kernel of this process; into the cache.
+  Result<Measurement> MeasureConversion(const TensorType& type, const TensorPlace& from, const TensorPlace& to);
+  [[nodiscard]] MeasurementKey KeyOfConversion(const TensorType& type, const TensorPlace& from, const TensorPlace& to) const;
   /// Compiles and times without telling the cache: for comparing two kernels under the same conditions.
-  Result<Measurement> MeasureAgain(const Expr& function, const Backend& backend, const Variant& variant);
+  Result<Measurement> MeasureAgain(const PricedKernel& kernel);
   /// How far a kernel is from the reference executor; an error is why it could not be compared.
-  Result<double> Difference(const Expr& function, const Backend& backend, const Variant& variant);
+  Result<double> Difference(const PricedKernel& kernel);
   /// What the kernel took inside a whole program, `context` being the hash of that: seconds of each round, and as anchors for each round
   /// the anchor's seconds and its number.
   Result<std::optional<Measurement>> FindInContext(const MeasurementKey& key, uint64_t context);
@@ -60,12 +74,16 @@ class Pricer {
 
   [[nodiscard]] const PricerCounts& counts() const { return counts_; }
   [[nodiscard]] MeasurementCache& cache() { return cache_; }
+  /// The host.
   [[nodiscard]] const Device& device() const { return device_; }
   /// Whether caches are evicted before each sample.
   [[nodiscard]] bool evicts() const { return options_.eviction_bytes > 0; }
 
  private:
   tl::unexpected<Error> Missed(const std::string& what);
+  [[nodiscard]] KernelJob JobOf(const PricedKernel& kernel) const {
+    return {kernel.function, &kernel.backend, kernel.variant, kernel.device, options_};
+  }
 
   Device device_;
   MeasurementCache& cache_;

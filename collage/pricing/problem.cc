@@ -15,8 +15,7 @@ class Builder {
 
   Result<FunctionProblem> Build(const std::vector<PricedCandidate>& candidates, size_t backend_count, ConversionPrice conversion) {
     COLLAGE_TRY_STATUS(AddNodes());
-    layouts_.emplace(Layout(), 0);
-    result_.layouts.emplace_back();
+    LayoutOf(0, Layout());
     for (const PricedCandidate& candidate : candidates) result_.problem.candidates.push_back(ToSearchCandidate(candidate));
     result_.problem.layout_count = result_.layouts.size();
     result_.problem.backend_count = backend_count;
@@ -64,9 +63,12 @@ class Builder {
     return at->second;
   }
 
-  size_t LayoutOf(const Layout& layout) {
-    const auto [at, is_new] = layouts_.emplace(layout, result_.layouts.size());
-    if (is_new) result_.layouts.push_back(layout);
+  size_t LayoutOf(size_t device, const Layout& layout) {
+    const auto [at, is_new] = layouts_.emplace(std::pair(device, layout), result_.layouts.size());
+    if (is_new) {
+      result_.layouts.push_back(layout);
+      result_.devices.push_back(device);
+    }
     return at->second;
   }
 
@@ -83,8 +85,8 @@ class Builder {
     for (const TensorSource& source : candidate.extracted.outputs) searched.outputs.push_back(TensorOf(source));
     for (const PricedVariant& variant : candidate.variants) {
       SearchVariant priced{variant.cost, {}, {}};
-      for (const Layout& layout : variant.variant.inputs) priced.input_layouts.push_back(LayoutOf(layout));
-      for (const Layout& layout : variant.variant.outputs) priced.output_layouts.push_back(LayoutOf(layout));
+      for (const Layout& layout : variant.variant.inputs) priced.input_layouts.push_back(LayoutOf(variant.device, layout));
+      for (const Layout& layout : variant.variant.outputs) priced.output_layouts.push_back(LayoutOf(variant.device, layout));
       COLLAGE_CHECK(priced.input_layouts.size() == searched.inputs.size() && priced.output_layouts.size() == searched.outputs.size(),
                     "variant " + variant.variant.name + " of " + variant.key.backend + " does not fit its function");
       searched.variants.push_back(std::move(priced));
@@ -112,7 +114,7 @@ class Builder {
   FunctionProblem result_;
   std::unordered_map<PostDfsIndex, size_t> node_of_;
   std::map<TensorSource, size_t> tensor_of_;
-  std::map<Layout, size_t> layouts_;
+  std::map<std::pair<size_t, Layout>, size_t> layouts_;
 };
 
 }  // namespace

@@ -10,12 +10,13 @@
 
 namespace collage {
 
-/// One way to run a candidate, and under which key its price is found.
+/// One way to run a candidate, and under which key its price is found. What it reads and writes lies on one device.
 struct PricedVariant {
   Variant variant;
   Cost cost = Cost::Unknown();
   std::string invalid_reason;
   MeasurementKey key;
+  size_t device = 0;  ///< 0: the host
 };
 
 /// A candidate with everything that the search and the rewriting need to know of it.
@@ -35,10 +36,11 @@ struct FunctionProblem {
   std::vector<PostDfsIndex> nodes;  ///< of each search node
   std::vector<TensorSource> tensors;
   std::vector<TensorType> tensor_types;
-  std::vector<Layout> layouts;  ///< of each layout number; 0 is plain
+  std::vector<Layout> layouts;  ///< of each layout number; 0 is plain, on the host
+  std::vector<size_t> devices;  ///< of each layout number: where a tensor lies is to the search a part of its layout
 };
 
-/// Price of bringing a tensor from one layout to another.
+/// Price of bringing a tensor from one layout to another, both on the host.
 using ConversionPrice = std::function<Cost(const TensorType&, const Layout& from, const Layout& to)>;
 
 /// `candidates` keep their positions: choice.candidate indexes them. Conversions are priced when the search first asks.

@@ -59,7 +59,7 @@ Result<Probe> FindProbe(const TransitionBackend& backend, Pricer& pricer) {
     });
     if (variants.empty()) continue;
     const Variant& variant = plain == variants.end() ? variants.front() : *plain;
-    const Result<double> difference = pricer.Difference(function, *backend.backend, variant);
+    const Result<double> difference = pricer.Difference({function, *backend.backend, variant, pricer.device()});
     if (!difference || *difference > kTolerance) {
       reason = difference ? "is wrong" : difference.error().message;
       continue;

@@ -2,12 +2,29 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <charconv>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "collage/support/hash.h"
 
 namespace collage {
+
+std::string ToString(const Device& device) { return std::string(Name(device.kind)) + ":" + std::to_string(device.id); }
+
+Result<Device> ParseDevice(const std::string& text, const Device& host) {
+  const size_t colon = std::min(text.find(':'), text.size());
+  const std::optional<DeviceKind> kind = DeviceKindFromName(text.substr(0, colon));
+  Device device{kind.value_or(DeviceKind::kCpu), 0, host.threads};
+  const char* end = text.data() + text.size();
+  const char* digits = std::min(text.data() + colon + 1, end);
+  const auto [stopped, error] = std::from_chars(digits, end, device.id);
+  if (!kind || error != std::errc() || stopped != end || device.id < 0)
+    return Fail("'" + text + "' is no device, expected one such as cpu:0");
+  return device;
+}
 
 std::string Fingerprint(const Device& device) {
   if (device.kind != DeviceKind::kCpu) return "device-" + std::to_string(device.id);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "collage/support/result.h"
 #include "collage/tensor/device_kind.h"
 
 namespace collage {
@@ -15,6 +16,11 @@ struct Device {
 
   friend bool operator==(const Device&, const Device&) = default;
 };
+
+/// "opencl:0".
+std::string ToString(const Device& device);
+/// The reverse, with the threads of `host`.
+Result<Device> ParseDevice(const std::string& text, const Device& host);
 
 /// Identifies the processor for cached prices: vendor, family, model, stepping and instruction set extensions.
 std::string Fingerprint(const Device& device);

@@ -30,14 +30,31 @@ std::vector<NamedType> TypesOf(const Program& program, const std::vector<Endpoin
   return types;
 }
 
-StepProfile Describe(const ExecutionPlan::Step& step, const Program& program) {
+/// "plain@cpu:0 -> plain@opencl:0 of Tensor[(1, 64), float32]".
+std::string DescribeTransfer(const ExecutionPlan& plan, const ExecutionPlan::Step& step, const Device& host) {
+  const auto place = [&](size_t buffer) {
+    const auto& context = plan.arenas[plan.buffers[buffer].device].context;
+    return step.from.ToString() + "@" + ToString(context ? context->device() : host);
+  };
+  return place(step.inputs[0]) + " -> " + place(step.outputs[0]) + " of " + ToString(step.type);
+}
+
+StepProfile Describe(const ExecutionPlan& plan, const ExecutionPlan::Step& step, const Program& program, const Device& host) {
   StepProfile profile;
+  const auto& context = plan.arenas[step.device].context;
+  profile.device = context ? context->device() : host;
   if (step.kind == Kind::kKernel) {
     profile.kind = "kernel";
     profile.record = program.calls[step.call].record;
   } else if (step.kind == Kind::kConversion) {
     profile.kind = "conversion";
     profile.record.name = step.from.ToString() + " -> " + step.to.ToString() + " of " + ToString(step.type);
+  } else if (step.kind == Kind::kTransfer) {
+    profile.kind = "transfer";
+    profile.record.name = DescribeTransfer(plan, step, host);
+  } else if (step.kind == Kind::kWait) {
+    profile.kind = "wait";
+    profile.record.name = "wait for " + ToString(profile.device);
   } else {
     profile.kind = "copy";
     profile.record.name = "copy of " + std::to_string(step.type.ByteCount()) + " bytes";
@@ -47,7 +64,7 @@ StepProfile Describe(const ExecutionPlan::Step& step, const Program& program) {
 
 /// A file may ask for any size; memory that is not there would end the process instead of giving an error.
 Status CheckMemory(const ExecutionPlan& plan, const Program& program) {
-  size_t bytes = plan.arena_bytes + plan.workspace_bytes;
+  size_t bytes = plan.arenas[0].bytes + plan.arenas[0].workspace_bytes;
   for (const auto* endpoints : {&program.inputs, &program.outputs}) {
     for (const Endpoint& endpoint : *endpoints) bytes += program.values[endpoint.value].type.ByteCount();
   }
@@ -66,8 +83,8 @@ struct Executable::State {
 
   Device device;
   std::vector<ShapeProfile> shapes;
-  PlanRunner runner;
   std::vector<Program::KernelCall> calls;
+  PlanRunner runner;           // behind the kernels: it waits for those that still run before they go
   std::vector<Tensor> staged;  // aligned copies of unaligned inputs, made when first needed
   std::shared_ptr<std::byte> arena;
   std::vector<const void*> input_pointers;  // of the caller's tensors
@@ -90,7 +107,11 @@ struct Executable::State {
   const Tensor& Aligned(size_t input, const Tensor& tensor);
   void SayStep(size_t step);
   Status RunStep(const ExecutionPlan::Step& step);
+  [[nodiscard]] std::string DeviceName(const ExecutionPlan::Step& step) const;
+  /// Waits for what the step gave to another device than the host.
+  Status FinishStep(const ExecutionPlan::Step& step);
   Status RunSteps();
+  Status RunAllSteps();
   Status RunControl(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   Status RunEntry(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   Status Run(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
@@ -126,11 +147,25 @@ void Executable::State::Bind(std::span<const Tensor> given_inputs, std::span<Ten
 }
 
 Status Executable::State::RunStep(const ExecutionPlan::Step& step) {
+  if (step.kind == Kind::kTransfer || step.kind == Kind::kWait) {
+    Status status = runner.RunStep(step, nullptr);
+    if (!status) return Fail(status.error().At(DeviceName(step)));
+    return status;
+  }
   if (step.kind != Kind::kKernel) return runner.RunStep(step, nullptr);
   const Program::KernelCall& call = calls[step.call];
   Status status = runner.RunStep(step, call.kernel.get());
   if (!status) return Fail(status.error().At(ToString(call.record)));
   return status;
+}
+
+std::string Executable::State::DeviceName(const ExecutionPlan::Step& step) const {
+  return ToString(runner.plan().arenas[step.device].context->device());
+}
+
+Status Executable::State::FinishStep(const ExecutionPlan::Step& step) {
+  const auto& context = runner.plan().arenas[step.device].context;
+  return context ? context->WaitForAll() : Status();
 }
 
 void Executable::State::SayStep(size_t step) {
@@ -139,7 +174,14 @@ void Executable::State::SayStep(size_t step) {
   watched->store(number == 0 ? 0 : uint64_t{++watch_beat} << 32 | number, std::memory_order_relaxed);
 }
 
+/// What is given to a stream must not outlive the call: it may read the caller's memory, and write to it.
 Status Executable::State::RunSteps() {
+  Status status = RunAllSteps();
+  if (!status) runner.Drain();
+  return status;
+}
+
+Status Executable::State::RunAllSteps() {
   if (!profiling) {
     for (size_t i = 0; i < Steps().size(); ++i) {
       SayStep(i);
@@ -152,6 +194,7 @@ Status Executable::State::RunSteps() {
     SayStep(i);
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(RunStep(Steps()[i]));
+    COLLAGE_TRY_STATUS(FinishStep(Steps()[i]));
     profile[i].microseconds += std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     profile[i].calls += 1;
   }
@@ -198,13 +241,14 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
   ExecutionPlan plan = PlanExecution(program, device.threads);
   COLLAGE_TRY_STATUS(CheckMemory(plan, program));
   PlanRunner runner(std::move(plan), program, device.threads);
+  COLLAGE_TRY_STATUS(runner.PlaceOnDevices());
   auto state = std::make_unique<State>(std::move(runner));
   state->device = device;
   state->shapes = {{TypesOf(program, program.inputs), TypesOf(program, program.outputs)}};
   state->staged.resize(program.inputs.size());
   state->input_pointers.resize(program.inputs.size());
   state->output_pointers.resize(program.outputs.size());
-  for (const ExecutionPlan::Step& step : state->Steps()) state->profile.push_back(Describe(step, program));
+  for (const ExecutionPlan::Step& step : state->Steps()) state->profile.push_back(Describe(state->runner.plan(), step, program, device));
   state->calls = std::move(program.calls);
   return Executable(std::move(state));
 }
@@ -218,7 +262,7 @@ Result<Executable> Executable::Create(ControlProgram control, std::vector<Execut
     for (const NamedType& output : block.outputs()) signature.outputs.push_back(output.type);
   }
   COLLAGE_TRY_STATUS(CheckControlProgram(control, signatures));
-  auto state = std::make_unique<State>(PlanRunner({}, {}, device.threads));
+  auto state = std::make_unique<State>(PlanRunner(PlanExecution({}, device.threads), {}, device.threads));
   state->device = device;
   state->shapes = COLLAGE_TRY(ShapeProfilesOf(control, inputs, outputs));
   for (size_t entry = 0; entry < control.entries; ++entry) state->only_blocks.push_back(OnlyBlockOf(control.functions[entry]));

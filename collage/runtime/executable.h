@@ -20,8 +20,9 @@ namespace collage {
 
 /// Time spent in one step of an executable since profiling began.
 struct StepProfile {
-  std::string kind;     ///< "kernel", "conversion" (between layouts) or "copy"
+  std::string kind;     ///< "kernel", "conversion" (between layouts), "copy", "transfer" (between devices) or "wait" (for one)
   KernelRecord record;  ///< of a kernel; of the others only `name` is set: "plain -> aBcd16b of Tensor[(1, 64), float32]"
+  Device device;        ///< on which it runs; of a transfer and a wait, that which is not the host
   uint64_t calls = 0;
   double microseconds = 0;
 };
@@ -56,7 +57,8 @@ class Executable {
   /// As above, into new tensors.
   Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs);
 
-  /// Starts (from zero) or stops the measuring of single steps, which costs two clock readings a step.
+  /// Starts (from zero) or stops the measuring of single steps, which costs two clock readings a step. Steps of other devices are waited
+  /// for then, each by itself, so that their times are their own: nothing overlaps.
   void SetProfiling(bool on);
   /// One entry a step, in the order in which they run (of blocks, one after another); times are zero when profiling was never on.
   [[nodiscard]] const std::vector<StepProfile>& profile() const;
@@ -73,7 +75,7 @@ class Executable {
   /// The same, taken out of it for another program.
   [[nodiscard]] std::vector<Executable> TakeBlocks() &&;
 
-  /// Memory shared by all intermediate tensors and the one workspace of all kernels, bytes; of blocks, the sum.
+  /// Host memory shared by all intermediate tensors and the one workspace of all kernels, bytes; of blocks, the sum.
   [[nodiscard]] size_t arena_bytes() const;
   /// Of tensors that went between blocks so far, bytes; zero without control flow.
   [[nodiscard]] size_t held_bytes() const;

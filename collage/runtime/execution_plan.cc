@@ -12,15 +12,16 @@ namespace {
 
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
-// Three passes. The first walks the calls and gives every tensor, in every layout in which it is wanted, a buffer that is written
-// once. The second lets kernels that accumulate take over the buffer that they accumulate into, or puts a copy before them when
-// somebody still needs it. The third gives buffers their places.
+// Four passes. The first walks the calls and gives every tensor, in every layout and on every device in which it is wanted, a buffer that
+// is written once. The second lets kernels that accumulate take over the buffer that they accumulate into, or puts a copy before them when
+// somebody still needs it. The third lets the host wait where it has to. The fourth gives buffers their places.
 class Planner {
  public:
   Planner(const Program& program, int threads, EndpointLayouts layouts)
       : program_(program), threads_(threads), layouts_(std::move(layouts)), of_value_(program.values.size()) {
     layouts_.inputs.resize(program.inputs.size());
     layouts_.outputs.resize(program.outputs.size());
+    plan_.arenas.emplace_back();
   }
 
   ExecutionPlan Plan() {
@@ -28,9 +29,11 @@ class Planner {
     for (size_t i = 0; i < program_.calls.size(); ++i) AddCall(i);
     for (size_t i = 0; i < program_.outputs.size(); ++i) BindOutput(i);
     ShareAccumulated();
-    PlaceInArena();
+    AddWaits();
+    PlaceInArenas();
     for (const Program::KernelCall& call : program_.calls) {
-      plan_.workspace_bytes = std::max(plan_.workspace_bytes, call.kernel->workspace_bytes());
+      size_t& bytes = plan_.arenas[DeviceOf(*call.kernel)].workspace_bytes;
+      bytes = std::max(bytes, call.kernel->workspace_bytes());
     }
     return std::move(plan_);
   }
@@ -39,17 +42,34 @@ class Planner {
   using Kind = ExecutionPlan::Step::Kind;
   using Storage = ExecutionPlan::Storage;
 
-  /// A tensor's buffers by layout, the one in which it was produced first.
+  static constexpr size_t kHost = 0;
+
+  /// A tensor's buffers by device and layout, the one in which it was produced first.
   struct Available {
     struct Form {
+      size_t device;
       Layout layout;
       size_t buffer;
     };
     std::vector<Form> forms;
+
+    [[nodiscard]] const Form* Find(size_t device, const Layout& layout) const {
+      const auto is_wanted = [&](const Form& form) { return form.device == device && form.layout == layout; };
+      const auto found = std::find_if(forms.begin(), forms.end(), is_wanted);
+      return found == forms.end() ? nullptr : &*found;
+    }
   };
 
-  size_t AddBuffer(Storage storage, size_t index, size_t bytes) {
-    plan_.buffers.push_back({storage, index, bytes});
+  size_t DeviceOf(const Kernel& kernel) {
+    for (size_t device = 0; device < plan_.arenas.size(); ++device) {
+      if (plan_.arenas[device].context == kernel.context()) return device;
+    }
+    plan_.arenas.push_back({kernel.context()});
+    return plan_.arenas.size() - 1;
+  }
+
+  size_t AddBuffer(Storage storage, size_t index, size_t bytes, size_t device = kHost) {
+    plan_.buffers.push_back({storage, index, bytes, device});
     return plan_.buffers.size() - 1;
   }
 
@@ -57,69 +77,91 @@ class Planner {
     const size_t value = program_.inputs[input].value;
     const Layout& layout = layouts_.inputs[input];
     const size_t buffer = AddBuffer(Storage::kInput, input, PhysicalByteCount(program_.values[value].type, layout));
-    of_value_[value].forms.push_back({layout, buffer});
+    of_value_[value].forms.push_back({kHost, layout, buffer});
   }
 
   void AddCall(size_t index) {
     const Program::KernelCall& call = program_.calls[index];
     ExecutionPlan::Step step;
     step.call = index;
-    for (size_t i = 0; i < call.inputs.size(); ++i) step.inputs.push_back(BufferOf(call.inputs[i], call.kernel->inputs()[i].layout));
+    step.device = DeviceOf(*call.kernel);
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      step.inputs.push_back(BufferOf(call.inputs[i], step.device, call.kernel->inputs()[i].layout));
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const Port& port = call.kernel->outputs()[i];
-      step.outputs.push_back(AddBuffer(Storage::kArena, 0, PhysicalByteCount(port.type, port.layout)));
-      of_value_[call.outputs[i]].forms.push_back({port.layout, step.outputs.back()});
+      step.outputs.push_back(AddBuffer(Storage::kArena, 0, PhysicalByteCount(port.type, port.layout), step.device));
+      of_value_[call.outputs[i]].forms.push_back({step.device, port.layout, step.outputs.back()});
     }
     plan_.steps.push_back(std::move(step));
   }
 
-  /// The buffer that holds a value in a layout, converted into it if need be.
-  size_t BufferOf(size_t value, const Layout& layout) {
-    // Down the chain of views to something that has a buffer; all but the last step of the way are in row-major order.
+  /// The buffer that holds a value on a device in a layout, brought there if need be.
+  size_t BufferOf(size_t value, size_t device, const Layout& layout) {
+    if (const Available::Form* form = of_value_[value].Find(device, layout)) return form->buffer;
+    // Down the chain of views to something that has a buffer; all but the last step of the way are in row-major order, and share a buffer.
     std::vector<size_t> views;
-    while (of_value_[value].forms.empty() && program_.values[value].view_of) {
+    while (program_.values[value].view_of && (layout.IsPlain() || of_value_[value].forms.empty())) {
       views.push_back(value);
       value = *program_.values[value].view_of;
     }
     for (; !views.empty(); views.pop_back()) {
-      const size_t buffer = FormOf(value, Layout());
+      const size_t buffer = FormOf(value, device, Layout());
       value = views.back();
-      of_value_[value].forms.push_back({Layout(), buffer});
+      of_value_[value].forms.push_back({device, Layout(), buffer});
     }
-    return FormOf(value, layout);
+    return FormOf(value, device, layout);
   }
 
-  size_t FormOf(size_t value, const Layout& layout) {
+  size_t FormOf(size_t value, size_t device, const Layout& layout) {
     const Program::Value& definition = program_.values[value];
-    Available& available = of_value_[value];
-    for (const Available::Form& form : available.forms) {
-      if (form.layout == layout) return form.buffer;
-    }
+    if (const Available::Form* form = of_value_[value].Find(device, layout)) return form->buffer;
     size_t buffer = 0;
     if (definition.constant.Defined()) {
-      plan_.constants.push_back({value, layout});
-      buffer = AddBuffer(Storage::kConstant, plan_.constants.size() - 1, PhysicalByteCount(definition.type, layout));
+      plan_.constants.push_back({value, layout, device});
+      buffer = AddBuffer(Storage::kConstant, plan_.constants.size() - 1, PhysicalByteCount(definition.type, layout), device);
     } else {
-      COLLAGE_CHECK(!available.forms.empty());
-      buffer = Convert(definition.type, available.forms, layout);
+      COLLAGE_CHECK(!of_value_[value].forms.empty());
+      buffer = Bring(value, device, layout);
     }
-    available.forms.push_back({layout, buffer});
+    of_value_[value].forms.push_back({device, layout, buffer});
     return buffer;
   }
 
-  size_t Convert(const TensorType& type, const std::vector<Available::Form>& forms, const Layout& layout) {
-    for (const Available::Form& form : forms) {
-      if (LayoutConversion(type, form.layout, layout, threads_).IsIdentity()) return form.buffer;
+  /// From where the value is made; by way of the host, which alone converts layouts.
+  size_t Bring(size_t value, size_t device, const Layout& layout) {
+    const TensorType& type = program_.values[value].type;
+    for (const Available::Form& form : of_value_[value].forms) {
+      if (form.device == device && LayoutConversion(type, form.layout, layout, threads_).IsIdentity()) return form.buffer;
     }
-    const Available::Form& source = forms.front();
+    const Available::Form made = of_value_[value].forms.front();
+    if (device != kHost) return Transfer(type, FormOf(value, kHost, layout), device, layout);
+    if (made.device == kHost) return Convert(type, made.buffer, made.layout, layout);
+    if (made.layout == layout) return Transfer(type, made.buffer, kHost, layout);
+    return Convert(type, FormOf(value, kHost, made.layout), made.layout, layout);
+  }
+
+  size_t Convert(const TensorType& type, size_t buffer, const Layout& from, const Layout& to) {
     ExecutionPlan::Step step;
     step.kind = Kind::kConversion;
-    step.conversion.emplace(type, source.layout, layout, threads_);
-    step.inputs = {source.buffer};
-    step.outputs = {AddBuffer(Storage::kArena, 0, PhysicalByteCount(type, layout))};
+    step.conversion.emplace(type, from, to, threads_);
+    step.inputs = {buffer};
+    step.outputs = {AddBuffer(Storage::kArena, 0, PhysicalByteCount(type, to))};
     step.type = type;
-    step.from = source.layout;
-    step.to = layout;
+    step.from = from;
+    step.to = to;
+    plan_.steps.push_back(std::move(step));
+    return plan_.steps.back().outputs[0];
+  }
+
+  size_t Transfer(const TensorType& type, size_t buffer, size_t device, const Layout& layout) {
+    ExecutionPlan::Step step;
+    step.kind = Kind::kTransfer;
+    step.device = device == kHost ? plan_.buffers[buffer].device : device;
+    step.transfer = plan_.transfers++;
+    step.inputs = {buffer};
+    step.outputs = {AddBuffer(Storage::kArena, 0, PhysicalByteCount(type, layout), device)};
+    step.type = type;
+    step.from = step.to = layout;
     plan_.steps.push_back(std::move(step));
     return plan_.steps.back().outputs[0];
   }
@@ -127,6 +169,7 @@ class Planner {
   ExecutionPlan::Step CopyStep(size_t from, size_t to) {
     ExecutionPlan::Step step;
     step.kind = Kind::kCopy;
+    step.device = plan_.buffers[from].device;
     step.type = TensorType{{static_cast<int64_t>(plan_.buffers[from].bytes)}, DType::kUInt8};
     step.conversion.emplace(step.type, Layout(), Layout(), threads_);
     step.inputs = {from};
@@ -136,7 +179,7 @@ class Planner {
 
   /// A tensor that nothing else claims is computed right into the caller's memory.
   void BindOutput(size_t output) {
-    const size_t buffer = BufferOf(program_.outputs[output].value, layouts_.outputs[output]);
+    const size_t buffer = BufferOf(program_.outputs[output].value, kHost, layouts_.outputs[output]);
     if (plan_.buffers[buffer].storage == Storage::kArena) {
       plan_.buffers[buffer].storage = Storage::kOutput;
       plan_.buffers[buffer].index = output;
@@ -162,7 +205,7 @@ class Planner {
         size_t& input = step.inputs[*accumulated];
         const bool only_use = std::count(step.inputs.begin(), step.inputs.end(), input) == 1;
         if (plan_.buffers[input].storage != Storage::kArena || last_use[input] != i || !only_use) {
-          const size_t copy = AddBuffer(Storage::kArena, 0, plan_.buffers[input].bytes);
+          const size_t copy = AddBuffer(Storage::kArena, 0, plan_.buffers[input].bytes, step.device);
           shares_with_.push_back(copy);
           last_use.push_back(i);
           steps.push_back(CopyStep(input, copy));
@@ -183,17 +226,66 @@ class Planner {
     return last;
   }
 
-  void PlaceInArena() {
+  /// A transfer that the host has not waited for.
+  struct Pending {
+    size_t device;
+    size_t transfer;
+    size_t host_buffer;
+    bool is_written;  ///< by the device
+  };
+
+  void AddWaits() {
+    if (plan_.transfers == 0) return;
+    std::vector<ExecutionPlan::Step> steps;
+    for (ExecutionPlan::Step& step : plan_.steps) {
+      const bool is_transfer = step.kind == Kind::kTransfer;
+      const bool is_in = is_transfer && plan_.buffers[step.inputs[0]].device == kHost;
+      if (step.device == kHost || is_in) {
+        // A stream is in order: what came out of a device may go into it again without the host's doing.
+        for (const size_t input : step.inputs) WaitFor(input, /*written_only=*/true, is_in ? step.device : kHost, steps);
+        for (const size_t output : step.outputs) WaitFor(output, /*written_only=*/false, kHost, steps);
+      }
+      if (is_transfer) pending_.push_back({step.device, step.transfer, is_in ? step.inputs[0] : step.outputs[0], !is_in});
+      steps.push_back(std::move(step));
+    }
+    while (!pending_.empty()) Wait(pending_.back(), steps);
+    plan_.steps = std::move(steps);
+  }
+
+  void WaitFor(size_t buffer, bool written_only, size_t stream, std::vector<ExecutionPlan::Step>& steps) {
+    for (size_t i = pending_.size(); i-- > 0;) {
+      const Pending& pending = pending_[i];
+      if (pending.device == stream || (written_only && !pending.is_written) || Final(pending.host_buffer) != Final(buffer)) continue;
+      return Wait(Pending(pending), steps);
+    }
+  }
+
+  void Wait(const Pending& last, std::vector<ExecutionPlan::Step>& steps) {
+    ExecutionPlan::Step wait;
+    wait.kind = Kind::kWait;
+    wait.device = last.device;
+    wait.transfer = last.transfer;
+    const auto is_over = [&](const Pending& pending) {
+      const bool over = pending.device == last.device && pending.transfer <= last.transfer;
+      if (over) wait.inputs.push_back(pending.host_buffer);
+      return over;
+    };
+    std::erase_if(pending_, is_over);
+    steps.push_back(std::move(wait));
+  }
+
+  void PlaceInArenas() {
     std::vector<size_t> slot(plan_.buffers.size(), kNever);
-    std::vector<LiveInterval> intervals;
+    std::vector<std::vector<LiveInterval>> intervals(plan_.arenas.size());
     const auto touch = [&](size_t buffer, size_t step) {
       const size_t last = Final(buffer);
       if (plan_.buffers[last].storage != Storage::kArena) return;
+      std::vector<LiveInterval>& of_device = intervals[plan_.buffers[last].device];
       if (slot[last] == kNever) {
-        slot[last] = intervals.size();
-        intervals.push_back({0, step, step});
+        slot[last] = of_device.size();
+        of_device.push_back({0, step, step});
       }
-      LiveInterval& interval = intervals[slot[last]];
+      LiveInterval& interval = of_device[slot[last]];
       interval.bytes = std::max(interval.bytes, plan_.buffers[buffer].bytes);
       interval.end = step;
     };
@@ -206,9 +298,11 @@ class Planner {
       if (last != i) plan_.buffers[i].storage = plan_.buffers[last].storage;
       plan_.buffers[i].index = plan_.buffers[last].storage == Storage::kArena ? slot[last] : plan_.buffers[last].index;
     }
-    MemoryPlan memory = PlanMemory(intervals);
-    plan_.arena_offsets = std::move(memory.offsets);
-    plan_.arena_bytes = memory.bytes;
+    for (size_t device = 0; device < plan_.arenas.size(); ++device) {
+      MemoryPlan memory = PlanMemory(intervals[device]);
+      plan_.arenas[device].offsets = std::move(memory.offsets);
+      plan_.arenas[device].bytes = memory.bytes;
+    }
   }
 
   const Program& program_;
@@ -217,6 +311,7 @@ class Planner {
   ExecutionPlan plan_;
   std::vector<Available> of_value_;
   std::vector<size_t> shares_with_;  // the output that took a buffer over, or itself
+  std::vector<Pending> pending_;     // in the order of the steps
 };
 
 }  // namespace

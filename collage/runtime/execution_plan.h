@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -9,30 +10,43 @@
 
 namespace collage {
 
-/// A program with its layouts matched: which physical buffers there are, and every step that fills one. Steps are kernels, layout
-/// conversions and copies. A tensor is converted once for each layout in which it is wanted, however many want it; views, and
-/// layouts that put every element at the same place, share a buffer.
+/// A program with its layouts and devices matched: which physical buffers there are, and every step that fills one. Steps are kernels,
+/// layout conversions and copies. A tensor is brought once into each layout and onto each device in which it is wanted, however many want
+/// it; views, and layouts that put every element at the same place, share a buffer.
+///
+/// Devices are numbered, the host being number 0. What is given to another device's stream runs there in order; the host goes on, and waits
+/// where it needs what is copied out, where it writes to what is copied in, and at the end. Layouts are converted by the host.
 struct ExecutionPlan {
   enum class Storage { kArena, kInput, kOutput, kConstant };
   struct Buffer {
     Storage storage = Storage::kArena;
-    /// kArena: which arena slot; kInput, kOutput: which endpoint; kConstant: which of `constants`.
+    /// kArena: which slot of the device's arena; kInput, kOutput: which endpoint; kConstant: which of `constants`.
     size_t index = 0;
     size_t bytes = 0;
+    size_t device = 0;
   };
-  /// A constant in the layout in which it is wanted; converted when the plan is made executable.
+  /// A constant in the layout and on the device in which it is wanted; brought there when the plan is made executable.
   struct ConstantUse {
     size_t value;
     Layout layout;
+    size_t device = 0;
   };
   struct Step {
-    enum class Kind { kKernel, kConversion, kCopy };
+    enum class Kind {
+      kKernel,
+      kConversion,  ///< by the host
+      kCopy,        ///< within one device
+      kTransfer,    ///< between the host and another device
+      kWait         ///< for a transfer, and so for all that its device was given before; the inputs are host buffers then free to be used
+    };
     Kind kind = Kind::kKernel;
+    size_t device = 0;                           ///< whose stream it is; of a transfer, that which is not the host
+    size_t transfer = 0;                         ///< kTransfer: its number; kWait: the number of that which it waits for
     size_t call = 0;                             ///< kKernel: index into Program::calls
     std::optional<LayoutConversion> conversion;  ///< otherwise
     std::vector<size_t> inputs;                  ///< buffers
     std::vector<size_t> outputs;                 ///< buffers
-    TensorType type;                             ///< kConversion: what is converted
+    TensorType type;                             ///< kConversion, kTransfer: what is brought elsewhere
     Layout from;
     Layout to;
   };
@@ -40,9 +54,15 @@ struct ExecutionPlan {
   std::vector<Buffer> buffers;
   std::vector<ConstantUse> constants;
   std::vector<Step> steps;
-  std::vector<size_t> arena_offsets;  ///< one an arena slot
-  size_t arena_bytes = 0;
-  size_t workspace_bytes = 0;  ///< the largest of any kernel; shared by all
+  /// A device's memory for what lives during a run only.
+  struct Arena {
+    std::shared_ptr<DeviceContext> context = {};  ///< null: the host
+    std::vector<size_t> offsets = {};             ///< one a slot
+    size_t bytes = 0;
+    size_t workspace_bytes = 0;  ///< the largest of any kernel; shared by all
+  };
+  std::vector<Arena> arenas;  ///< one a device, the host first
+  size_t transfers = 0;
 };
 
 /// The layouts in which a program's inputs are given and its outputs are wanted, one an endpoint; row-major where there are none.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/runtime/device_context.h"
 #include "collage/support/result.h"
 #include "collage/tensor/layout.h"
 #include "collage/tensor/tensor_type.h"
@@ -35,7 +36,11 @@ class Kernel {
   /// both, having copied the input first if it is still needed afterwards.
   [[nodiscard]] std::optional<size_t> accumulated_input() const { return accumulated_input_; }
 
-  /// Pointers in port order, 64-byte aligned, to PhysicalByteCount bytes each; no two overlap but those named above.
+  /// The device on which it runs, of which are all addresses that Run gets; null: the host's own memory.
+  [[nodiscard]] const std::shared_ptr<DeviceContext>& context() const { return context_; }
+
+  /// Pointers in port order, 64-byte aligned, to PhysicalByteCount bytes each; no two overlap but those named above. With a context it
+  /// gives the work to the device's stream and does not wait for it.
   virtual Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) = 0;
 
   /// Another kernel of the same function for another thread to run at the same time, which shares code and packed weights with this one;
@@ -51,6 +56,7 @@ class Kernel {
   std::vector<Port> outputs_;
   size_t workspace_bytes_ = 0;
   std::optional<size_t> accumulated_input_;
+  std::shared_ptr<DeviceContext> context_;
 };
 
 }  // namespace collage

@@ -10,6 +10,8 @@ namespace {
 using Kind = ExecutionPlan::Step::Kind;
 using Storage = ExecutionPlan::Storage;
 
+size_t Aligned(size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+
 /// The bytes of a constant in a layout; the tensor itself where they are the same.
 Tensor Laid(const Tensor& constant, const Layout& layout, int threads) {
   const LayoutConversion conversion(constant.type(), Layout(), layout, threads);
@@ -33,12 +35,15 @@ std::vector<Tensor> LaidConstants(const ExecutionPlan& plan, const Program& prog
 PlanRunner::PlanRunner(ExecutionPlan plan, const Program& program, int threads)
     : plan_(std::make_shared<const ExecutionPlan>(std::move(plan))),
       constants_(std::make_shared<const std::vector<Tensor>>(LaidConstants(*plan_, program, threads))),
-      workspace_offset_((plan_->arena_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment),
+      transfer_places_(plan_->transfers),
+      workspace_offset_(Aligned(plan_->arenas[0].bytes)),
+      workspaces_(plan_->arenas.size(), nullptr),
       pointers_(plan_->buffers.size(), nullptr) {
   for (size_t i = 0; i < pointers_.size(); ++i) {
     const ExecutionPlan::Buffer& buffer = plan_->buffers[i];
     // Kernels take their inputs as pointers to const.
-    if (buffer.storage == Storage::kConstant) pointers_[i] = const_cast<std::byte*>((*constants_)[buffer.index].Bytes());
+    if (buffer.storage == Storage::kConstant && buffer.device == 0)
+      pointers_[i] = const_cast<std::byte*>((*constants_)[buffer.index].Bytes());
   }
   size_t ports = 1;
   for (const ExecutionPlan::Step& step : plan_->steps) ports = std::max({ports, step.inputs.size(), step.outputs.size()});
@@ -47,11 +52,43 @@ PlanRunner::PlanRunner(ExecutionPlan plan, const Program& program, int threads)
 }
 
 void PlanRunner::PlaceMemory(std::byte* memory) {
-  workspace_ = memory + workspace_offset_;
+  workspaces_[0] = memory + workspace_offset_;
+  PlaceArena(0, memory);
+}
+
+void PlanRunner::PlaceArena(size_t device, std::byte* memory) {
   for (size_t i = 0; i < pointers_.size(); ++i) {
     const ExecutionPlan::Buffer& buffer = plan_->buffers[i];
-    if (buffer.storage == Storage::kArena) pointers_[i] = memory + plan_->arena_offsets[buffer.index];
+    if (buffer.storage == Storage::kArena && buffer.device == device) pointers_[i] = memory + plan_->arenas[device].offsets[buffer.index];
   }
+}
+
+Status PlanRunner::PlaceOnDevices() {
+  for (size_t device = 1; device < plan_->arenas.size(); ++device) {
+    const ExecutionPlan::Arena& arena = plan_->arenas[device];
+    const size_t workspace = Aligned(arena.bytes);
+    std::vector<size_t> constants;  // buffers
+    size_t bytes = workspace + Aligned(arena.workspace_bytes);
+    std::vector<size_t> offsets;
+    for (size_t i = 0; i < plan_->buffers.size(); ++i) {
+      const ExecutionPlan::Buffer& buffer = plan_->buffers[i];
+      if (buffer.storage != Storage::kConstant || buffer.device != device) continue;
+      constants.push_back(i);
+      offsets.push_back(bytes);
+      bytes += Aligned((*constants_)[buffer.index].ByteCount());
+    }
+    device_memory_.push_back(std::make_shared<DeviceMemory>(COLLAGE_TRY(DeviceMemory::Allocate(arena.context, bytes))));
+    std::byte* memory = device_memory_.back()->address();
+    PlaceArena(device, memory);
+    workspaces_[device] = memory + workspace;
+    for (size_t i = 0; i < constants.size(); ++i) {
+      const Tensor& constant = (*constants_)[plan_->buffers[constants[i]].index];
+      pointers_[constants[i]] = memory + offsets[i];
+      COLLAGE_TRY_STATUS(arena.context->CopyIn(pointers_[constants[i]], constant.Bytes(), constant.ByteCount()));
+    }
+    COLLAGE_TRY_STATUS(arena.context->WaitForAll());
+  }
+  return {};
 }
 
 void PlanRunner::Bind(std::span<const void* const> inputs, std::span<void* const> outputs) {
@@ -66,14 +103,44 @@ void PlanRunner::Bind(std::span<const void* const> inputs, std::span<void* const
 }
 
 Status PlanRunner::RunStep(const ExecutionPlan::Step& step, Kernel* kernel) {
-  if (step.kind != Kind::kKernel) {
-    step.conversion->Run(pointers_[step.inputs[0]], pointers_[step.outputs[0]]);
-    return {};
+  switch (step.kind) {
+    case Kind::kKernel:
+      return RunKernel(step, *kernel);
+    case Kind::kTransfer:
+      return RunTransfer(step);
+    case Kind::kWait:
+      return plan_->arenas[step.device].context->Wait(transfer_places_[step.transfer]);
+    case Kind::kCopy:
+      if (step.device != 0) {
+        const size_t bytes = plan_->buffers[step.inputs[0]].bytes;
+        return plan_->arenas[step.device].context->CopyWithin(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes);
+      }
+      [[fallthrough]];
+    case Kind::kConversion:
+      step.conversion->Run(pointers_[step.inputs[0]], pointers_[step.outputs[0]]);
   }
+  return {};
+}
+
+Status PlanRunner::RunTransfer(const ExecutionPlan::Step& step) {
+  DeviceContext& context = *plan_->arenas[step.device].context;
+  const size_t bytes = plan_->buffers[step.inputs[0]].bytes;
+  const bool is_in = plan_->buffers[step.inputs[0]].device == 0;
+  COLLAGE_TRY_STATUS(is_in ? context.CopyIn(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes)
+                           : context.CopyOut(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes));
+  transfer_places_[step.transfer] = context.Record();
+  return {};
+}
+
+Status PlanRunner::RunKernel(const ExecutionPlan::Step& step, Kernel& kernel) {
   for (size_t i = 0; i < step.inputs.size(); ++i) input_pointers_[i] = pointers_[step.inputs[i]];
   for (size_t i = 0; i < step.outputs.size(); ++i) output_pointers_[i] = pointers_[step.outputs[i]];
-  return kernel->Run(std::span(input_pointers_.data(), step.inputs.size()), std::span(output_pointers_.data(), step.outputs.size()),
-                     workspace_);
+  return kernel.Run(std::span(input_pointers_.data(), step.inputs.size()), std::span(output_pointers_.data(), step.outputs.size()),
+                    workspaces_[step.device]);
+}
+
+void PlanRunner::Drain() {
+  for (size_t device = 1; device < plan_->arenas.size(); ++device) (void)plan_->arenas[device].context->WaitForAll();
 }
 
 }  // namespace collage

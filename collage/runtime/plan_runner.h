@@ -24,20 +24,31 @@ class PlanRunner {
 
   [[nodiscard]] const ExecutionPlan& plan() const { return *plan_; }
   /// Of intermediate tensors and the one workspace of all kernels, bytes; a multiple of kBufferAlignment where both are needed.
-  [[nodiscard]] size_t memory_bytes() const { return workspace_offset_ + plan_->workspace_bytes; }
+  [[nodiscard]] size_t memory_bytes() const { return workspace_offset_ + plan_->arenas[0].workspace_bytes; }
 
   /// memory_bytes(), 64-byte aligned.
   void PlaceMemory(std::byte* memory);
+  /// Allocates on all devices but the host, and brings constants there; copies of this object share that. Errors say by how much a device's
+  /// memory is exceeded.
+  Status PlaceOnDevices();
   /// One pointer for each endpoint, 64-byte aligned.
   void Bind(std::span<const void* const> inputs, std::span<void* const> outputs);
   /// `kernel` is that of a step that calls one, and is not looked at otherwise. Errors are the kernel's own.
   Status RunStep(const ExecutionPlan::Step& step, Kernel* kernel);
+  /// Until all that was given to the streams has run, the errors of that being nobody's: after a step that failed.
+  void Drain();
 
  private:
+  void PlaceArena(size_t device, std::byte* memory);
+  Status RunKernel(const ExecutionPlan::Step& step, Kernel& kernel);
+  Status RunTransfer(const ExecutionPlan::Step& step);
+
   std::shared_ptr<const ExecutionPlan> plan_;
   std::shared_ptr<const std::vector<Tensor>> constants_;  // one a ConstantUse
+  std::vector<std::shared_ptr<DeviceMemory>> device_memory_;
+  std::vector<uint64_t> transfer_places_;  // in their streams, one a transfer
   size_t workspace_offset_ = 0;
-  std::byte* workspace_ = nullptr;
+  std::vector<std::byte*> workspaces_;       // one a device
   std::vector<std::byte*> pointers_;         // one a buffer
   std::vector<const void*> input_pointers_;  // of the step that runs
   std::vector<void*> output_pointers_;       // likewise

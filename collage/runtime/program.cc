@@ -115,6 +115,11 @@ std::string ToString(const KernelRecord& record) {
   return "kernel '" + record.name + "'" + nodes + " of backend '" + record.backend + "'";
 }
 
+Result<Device> DeviceOf(const KernelRecord& record, const Device& host) {
+  if (record.device.empty()) return host;
+  return ParseDevice(record.device, host);
+}
+
 Status CheckProgram(const Program& program) { return Checker(program).Check(); }
 
 }  // namespace collage

@@ -41,4 +41,23 @@ std::vector<BackendRecord> PresentBackends(const Device& device) {
   return present;
 }
 
+Device DeviceFor(const Backend& backend, const Device& host) {
+  if (backend.Probe(host).present) return host;
+  for (const FoundDevice& found : backend.Devices()) {
+    const Device device{found.device.kind, found.device.id, host.threads};
+    if (backend.Probe(device).present) return device;
+  }
+  return host;
+}
+
+std::vector<BackendRecord> TestedBackends(const Device& device) {
+  std::vector<BackendRecord> tested;
+  for (BackendRecord& backend : AllBackends(device)) {
+    if (backend.backend && !(DeviceFor(*backend.backend, device) == device))
+      backend.presence = backend.backend->Probe(DeviceFor(*backend.backend, device));
+    if (backend.presence.present) tested.push_back(std::move(backend));
+  }
+  return tested;
+}
+
 }  // namespace collage::conformance

@@ -12,5 +12,9 @@ namespace collage::conformance {
 std::vector<BackendRecord> AllBackends(const Device& device);
 /// Those that are present.
 std::vector<BackendRecord> PresentBackends(const Device& device);
+/// And those that run on another device than the host's CPU.
+std::vector<BackendRecord> TestedBackends(const Device& device);
+/// Where a backend is tested: on the host, else on the first device that it can use.
+Device DeviceFor(const Backend& backend, const Device& host);
 
 }  // namespace collage::conformance

@@ -36,6 +36,10 @@ GuardedBuffer::GuardedBuffer(size_t bytes) : bytes_(bytes), memory_(new std::byt
   std::memset(data_ + bytes, static_cast<int>(kGuard), kGuardBytes);
 }
 
+std::byte* GuardedBuffer::whole() const { return data_ - kGuardBytes; }
+size_t GuardedBuffer::whole_bytes() const { return bytes_ + 2 * kGuardBytes; }
+size_t GuardedBuffer::guard_bytes() { return kGuardBytes; }
+
 bool GuardedBuffer::GuardsIntact() const {
   return AllAre(data_ - kGuardBytes, data_, kGuard) && AllAre(data_ + bytes_, data_ + bytes_ + kGuardBytes, kGuard);
 }
@@ -106,11 +110,37 @@ std::string KernelRunner::CheckOutput(size_t index, const Tensor& expected) cons
   return {};
 }
 
+Status KernelRunner::Run() {
+  return kernel_->context() ? RunOnDevice() : kernel_->Run(input_pointers_, output_pointers_, workspace_.data());
+}
+
+Status KernelRunner::RunOnDevice() {
+  const std::shared_ptr<DeviceContext>& context = kernel_->context();
+  std::vector<DeviceMemory> memory;
+  std::vector<const GuardedBuffer*> copied;
+  const auto place = [&](const GuardedBuffer& buffer) -> Result<std::byte*> {
+    memory.push_back(COLLAGE_TRY(DeviceMemory::Allocate(context, buffer.whole_bytes())));
+    copied.push_back(&buffer);
+    COLLAGE_TRY_STATUS(context->CopyIn(memory.back().address(), buffer.whole(), buffer.whole_bytes()));
+    return memory.back().address() + GuardedBuffer::guard_bytes();
+  };
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  for (const GuardedBuffer& buffer : inputs_) inputs.push_back(COLLAGE_TRY(place(buffer)));
+  for (const GuardedBuffer& buffer : outputs_) outputs.push_back(COLLAGE_TRY(place(buffer)));
+  if (const auto accumulated = kernel_->accumulated_input()) inputs[*accumulated] = outputs[0];
+  std::byte* workspace = COLLAGE_TRY(place(workspace_));
+  COLLAGE_TRY_STATUS(kernel_->Run(inputs, outputs, workspace));
+  for (size_t i = 0; i < copied.size(); ++i)
+    COLLAGE_TRY_STATUS(context->CopyOut(copied[i]->whole(), memory[i].address(), copied[i]->whole_bytes()));
+  return context->WaitForAll();
+}
+
 std::string KernelRunner::Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected) {
   std::string problem = CheckPorts(inputs, expected);
   if (!problem.empty()) return problem;
   WriteInputs(inputs);
-  const Status status = kernel_->Run(input_pointers_, output_pointers_, workspace_.data());
+  const Status status = Run();
   if (!status) return "it failed: " + status.error().message;
   problem = CheckWrites();
   for (size_t i = 0; i < expected.size() && problem.empty(); ++i) problem = CheckOutput(i, expected[i]);

@@ -18,6 +18,10 @@ class GuardedBuffer {
   [[nodiscard]] size_t size() const { return bytes_; }
   /// False once something has been written outside.
   [[nodiscard]] bool GuardsIntact() const;
+  /// With the guards.
+  [[nodiscard]] std::byte* whole() const;
+  [[nodiscard]] size_t whole_bytes() const;
+  [[nodiscard]] static size_t guard_bytes();
 
  private:
   size_t bytes_;
@@ -43,6 +47,9 @@ class KernelRunner {
  private:
   std::string CheckPorts(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected) const;
   void WriteInputs(const std::vector<Tensor>& inputs);
+  Status Run();
+  /// On copies of the buffers, guards included, which are copied back.
+  Status RunOnDevice();
   [[nodiscard]] std::string CheckWrites() const;
   [[nodiscard]] std::string CheckOutput(size_t index, const Tensor& expected) const;
 

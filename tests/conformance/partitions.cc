@@ -30,7 +30,7 @@ Partition Extract(const DataflowGraph& graph, const SubGraph& sub_graph) {
 const std::map<std::string, BackendRules>& LibraryRules(const Device& device) {
   static const std::map<std::string, BackendRules> all = [&] {
     std::map<std::string, BackendRules> found;
-    for (const BackendRecord& record : PresentBackends(device)) {
+    for (const BackendRecord& record : PresentBackends({DeviceKind::kCpu, 0, device.threads})) {
       BackendRules rules = record.backend->Rules();
       if (!rules.callable.empty()) found.emplace(record.name, std::move(rules));
     }

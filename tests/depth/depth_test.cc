@@ -165,7 +165,7 @@ std::vector<SpecPointer> Specs(const BackendRules& library, const BackendRules& 
     return std::make_shared<const PartitionSpec>(PartitionSpec{name, {Target{DeviceKind::kCpu, {{"compiler", name}}}}, std::move(rule)});
   };
   return {spec("library", RuleForPatterns("library", library)), spec("compiler", RuleForRegions("compiler", compiler, {})),
-          spec("native", RuleForNative(native, {})), HostSpec()};
+          spec("native", RuleForNative("native", native, {})), HostSpec()};
 }
 
 TEST_P(Depth, CandidateRules) {

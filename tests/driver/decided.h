@@ -24,23 +24,35 @@ class Decided {
  public:
   Decided(const Expr& function, const std::vector<const Backend*>& backends, MeasurementCache& cache, CompileOptions options = {},
           MeasureOptions measure = {}, const UserConstraints& constraints = {})
-      : options_(std::move(options)), pricer_({}, cache, measure) {
+      : Decided(function, On{TargetsOf(backends)}, cache, std::move(options), measure, constraints) {}
+
+  struct On {
     std::vector<PlacementTarget> targets;
-    for (const Backend* backend : backends) targets.push_back(TargetOf(*backend));
-    placement_ = MakePlacement(function, targets, pricer_, options_.progress, constraints).value();
-    lower_.find_backend = [backends](const std::string& name) -> Result<const Backend*> {
-      for (const Backend* backend : backends) {
-        if (backend->Name() == name) return backend;
+  };
+  Decided(const Expr& function, const On& on, MeasurementCache& cache, CompileOptions options = {}, MeasureOptions measure = {},
+          const UserConstraints& constraints = {})
+      : options_(std::move(options)), pricer_({}, cache, measure) {
+    const std::vector<PlacementTarget>& targets = on.targets;
+    placement_ = MakePlacement(function, targets, pricer_, options_.progress, constraints, options_.choose_devices).value();
+    lower_.find_backend = [targets](const std::string& name, const Device&) -> Result<const Backend*> {
+      for (const PlacementTarget& target : targets) {
+        if (target.backend->Name() == name) return target.backend;
       }
       return Fail("no backend " + name);
     };
-    sample_ = ModelSample(function).value();
+    sample_ = ModelSample(placement_->function()).value();
     store_.emplace(pricer_, placement_->ContextHash());
     evidence_ = store_->Load(*placement_).value();
     measuring_ = options_.progress;
     measuring_.deadline = Clock::After(options_.budget_seconds);
     measurer_.emplace(pricer_, *store_, lower_, sample_.inputs, options_, measuring_);
     measurer_->SetPlacement(*placement_);
+  }
+
+  static std::vector<PlacementTarget> TargetsOf(const std::vector<const Backend*>& backends) {
+    std::vector<PlacementTarget> targets;
+    for (const Backend* backend : backends) targets.push_back(TargetOf(*backend));
+    return targets;
   }
 
   /// Measures as long as there is doubt.

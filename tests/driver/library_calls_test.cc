@@ -51,8 +51,12 @@ class LibraryCallsTest : public ::testing::Test {
     const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(names, kDevice));
     std::vector<std::string> backends;
     for (const PlacementTarget& target : targets) backends.emplace_back(target.backend->Name());
-    const Constraints constraints = COLLAGE_TRY(Constraints::Resolve(graph, backends, said));
-    const FoundCandidates found = COLLAGE_TRY(FindCandidates(graph, targets, constraints));
+    Placement placement;
+    placement.graph = std::make_shared<const DataflowGraph>(graph);
+    placement.targets = targets;
+    placement.devices = {kDevice};
+    placement.constraints = std::make_shared<const Constraints>(COLLAGE_TRY(Constraints::Resolve(*placement.graph, backends, said)));
+    const FoundCandidates found = COLLAGE_TRY(FindCandidates(placement));
     std::vector<CandidatePartition> calling;
     for (const PricedCandidate& one : found.candidates) {
       if (!LibraryParts(one.candidate).empty()) calling.push_back(one.candidate);
@@ -119,7 +123,7 @@ TEST_F(LibraryCallsTest, FromTextToASavedProgram) {
 
   LowerOptions options;
   options.device = kDevice;
-  options.find_backend = [](const std::string& name) { return FindBackend(name, kDevice); };
+  options.find_backend = FindBackend;
   Result<LoweredModel> model = Lower(again, options);
   ASSERT_TRUE(model) << model.error().message;
   ASSERT_THAT(model->executable.calls(), SizeIs(1));

@@ -48,7 +48,7 @@ class ProgramFile : public ::testing::Test {
     ASSERT_TRUE(parsed) << parsed.error().message;
     LowerOptions options;
     options.device = device_;
-    options.find_backend = [this](const std::string& name) { return FindBackend(name, device_); };
+    options.find_backend = FindBackend;
     const Result<LoweredModel> model = Lower(parsed->module, options);
     ASSERT_TRUE(model) << model.error().message;
     ASSERT_TRUE(SaveProgram(*model, "{}", path_));

@@ -23,7 +23,7 @@ class ControlTest : public ::testing::Test {
   ControlTest() {
     options_.device.threads = 2;
     options_.program.fallback_backend = "library";
-    options_.find_backend = [this](const std::string&) -> Result<const Backend*> { return &library_; };
+    options_.find_backend = [this](const std::string&, const Device&) -> Result<const Backend*> { return &library_; };
   }
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "control_test.XXXXXX").string();

@@ -21,7 +21,7 @@ class LowerTest : public ::testing::Test {
     options_.device.threads = 2;
     options_.program.fallback_backend = "library";
     options_.program.default_backend = "machine";
-    options_.find_backend = [this](const std::string& name) -> Result<const Backend*> {
+    options_.find_backend = [this](const std::string& name, const Device&) -> Result<const Backend*> {
       if (name == "library") return &library_;
       if (name == "machine") return &machine_;
       return Fail("unknown backend '" + name + "'; available: library, machine");

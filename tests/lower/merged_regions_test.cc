@@ -90,7 +90,7 @@ Expr RandomRegion(uint64_t seed) {
 class MergedRegionsTest : public ::testing::Test {
  protected:
   MergedRegionsTest() {
-    options_.find_backend = [this](const std::string&) -> Result<const Backend*> { return backend_.get(); };
+    options_.find_backend = [this](const std::string&, const Device&) -> Result<const Backend*> { return backend_.get(); };
   }
   Result<LoweredModel> Lowered(const Expr& region) const {
     const std::vector<Expr>& like = region->As<Function>()->parameters;

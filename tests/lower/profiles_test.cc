@@ -38,7 +38,7 @@ class ProfilesTest : public ::testing::Test {
   ProfilesTest() {
     options_.device.threads = 2;
     options_.program.fallback_backend = "library";
-    options_.find_backend = [this](const std::string&) -> Result<const Backend*> { return &library_; };
+    options_.find_backend = [this](const std::string&, const Device&) -> Result<const Backend*> { return &library_; };
     weight_ = Tensor({{40, 300}, DType::kFloat32});
     FillRandom(weight_, 7);
   }

@@ -22,7 +22,7 @@ class SaveTest : public ::testing::Test {
   SaveTest() {
     options_.program.fallback_backend = "library";
     backends_ = {&library_, &machine_};
-    options_.find_backend = [this](const std::string& name) -> Result<const Backend*> {
+    options_.find_backend = [this](const std::string& name, const Device&) -> Result<const Backend*> {
       for (const Backend* backend : backends_) {
         if (backend->Name() == name) return backend;
       }

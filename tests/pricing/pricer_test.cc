@@ -38,9 +38,9 @@ TEST(PricerTest, WhatOneProcessMeasuredAnotherFinds) {
   const MeasurementKey good = first.KeyOf(1, "fake", "1", "good");
   const MeasurementKey bad = first.KeyOf(1, "fake", "1", "bad");
   EXPECT_FALSE(first.Find(good).value().has_value());
-  const Measurement measured = first.Measure(good, Nothing(), backend, {"good", {}, {}}).value();
+  const Measurement measured = first.Measure(good, {Nothing(), backend, {"good", {}, {}}, first.device()}).value();
   EXPECT_FALSE(measured.samples.empty());
-  EXPECT_EQ(first.Measure(bad, Nothing(), backend, {"bad", {}, {}}).value().invalid_reason, "unsupported tile");
+  EXPECT_EQ(first.Measure(bad, {Nothing(), backend, {"bad", {}, {}}, first.device()}).value().invalid_reason, "unsupported tile");
   EXPECT_EQ(first.counts().measured, 2u);
   EXPECT_EQ(first.counts().rejected, 1u);
 
@@ -57,7 +57,7 @@ TEST(PricerTest, AWrongKernelStaysInvalid) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   Pricer pricer({}, cache, {});
   const MeasurementKey key = pricer.KeyOf(1, "fake", "1", "good");
-  ASSERT_TRUE(pricer.Measure(key, Nothing(), FakeBackend(), {"good", {}, {}}));
+  ASSERT_TRUE(pricer.Measure(key, {Nothing(), FakeBackend(), {"good", {}, {}}, pricer.device()}));
   ASSERT_TRUE(pricer.MarkInvalid(key, "differs from the reference"));
   EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->invalid_reason, "differs from the reference");
 }
@@ -66,9 +66,9 @@ TEST(PricerTest, AConversionIsTimedLikeAKernelAndKept) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   Pricer pricer({}, cache, {});
   const TensorType type{{1, 64, 16, 16}, DType::kFloat32};
-  const Measurement measured = pricer.MeasureConversion(type, Layout(), Layout::Of("aBcd16b")).value();
+  const Measurement measured = pricer.MeasureConversion(type, {Layout()}, {Layout::Of("aBcd16b")}).value();
   ASSERT_FALSE(measured.samples.empty());
-  const MeasurementKey key = pricer.KeyOfConversion(type, Layout(), Layout::Of("aBcd16b"));
+  const MeasurementKey key = pricer.KeyOfConversion(type, {Layout()}, {Layout::Of("aBcd16b")});
   EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->samples, measured.samples);
 }
 

@@ -1,0 +1,64 @@
+#include "collage/backend/backend.h"
+
+#include <algorithm>
+
+#include "collage/backend/opencl/kernel.h"
+#include "collage/backend/opencl/source.h"
+
+namespace collage::opencl {
+namespace {
+
+/// Generated OpenCL C, on whatever has a driver for it.
+class OpenClBackend final : public Backend {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "opencl"; }
+
+  [[nodiscard]] Presence Probe(const Device& device) const override {
+    // Drivers are large, so nobody opens them who does not ask for their devices.
+    if (device.kind != DeviceKind::kOpenCl)
+      return Presence::Absent("it runs on OpenCL devices only, which need a driver such as pocl-opencl-icd");
+    for (const DeviceEntry& entry : AllDevices()) {
+      if (entry.device.id != device.id) continue;
+      if (!entry.reason.empty()) return Presence::Absent(entry.name + ": " + entry.reason);
+      return Presence::Version(entry.version + " on " + entry.name);
+    }
+    return Presence::Absent("the OpenCL loader finds no such device");
+  }
+
+  [[nodiscard]] std::vector<FoundDevice> Devices() const override {
+    std::vector<FoundDevice> found;
+    for (const DeviceEntry& entry : AllDevices()) found.push_back({entry.device, entry.name});
+    return found;
+  }
+  [[nodiscard]] Result<std::shared_ptr<DeviceContext>> Open(const Device& device) const override { return ContextOf(device); }
+
+  [[nodiscard]] BackendRules Rules() const override { return {BackendRules::Style::kNative, {}, Supports}; }
+
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
+    const Result<OpSequence> sequence = ToOpSequence(function);
+    if (device.kind != DeviceKind::kOpenCl || !sequence) return {};
+    const auto is_supported = [](const OpSequence::Step& step) { return Supports(step.call).accepted; };
+    const auto is_made = [&](size_t result) {
+      return std::any_of(sequence->steps.begin(), sequence->steps.end(), [&](const OpSequence::Step& step) {
+        return std::find(step.outputs.begin(), step.outputs.end(), result) != step.outputs.end();
+      });
+    };
+    if (!std::all_of(sequence->steps.begin(), sequence->steps.end(), is_supported)) return {};
+    if (!std::all_of(sequence->results.begin(), sequence->results.end(), is_made)) return {};
+    return {{kVariant, std::vector<Layout>(sequence->parameters.size()), std::vector<Layout>(sequence->results.size())}};
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    if (variant.name != kVariant) return Fail("opencl: there is no variant '" + variant.name + "'");
+    return CompileKernel(COLLAGE_TRY(ToOpSequence(function)), COLLAGE_TRY(ContextOf(device)));
+  }
+
+ private:
+  static constexpr const char* kVariant = "element";
+};
+
+}  // namespace
+}  // namespace collage::opencl
+
+COLLAGE_BACKEND(collage::opencl::OpenClBackend)

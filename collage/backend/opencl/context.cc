@@ -1,0 +1,139 @@
+#include "collage/backend/opencl/context.h"
+
+#include <algorithm>
+#include <map>
+
+namespace collage::opencl {
+namespace {
+
+template <class Number>
+Number NumberOf(cl_device_id id, cl_device_info what) {
+  Number number = 0;
+  clGetDeviceInfo(id, what, sizeof number, &number, nullptr);
+  return number;
+}
+
+std::string TextOf(cl_device_id id, cl_device_info what) {
+  size_t bytes = 0;
+  if (clGetDeviceInfo(id, what, 0, nullptr, &bytes) != CL_SUCCESS || bytes == 0) return {};
+  std::string text(bytes, '\0');
+  clGetDeviceInfo(id, what, bytes, text.data(), nullptr);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  return text;
+}
+
+std::string WhyNot(cl_device_id id) {
+  if (!NumberOf<cl_bool>(id, CL_DEVICE_AVAILABLE)) return "the driver says that it is not available";
+  if (!NumberOf<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE)) return "its driver has no compiler";
+  const auto memory = NumberOf<cl_device_svm_capabilities>(id, CL_DEVICE_SVM_CAPABILITIES);
+  if ((memory & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) == 0) return "it has no shared virtual memory, so no addresses";
+  return {};
+}
+
+std::vector<DeviceEntry> FindDevices() {
+  std::vector<DeviceEntry> entries;
+  cl_uint platform_count = 0;
+  if (clGetPlatformIDs(0, nullptr, &platform_count) != CL_SUCCESS) return entries;
+  std::vector<cl_platform_id> platforms(platform_count);
+  clGetPlatformIDs(platform_count, platforms.data(), nullptr);
+  for (cl_platform_id platform : platforms) {
+    cl_uint count = 0;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) continue;
+    std::vector<cl_device_id> ids(count);
+    clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr);
+    for (cl_device_id id : ids) {
+      entries.push_back({{DeviceKind::kOpenCl, static_cast<int>(entries.size()), 1},
+                         id,
+                         TextOf(id, CL_DEVICE_NAME),
+                         TextOf(id, CL_DRIVER_VERSION),
+                         WhyNot(id)});
+    }
+  }
+  return entries;
+}
+
+}  // namespace
+
+tl::unexpected<Error> FailOf(const char* call, cl_int error) {
+  return Fail("opencl: " + std::string(call) + ": error " + std::to_string(error));
+}
+
+Result<std::shared_ptr<OpenClContext>> OpenClContext::Create(const Device& device, cl_device_id id) {
+  const auto memory = static_cast<size_t>(NumberOf<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE));
+  std::shared_ptr<OpenClContext> context(new OpenClContext(device, TextOf(id, CL_DEVICE_NAME), memory, id));
+  cl_int error = CL_SUCCESS;
+  context->context_ = clCreateContext(nullptr, 1, &id, nullptr, nullptr, &error);
+  if (error != CL_SUCCESS) return FailOf("clCreateContext", error);
+  context->queue_ = clCreateCommandQueueWithProperties(context->context_, id, nullptr, &error);
+  if (error != CL_SUCCESS) return FailOf("clCreateCommandQueueWithProperties", error);
+  return context;
+}
+
+OpenClContext::~OpenClContext() {
+  if (queue_) clFinish(queue_);
+  for (const Mark& mark : marks_) {
+    if (mark.event) clReleaseEvent(mark.event);
+  }
+  if (queue_) clReleaseCommandQueue(queue_);
+  if (context_) clReleaseContext(context_);
+}
+
+Status OpenClContext::Copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return {};
+  const cl_int error = clEnqueueSVMMemcpy(queue_, CL_FALSE, to, from, bytes, 0, nullptr, nullptr);
+  return error == CL_SUCCESS ? Status() : FailOf("clEnqueueSVMMemcpy", error);
+}
+
+uint64_t OpenClContext::Record() {
+  const std::lock_guard<std::mutex> lock(marks_mutex_);
+  cl_event event = nullptr;
+  if (clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &event) != CL_SUCCESS) event = nullptr;
+  clFlush(queue_);
+  marks_.push_back({++last_place_, event});
+  return last_place_;
+}
+
+Status OpenClContext::Wait(uint64_t place) {
+  std::vector<Mark> reached;
+  {
+    const std::lock_guard<std::mutex> lock(marks_mutex_);
+    for (; !marks_.empty() && marks_.front().place <= place; marks_.pop_front()) reached.push_back(marks_.front());
+  }
+  // Another thread may have taken the marks and still wait.
+  if (reached.empty()) return clFinish(queue_) == CL_SUCCESS ? Status() : FailOf("clFinish", CL_INVALID_COMMAND_QUEUE);
+  cl_int error = reached.back().event ? clWaitForEvents(1, &reached.back().event) : clFinish(queue_);
+  for (const Mark& mark : reached) {
+    if (mark.event) clReleaseEvent(mark.event);
+  }
+  return error == CL_SUCCESS ? Status() : FailOf("clWaitForEvents", error);
+}
+
+Result<void*> OpenClContext::DoAllocate(size_t bytes) {
+  constexpr cl_uint kAlignment = 64;  // as kernels want it
+  void* address = clSVMAlloc(context_, CL_MEM_READ_WRITE, bytes, kAlignment);
+  if (!address) return Fail("opencl: clSVMAlloc gives no " + std::to_string(bytes) + " bytes on " + ToString(device()));
+  return address;
+}
+
+void OpenClContext::DoFree(void* address) { clSVMFree(context_, address); }
+
+const std::vector<DeviceEntry>& AllDevices() {
+  static const std::vector<DeviceEntry> entries = FindDevices();
+  return entries;
+}
+
+Result<std::shared_ptr<OpenClContext>> ContextOf(const Device& device) {
+  static std::mutex mutex;
+  static std::map<int, std::shared_ptr<OpenClContext>> contexts;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto known = contexts.find(device.id);
+  if (known != contexts.end()) return known->second;
+  for (const DeviceEntry& entry : AllDevices()) {
+    if (entry.device.id != device.id || device.kind != DeviceKind::kOpenCl) continue;
+    if (!entry.reason.empty()) return Fail("opencl: " + ToString(entry.device) + " (" + entry.name + "): " + entry.reason);
+    return contexts[device.id] = COLLAGE_TRY(OpenClContext::Create(entry.device, entry.id));
+  }
+  return Fail("opencl: there is no device " + ToString(device));
+}
+
+}  // namespace collage::opencl

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "collage/backend/opencl/context.h"
+#include "collage/ir/op_sequence.h"
+#include "collage/runtime/kernel.h"
+
+namespace collage::opencl {
+
+/// Generates, builds, and brings the constants to the device. Tensors are in row-major order.
+Result<std::unique_ptr<Kernel>> CompileKernel(const OpSequence& sequence, std::shared_ptr<OpenClContext> context);
+
+}  // namespace collage::opencl

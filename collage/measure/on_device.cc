@@ -1,0 +1,34 @@
+#include "collage/measure/on_device.h"
+
+namespace collage {
+
+Result<BuffersOnDevice> BuffersOnDevice::Create(const Kernel& kernel, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  BuffersOnDevice buffers;
+  const auto allocate = [&](size_t bytes) -> Result<void*> {
+    buffers.memory_.push_back(COLLAGE_TRY(DeviceMemory::Allocate(kernel.context(), bytes)));
+    return buffers.memory_.back().address();
+  };
+  for (const Tensor& input : inputs) {
+    void* address = COLLAGE_TRY(allocate(input.ByteCount()));
+    buffers.inputs_.push_back(address);
+    COLLAGE_TRY_STATUS(kernel.context()->CopyIn(address, input.Bytes(), input.ByteCount()));
+  }
+  for (const Tensor& output : outputs) buffers.outputs_.push_back(COLLAGE_TRY(allocate(output.ByteCount())));
+  if (const auto accumulated = kernel.accumulated_input()) buffers.outputs_[0] = const_cast<void*>(buffers.inputs_[*accumulated]);
+  buffers.workspace_ = COLLAGE_TRY(allocate(kernel.workspace_bytes()));
+  COLLAGE_TRY_STATUS(kernel.context()->WaitForAll());
+  return buffers;
+}
+
+Status BuffersOnDevice::Run(Kernel& kernel) {
+  COLLAGE_TRY_STATUS(kernel.Run(inputs_, outputs_, workspace_));
+  return kernel.context()->WaitForAll();
+}
+
+Status BuffersOnDevice::CopyOut(const Kernel& kernel, std::span<Tensor> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    COLLAGE_TRY_STATUS(kernel.context()->CopyOut(outputs[i].MutableBytes(), outputs_[i], outputs[i].ByteCount()));
+  return kernel.context()->WaitForAll();
+}
+
+}  // namespace collage

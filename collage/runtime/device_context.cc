@@ -1,0 +1,59 @@
+#include "collage/runtime/device_context.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collage/support/check.h"
+
+namespace collage {
+
+size_t DeviceContext::allocated_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return allocated_;
+}
+
+Status DeviceContext::CheckFits(size_t bytes) const {
+  const size_t left = memory_bytes_ - allocated_;
+  if (bytes <= left) return {};
+  return Fail(ToString(device_) + " (" + name_ + ") has " + std::to_string(memory_bytes_) + " bytes, of which " +
+              std::to_string(allocated_) + " are taken; " + std::to_string(bytes) + " more are wanted, " + std::to_string(bytes - left) +
+              " too many");
+}
+
+Result<void*> DeviceContext::Allocate(size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  COLLAGE_TRY_STATUS(CheckFits(bytes));
+  void* address = COLLAGE_TRY(DoAllocate(std::max<size_t>(bytes, 1)));
+  allocations_.emplace(address, bytes);
+  allocated_ += bytes;
+  return address;
+}
+
+void DeviceContext::Free(void* address) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = allocations_.find(address);
+  COLLAGE_CHECK(found != allocations_.end());
+  allocated_ -= found->second;
+  allocations_.erase(found);
+  DoFree(address);
+}
+
+Result<DeviceMemory> DeviceMemory::Allocate(std::shared_ptr<DeviceContext> context, size_t bytes) {
+  void* address = COLLAGE_TRY(context->Allocate(bytes));
+  return DeviceMemory(std::move(context), address);
+}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(address_, other.address_);
+  return *this;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (!address_) return;
+  // What still runs may use it. Its error has been seen by whoever waited for a result.
+  (void)context_->WaitForAll();
+  context_->Free(address_);
+}
+
+}  // namespace collage

@@ -1,0 +1,225 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "collage/backend/registry.h"
+#include "collage/lower/save.h"
+#include "collage/onnx/reader.h"
+#include "collage/transform/pass.h"
+#include "tests/driver/accelerator.h"
+#include "tests/driver/decided.h"
+
+namespace collage {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Runs single operators on the host, each as fast as the test says.
+class HostLibrary : public Backend {
+ public:
+  explicit HostLibrary(double seconds) : seconds_(seconds) {}
+  [[nodiscard]] std::string_view Name() const override { return "library"; }
+  [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    for (const char* op : {"nn.relu", "sigmoid", "tanh", "nn.max_pool2d"})
+      rules.patterns.push_back({std::string("library.") + op, pattern::CallOf(op, {pattern::Wildcard()}), {}});
+    for (const char* op : {"add", "nn.conv2d", "nn.dense", "nn.matmul"})
+      rules.patterns.push_back({std::string("library.") + op, pattern::CallOf(op, {pattern::Wildcard(), pattern::Wildcard()}), {}});
+    return rules;
+  }
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
+    std::vector<Variant> variants = InterpreterBackend("inner", false).Variants(function, device);
+    variants.resize(1);
+    return variants;
+  }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    return CompileTimed(function, device, variant, [seconds = seconds_] { return seconds; });
+  }
+
+ private:
+  double seconds_;
+};
+
+class DriverDevicesTest : public testing::Test {
+ protected:
+  /// The host's library first, then the accelerator.
+  std::unique_ptr<Decided> Start(const Expr& function, const UserConstraints& constraints = {}) {
+    return std::make_unique<Decided>(function, Decided::On{{TargetOf(library_), accelerator_.Target()}}, cache_, options_, MeasureOptions(),
+                                     constraints);
+  }
+
+  /// Where each operator of the searched plan runs, in the order of the program.
+  static std::vector<std::string> Where(const Decided& decided, const Plan& plan) {
+    std::vector<std::string> where;
+    for (const OperatorPlacement& op : decided.Report(plan).operators) where.push_back(op.op + (op.device.empty() ? "" : "@" + op.device));
+    return where;
+  }
+
+  /// The plan that was decided, after it was run and compared with the reference; how many copies a run makes is in the device.
+  Plan Run(Decided& decided) {
+    const Result<Decision> decision = decided.Decide();
+    EXPECT_TRUE(decision) << decision.error().message;
+    Plan plan = decided.Plans().plans.front();
+    Result<RaceOutcome> race = decided.Race({plan});
+    EXPECT_TRUE(race) << race.error().message;
+    if (!race) return plan;
+    EXPECT_EQ(race->not_compared, "");
+    std::vector<Tensor> inputs;
+    for (const NamedType& input : race->lowered->executable.inputs()) FillRandom(inputs.emplace_back(input.type), 7);
+    accelerator_.device->copies_in = accelerator_.device->copies_out = 0;
+    EXPECT_TRUE(race->lowered->executable.Run(inputs));
+    return plan;
+  }
+
+  [[nodiscard]] int Copies() const { return accelerator_.device->copies_in + accelerator_.device->copies_out; }
+
+  SimulatedClock clock_;
+  HostLibrary library_{200e-6};
+  Accelerator accelerator_;
+  CompileOptions options_;
+  MeasurementCache cache_ = MeasurementCache::Open({}).value();
+};
+
+constexpr const char* kChain = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); %1 = sigmoid(%0); %2 = nn.relu(%1); tanh(%2) }";
+
+TEST_F(DriverDevicesTest, WithoutStatementsEverythingStaysOnTheHost) {
+  const auto decided = Start(Parsed(kChain));
+  const Plan plan = Run(*decided);
+  EXPECT_THAT(Where(*decided, plan), ElementsAre("nn.relu", "sigmoid", "nn.relu", "tanh"));
+  EXPECT_EQ(Copies(), 0);
+}
+
+TEST_F(DriverDevicesTest, AnnotationsPlaceCallsAndTheNeededCopiesAreMade) {
+  const auto decided =
+      Start(Parsed("fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); %1 = on_device(%0, virtual_device=\"cpu:0\"); %2 = sigmoid(%1); "
+                   "%3 = nn.relu(%2); %4 = on_device(%3, virtual_device=\"cuda:0\"); tanh(%4) }"));
+  const Plan plan = Run(*decided);
+  EXPECT_THAT(Where(*decided, plan), ElementsAre("nn.relu", "sigmoid@cuda:0", "nn.relu@cuda:0", "tanh"));
+  EXPECT_EQ(Copies(), 2);
+}
+
+TEST_F(DriverDevicesTest, APinMovesItsCallAlone) {
+  const auto decided = Start(Parsed(kChain), {{"sigmoid=cuda:0"}, {}});
+  const Plan plan = Run(*decided);
+  EXPECT_THAT(Where(*decided, plan), ElementsAre("nn.relu", "sigmoid@cuda:0", "nn.relu", "tanh"));
+  EXPECT_EQ(Copies(), 2);
+  EXPECT_THAT(decided->Report(plan).pins, ElementsAre("sigmoid=cuda:0"));
+}
+
+TEST_F(DriverDevicesTest, ABackendOfOneDevicePinsToThat) {
+  const auto decided = Start(Parsed(kChain), {{"sigmoid=accelerator"}, {}});
+  const Plan plan = Run(*decided);
+  EXPECT_THAT(Where(*decided, plan), ElementsAre("nn.relu", "sigmoid@cuda:0", "nn.relu", "tanh"));
+}
+
+TEST_F(DriverDevicesTest, WhatIsSaidWronglyIsAnError) {
+  Pricer pricer({}, cache_, {});
+  const auto error = [&](const std::string& text, const UserConstraints& said) {
+    const Result<PlacementPointer> placement =
+        MakePlacement(Parsed(text), {TargetOf(library_), accelerator_.Target()}, pricer, options_.progress, said);
+    return placement ? std::string("no error") : placement.error().message;
+  };
+  EXPECT_EQ(error(kChain, {{"sigmoid=cuda:1"}, {}}), "--pin sigmoid=cuda:1: cuda:1 is none of the targets' devices, cpu:0, cuda:0");
+  EXPECT_EQ(error(kChain, {{"erf=cuda:0"}, {}}), "--pin erf=cuda:0: the program has no node and calls no operator 'erf'");
+  EXPECT_THAT(error("fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); on_device(%0, virtual_device=\"cuda:0\", constrain_body=True) }",
+                    {{"nn.relu=cpu:0"}, {}}),
+              AllOf(HasSubstr("cpu:0"), HasSubstr("cuda:0")));
+  EXPECT_THAT(error(kChain, {{"sigmoid=cuda:0", "%1=cpu:0"}, {}}), HasSubstr("is pinned to cuda:0 by --pin sigmoid=cuda:0"));
+}
+
+TEST_F(DriverDevicesTest, TheSearchChoosesWhatPays) {
+  options_.choose_devices = true;
+  // 4 * 200 us on the host; 4 * 100 us and two copies of 10 us on the accelerator.
+  const auto decided = Start(Parsed(kChain));
+  const Plan plan = Run(*decided);
+  EXPECT_EQ(decided->Report(plan).operators.back().device, "cuda:0");
+  EXPECT_EQ(Copies(), 2);
+}
+
+TEST_F(DriverDevicesTest, CopiesThatCostMoreThanTheyGainAreNotMade) {
+  options_.choose_devices = true;
+  accelerator_.device->on_copy = [](size_t) { SimulatedClock::Pass(2e-3); };
+  const auto decided = Start(Parsed(kChain));
+  const Plan plan = Run(*decided);
+  EXPECT_THAT(Where(*decided, plan), ElementsAre("nn.relu", "sigmoid", "nn.relu", "tanh"));
+  EXPECT_EQ(Copies(), 0);
+}
+
+TEST_F(DriverDevicesTest, WhatIsStatedHoldsAlsoWhereTheSearchChooses) {
+  options_.choose_devices = true;
+  const auto decided = Start(Parsed(kChain), {{"tanh=cpu:0"}, {}});
+  const Plan plan = Run(*decided);
+  EXPECT_EQ(decided->Report(plan).operators.back().device, "");
+  EXPECT_EQ(decided->Report(plan).operators.front().device, "cuda:0");
+}
+
+class MnistOnDevicesTest : public DriverDevicesTest {
+ protected:
+  static Expr Model() {
+    const std::filesystem::path path = std::filesystem::path(COLLAGE_ONNX_MODELS) / "mnist.onnx";
+    OnnxModel model = ReadOnnxFile(path, {}).value();
+    return RunPasses(std::move(model.module), SafeGlobalPasses()).value().MainExpr();
+  }
+};
+
+TEST_F(MnistOnDevicesTest, AsAnnotated) {
+  const auto decided = Start(Model(), {{"nn.conv2d=cuda:0"}, {}});
+  const Plan plan = Run(*decided);
+  size_t moved = 0;
+  for (const OperatorPlacement& op : decided->Report(plan).operators) {
+    EXPECT_EQ(op.device, op.op == "nn.conv2d" ? "cuda:0" : "") << op.op;
+    moved += op.device.empty() ? 0 : 1;
+  }
+  EXPECT_EQ(moved, 2u);
+  EXPECT_EQ(Copies(), 4);
+}
+
+TEST_F(MnistOnDevicesTest, AsChosen) {
+  options_.choose_devices = true;
+  const auto decided = Start(Model(), {{"nn.max_pool2d=cpu:0"}, {}});
+  const Plan plan = Run(*decided);
+  std::set<std::string> devices;
+  for (const OperatorPlacement& op : decided->Report(plan).operators) devices.insert(op.device);
+  EXPECT_THAT(devices, ElementsAre("", "cuda:0"));
+}
+
+TEST_F(MnistOnDevicesTest, OnOpenCl) {
+  const Device device{DeviceKind::kOpenCl, 0, 1};
+  const Result<const Backend*> backend = FindBackend("opencl", device);
+  if (!backend) GTEST_SKIP() << backend.error().message;
+  const PlacementTarget target{
+      *backend, "1", (*backend)->Rules(), "opencl -compiler=opencl", false, device, (*backend)->Open(device).value()};
+  Decided decided(Model(), Decided::On{{TargetOf(library_), target}}, cache_, options_, MeasureOptions(), {{"nn.conv2d=opencl"}, {}});
+  const Plan plan = Run(decided);
+  for (const OperatorPlacement& op : decided.Report(plan).operators) EXPECT_EQ(op.device, op.op == "nn.conv2d" ? "opencl:0" : "") << op.op;
+}
+
+TEST_F(DriverDevicesTest, AProgramIsLoadedOntoItsDevices) {
+  const auto decided = Start(Parsed(kChain), {{"sigmoid=cuda:0"}, {}});
+  Result<RaceOutcome> race = decided->Race({Run(*decided)});
+  ASSERT_TRUE(race) << race.error().message;
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "devices_test.collage";
+  ASSERT_TRUE(SaveProgram(*race->lowered, "{}", file));
+  BuildOptions build;
+  build.find_backend = [this](const std::string& name, const Device& device) -> Result<const Backend*> {
+    EXPECT_EQ(ToString(device), name == "accelerator" ? "cuda:0" : "cpu:0");
+    return name == "accelerator" ? static_cast<const Backend*>(&accelerator_) : &library_;
+  };
+  Result<LoweredModel> loaded = LoadProgram(file, build);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  Tensor input(TensorType{{1, 8}});
+  FillRandom(input, 3);
+  accelerator_.device->copies_in = accelerator_.device->copies_out = 0;
+  const std::vector<Tensor> expected = race->lowered->executable.Run({&input, 1}).value();
+  const std::vector<Tensor> found = loaded->executable.Run({&input, 1}).value();
+  EXPECT_EQ(found[0].ToDouble(), expected[0].ToDouble());
+  EXPECT_EQ(Copies(), 4);  // two of each
+}
+
+}  // namespace
+}  // namespace collage

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "collage/runtime/device_context.h"
+#include "collage/runtime/kernel.h"
+
+namespace collage {
+
+/// An accelerator for tests. Its addresses are none of the host's: whoever follows one crashes, and a host address is none of its own.
+/// It runs its stream only when somebody waits for it, so that whoever does not wait finds nothing, and what is overwritten too early is
+/// wrong. Its memory may be small, and its copies may fail.
+class FakeDevice : public DeviceContext {
+ public:
+  explicit FakeDevice(int id = 0, size_t memory_bytes = size_t{1} << 30)
+      : DeviceContext({DeviceKind::kCuda, id, 1}, "fake accelerator", memory_bytes), next_(kFirst + (uintptr_t(id) << 40)) {}
+  ~FakeDevice() override {
+    for (auto& [address, block] : blocks_) std::free(block.memory);
+  }
+
+  Status CopyIn(void* to, const void* from_host, size_t bytes) override {
+    ++copies_in;
+    if (on_copy) Give([this, bytes] { return on_copy(bytes), Status(); });
+    return Give([this, to, from_host, bytes]() -> Status {
+      COLLAGE_TRY_STATUS(CheckHost(from_host));
+      std::memcpy(COLLAGE_TRY(HostAddress(to, bytes)), from_host, bytes);
+      return {};
+    });
+  }
+  Status CopyOut(void* to_host, const void* from, size_t bytes) override {
+    ++copies_out;
+    if (on_copy) Give([this, bytes] { return on_copy(bytes), Status(); });
+    return Give([this, to_host, from, bytes]() -> Status {
+      COLLAGE_TRY_STATUS(CheckHost(to_host));
+      std::memcpy(to_host, COLLAGE_TRY(HostAddress(from, bytes)), bytes);
+      return {};
+    });
+  }
+  Status CopyWithin(void* to, const void* from, size_t bytes) override {
+    return Give([this, to, from, bytes]() -> Status {
+      std::memcpy(COLLAGE_TRY(HostAddress(to, bytes)), COLLAGE_TRY(HostAddress(from, bytes)), bytes);
+      return {};
+    });
+  }
+  uint64_t Record() override { return given_; }
+  Status Wait(uint64_t place) override {
+    ++waits;
+    Status status;
+    for (; done_ < place; ++done_) {
+      const Status ran = stream_.front()();
+      if (status) status = ran;
+      stream_.pop_front();
+    }
+    return status;
+  }
+
+  /// Runs when somebody waits.
+  Status Give(std::function<Status()> work) {
+    stream_.push_back(std::move(work));
+    ++given_;
+    return {};
+  }
+  /// Where the device keeps what it has at an address; an error for what is not its own.
+  [[nodiscard]] Result<void*> HostAddress(const void* address, size_t bytes) const {
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    auto block = blocks_.upper_bound(at);
+    if (block == blocks_.begin()) return Fail("an address that is not the device's was given to it");
+    --block;
+    if (at + bytes > block->first + block->second.bytes) return Fail("an address that is not the device's was given to it");
+    return static_cast<std::byte*>(block->second.memory) + (at - block->first);
+  }
+
+  int copies_in = 0;
+  int copies_out = 0;
+  int waits = 0;
+  std::function<void(size_t bytes)> on_copy;  ///< when one runs: what it costs
+  int good_copies = -1;                       ///< so many succeed, then each fails; negative: all succeed
+
+ protected:
+  Result<void*> DoAllocate(size_t bytes) override {
+    const size_t rounded = (bytes + 63) / 64 * 64;
+    void* memory = std::aligned_alloc(64, rounded);
+    std::memset(memory, 0xa5, rounded);
+    void* address = reinterpret_cast<void*>(next_);
+    blocks_[next_] = {memory, bytes};
+    next_ += rounded + 4096;
+    return address;
+  }
+  void DoFree(void* address) override {
+    const auto block = blocks_.find(reinterpret_cast<uintptr_t>(address));
+    std::free(block->second.memory);
+    blocks_.erase(block);
+  }
+
+ private:
+  /// No process has memory there on this architecture.
+  static constexpr uintptr_t kFirst = uintptr_t{1} << 56;
+
+  Status CheckHost(const void* address) {
+    if (good_copies == 0) return Fail("the copy failed");
+    if (good_copies > 0) --good_copies;
+    return reinterpret_cast<uintptr_t>(address) < kFirst ? Status() : Fail("a device's address was given for one of the host's");
+  }
+
+  struct Block {
+    void* memory;
+    size_t bytes;
+  };
+  std::map<uintptr_t, Block> blocks_;
+  uintptr_t next_;
+  std::deque<std::function<Status()>> stream_;
+  uint64_t given_ = 0;
+  uint64_t done_ = 0;
+};
+
+/// A kernel of the host's that runs on such a device.
+class FakeDeviceKernel : public Kernel {
+ public:
+  FakeDeviceKernel(std::shared_ptr<FakeDevice> device, std::unique_ptr<Kernel> kernel) : device_(device), kernel_(std::move(kernel)) {
+    inputs_ = kernel_->inputs();
+    outputs_ = kernel_->outputs();
+    workspace_bytes_ = kernel_->workspace_bytes();
+    accumulated_input_ = kernel_->accumulated_input();
+    context_ = std::move(device);
+  }
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+    const std::vector<const void*> from(inputs.begin(), inputs.end());
+    const std::vector<void*> to(outputs.begin(), outputs.end());
+    return device_->Give([this, from, to, workspace]() -> Status {
+      std::vector<const void*> host_inputs;
+      std::vector<void*> host_outputs;
+      for (size_t i = 0; i < from.size(); ++i) host_inputs.push_back(COLLAGE_TRY(device_->HostAddress(from[i], BytesOf(inputs_[i]))));
+      for (size_t i = 0; i < to.size(); ++i) host_outputs.push_back(COLLAGE_TRY(device_->HostAddress(to[i], BytesOf(outputs_[i]))));
+      void* scratch = workspace_bytes_ > 0 ? COLLAGE_TRY(device_->HostAddress(workspace, workspace_bytes_)) : nullptr;
+      return kernel_->Run(host_inputs, host_outputs, scratch);
+    });
+  }
+
+ private:
+  static size_t BytesOf(const Port& port) { return PhysicalByteCount(port.type, port.layout); }
+
+  std::shared_ptr<FakeDevice> device_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+}  // namespace collage

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collage/runtime/program.h"
+#include "tests/runtime/fake_kernel.h"
+
+namespace collage {
+
+inline TensorType IntType(Shape shape) { return {std::move(shape), DType::kInt32}; }
+
+inline Tensor RandomTensor(const TensorType& type, std::mt19937& random) {
+  Tensor tensor(type);
+  for (int64_t i = 0; i < type.ElementCount(); ++i) tensor.MutableData<uint32_t>()[i] = static_cast<uint32_t>(random());
+  return tensor;
+}
+
+inline std::vector<uint32_t> Elements(const Tensor& tensor) {
+  return {tensor.Data<uint32_t>(), tensor.Data<uint32_t>() + tensor.ElementCount()};
+}
+
+/// A program of fake kernels, together with what is needed to evaluate it directly.
+struct TestProgram {
+  Program program;
+  struct Call {
+    uint32_t salt;
+    std::optional<size_t> accumulated;
+    std::vector<size_t> inputs;
+    std::vector<size_t> outputs;
+  };
+  std::vector<Call> calls;
+
+  size_t AddValue(const TensorType& type) {
+    program.values.push_back({type});
+    return program.values.size() - 1;
+  }
+  size_t AddInput(const TensorType& type) {
+    const size_t value = AddValue(type);
+    program.inputs.push_back({"input" + std::to_string(program.inputs.size()), value});
+    return value;
+  }
+  size_t AddConstant(Tensor tensor) {
+    const size_t value = AddValue(tensor.type());
+    program.values[value].constant = std::move(tensor);
+    return value;
+  }
+  size_t AddView(size_t of, const TensorType& type) {
+    const size_t value = AddValue(type);
+    program.values[value].view_of = of;
+    return value;
+  }
+  void AddOutput(size_t value) { program.outputs.push_back({"output" + std::to_string(program.outputs.size()), value}); }
+
+  std::vector<size_t> AddCall(const std::vector<size_t>& inputs, const std::vector<Layout>& input_layouts, const std::vector<Port>& outputs,
+                              std::optional<size_t> accumulated = std::nullopt, size_t workspace = 0) {
+    Call call{static_cast<uint32_t>(calls.size()) * 1000 + 17, accumulated, inputs, {}};
+    std::vector<Port> ports;
+    for (size_t i = 0; i < inputs.size(); ++i) ports.push_back({program.values[inputs[i]].type, input_layouts[i]});
+    for (const Port& port : outputs) call.outputs.push_back(AddValue(port.type));
+    auto kernel = std::make_unique<FakeKernel>(std::move(ports), outputs, accumulated, workspace, call.salt);
+    program.calls.push_back({{"k" + std::to_string(calls.size()), "fake", "", "", {}, {}}, std::move(kernel), inputs, call.outputs});
+    calls.push_back(call);
+    return call.outputs;
+  }
+
+  [[nodiscard]] std::vector<std::vector<uint32_t>> Evaluate(const std::vector<Tensor>& inputs) const {
+    std::vector<std::vector<uint32_t>> values(program.values.size());
+    for (size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].value] = Elements(inputs[i]);
+    const auto at = [&](size_t value) -> const std::vector<uint32_t>& {
+      while (program.values[value].view_of) value = *program.values[value].view_of;
+      if (program.values[value].constant.Defined() && values[value].empty()) values[value] = Elements(program.values[value].constant);
+      return values[value];
+    };
+    for (const Call& call : calls) {
+      std::vector<const std::vector<uint32_t>*> arguments;
+      for (const size_t input : call.inputs) arguments.push_back(&at(input));
+      std::vector<size_t> counts;
+      for (const size_t output : call.outputs) counts.push_back(static_cast<size_t>(program.values[output].type.ElementCount()));
+      std::vector<std::vector<uint32_t>> results = EvaluateFake(arguments, counts, call.accumulated, call.salt);
+      for (size_t i = 0; i < results.size(); ++i) values[call.outputs[i]] = std::move(results[i]);
+    }
+    std::vector<std::vector<uint32_t>> results;
+    for (const Endpoint& output : program.outputs) results.push_back(at(output.value));
+    return results;
+  }
+};
+
+/// Shapes of 480 elements, so that any value can be viewed as any of them.
+inline const std::vector<Shape> kShapes = {{1, 20, 4, 6}, {2, 16, 5, 3}, {480, 1, 1, 1}, {1, 480, 1, 1}, {24, 20}, {480}, {2, 3, 4, 5, 4}};
+
+inline Layout RandomLayout(const Shape& shape, std::mt19937& random, bool plain) {
+  if (plain) return {};
+  static const std::vector<std::string> four = {"plain", "acdb", "aBcd16b", "aBcd8b"};
+  static const std::vector<std::string> two = {"plain", "ba", "aB16b"};
+  if (shape.size() == 4) return Layout::Of(four[random() % four.size()]);
+  if (shape.size() == 2) return Layout::Of(two[random() % two.size()]);
+  return {};
+}
+
+inline void AddRandomCall(TestProgram& test, std::vector<size_t>& available, std::mt19937& random, bool plain) {
+  std::vector<size_t> inputs;
+  std::vector<Layout> layouts;
+  for (size_t i = 1 + random() % 3; i > 0; --i) {
+    // Mostly recent values, so that many die early and others live long.
+    const size_t recent = available.size() - 1 - std::min<size_t>(random() % 4, available.size() - 1);
+    inputs.push_back(random() % 5 == 0 ? available[random() % available.size()] : available[recent]);
+    layouts.push_back(RandomLayout(test.program.values[inputs.back()].type.shape, random, plain));
+  }
+  std::vector<Port> outputs;
+  std::optional<size_t> accumulated;
+  if (random() % 3 == 0) {
+    accumulated = random() % inputs.size();
+    outputs.push_back({test.program.values[inputs[*accumulated]].type, layouts[*accumulated]});
+  }
+  while (outputs.empty() || random() % 5 == 0) {
+    const Shape& shape = kShapes[random() % kShapes.size()];
+    outputs.push_back({IntType(shape), RandomLayout(shape, random, plain)});
+  }
+  for (const size_t value : test.AddCall(inputs, layouts, outputs, accumulated, random() % 2000)) available.push_back(value);
+}
+
+/// With `plain`, every tensor is in row-major order.
+inline TestProgram RandomProgram(unsigned seed, bool plain = false) {
+  std::mt19937 random(seed);
+  TestProgram test;
+  std::vector<size_t> available;
+  const auto random_type = [&] { return IntType(kShapes[random() % kShapes.size()]); };
+  for (size_t i = 1 + random() % 3; i > 0; --i) available.push_back(test.AddInput(random_type()));
+  for (size_t i = 1 + random() % 25; i > 0; --i) {
+    switch (random() % 6) {
+      case 0:
+        available.push_back(test.AddConstant(RandomTensor(random_type(), random)));
+        break;
+      case 1:
+        available.push_back(test.AddView(available[random() % available.size()], random_type()));
+        break;
+      default:
+        AddRandomCall(test, available, random, plain);
+    }
+  }
+  test.AddOutput(available.back());
+  while (random() % 2 == 0) test.AddOutput(available[random() % available.size()]);
+  return test;
+}
+
+inline std::vector<Tensor> RandomInputs(const TestProgram& test, std::mt19937& random) {
+  std::vector<Tensor> inputs;
+  for (const Endpoint& input : test.program.inputs) inputs.push_back(RandomTensor(test.program.values[input.value].type, random));
+  return inputs;
+}
+
+}  // namespace collage
