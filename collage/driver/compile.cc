@@ -62,7 +62,7 @@ class Compile {
     if (options.cache_only) pricer_.AllowOnlyCached();
     lower_.device = device_;
     lower_.find_backend = FindBackend;
-    lower_.artifacts = std::make_shared<ArtifactCache>();
+    lower_.kernels = std::make_shared<KernelCache>();
     lower_.program.input_names = model_.input_names;
     lower_.program.output_names = model_.output_names;
     measuring_ = options.progress;

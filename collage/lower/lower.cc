@@ -17,20 +17,26 @@ Result<Variant> ChooseVariant(const Backend& backend, const Function& function, 
   return FindVariant(backend, function, device, name);
 }
 
-/// CompilePartition, but from machine code where that is there. Kernels with large constants are not kept: packing is cheaper than
+/// CompilePartition, but from machine code where that is there. Artifacts with large constants are not kept: packing is cheaper than
 /// copying them twice.
-Result<std::unique_ptr<Kernel>> CompileOnce(PartitionCall& call, const Backend& backend, const BuildOptions& options) {
-  const Device device = COLLAGE_TRY(DeviceOf(call.record, options.device));
-  if (!options.artifacts || !call.function) return CompilePartition(call, backend, device);
+Result<std::shared_ptr<Kernel>> Build(PartitionCall& call, const Backend& backend, const Device& device, uint64_t key, KernelCache& cache) {
   constexpr size_t kMostBytes = size_t{1} << 20;
-  const uint64_t key = HashCombine(StructuralHash(call.function, {true, {"global_symbol"}}),
-                                   HashBytes(call.record.backend + " " + call.record.variant + call.record.device));
-  if (const auto known = options.artifacts->find(key); known != options.artifacts->end()) {
-    return backend.Load(known->second, device);
-  }
+  if (const auto known = cache.artifacts.find(key); known != cache.artifacts.end()) return backend.Load(known->second, device);
   std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompilePartition(call, backend, device));
   std::string artifact = kernel->Serialize();
-  if (!artifact.empty() && artifact.size() <= kMostBytes) options.artifacts->emplace(key, std::move(artifact));
+  if (!artifact.empty() && artifact.size() <= kMostBytes) cache.artifacts.emplace(key, std::move(artifact));
+  return kernel;
+}
+
+Result<std::shared_ptr<Kernel>> CompileOnce(PartitionCall& call, const Backend& backend, const BuildOptions& options) {
+  const Device device = COLLAGE_TRY(DeviceOf(call.record, options.device));
+  if (!options.kernels || !call.function) return CompilePartition(call, backend, device);
+  const uint64_t key =
+      HashCombine(StructuralHash(call.function, {true, {"global_symbol"}}), HashBytes(call.record.backend + " " + call.record.variant + call.record.device));
+  std::weak_ptr<Kernel>& known = options.kernels->kernels[key];
+  if (std::shared_ptr<Kernel> kernel = known.lock()) return kernel;
+  std::shared_ptr<Kernel> kernel = COLLAGE_TRY(Build(call, backend, device, key, *options.kernels));
+  known = kernel;
   return kernel;
 }
 
@@ -58,7 +64,7 @@ Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOption
     const auto [version, is_new] = versions.try_emplace(call.record.backend + call.record.device);
     if (is_new) version->second = (*backend)->Probe(device).version;
     call.record.backend_version = version->second;
-    Result<std::unique_ptr<Kernel>> kernel = CompileOnce(call, **backend, options);
+    Result<std::shared_ptr<Kernel>> kernel = CompileOnce(call, **backend, options);
     if (!kernel) return Fail(kernel.error().At(place));
     calls.push_back({call.record, std::move(*kernel), call.inputs, call.outputs});
   }

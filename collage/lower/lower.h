@@ -18,15 +18,18 @@ namespace collage {
 /// test's own).
 using BackendLookup = std::function<Result<const Backend*>(const std::string& name, const Device& device)>;
 
-/// Machine code of kernels built before, by a hash of function and variant: whoever lowers many plans of one model compiles each
-/// kernel once.
-using ArtifactCache = std::unordered_map<uint64_t, std::string>;
+/// Kernels built before, by a hash of function, weights and variant: whoever lowers many plans of one model compiles each kernel once, and
+/// plans that are there at the same time share it with its packed weights. They must not run at the same time.
+struct KernelCache {
+  std::unordered_map<uint64_t, std::weak_ptr<Kernel>> kernels;
+  std::unordered_map<uint64_t, std::string> artifacts;  ///< machine code of those that are gone
+};
 
 struct BuildOptions {
   Device device;  ///< the host; kernels whose records name another one are compiled for that
   BackendLookup find_backend;
   Progress progress;
-  std::shared_ptr<ArtifactCache> artifacts;  ///< may be null
+  std::shared_ptr<KernelCache> kernels;  ///< may be null
 };
 
 struct LowerOptions : BuildOptions {

@@ -161,6 +161,7 @@ Result<Executable> LoadPart(StoredProgram& stored, const Container& container, c
     options.progress.Report({"load", i, stored.program.calls.size(), record.name});
     Result<std::unique_ptr<Kernel>> kernel = Restore(i, stored, container, options, fingerprint, machine_code);
     if (!kernel) return Fail(kernel.error().At(ToString(record)));
+    container.Forget();  // weights that were packed are not needed twice
     calls.push_back({record, std::move(*kernel), stored.program.calls[i].inputs, stored.program.calls[i].outputs});
   }
   return Executable::Create({stored.program.values, std::move(calls), stored.program.inputs, stored.program.outputs}, options.device);

@@ -25,6 +25,7 @@ Result<std::vector<Expr>> ReadConstant(NodeReader& node) {
     const std::vector<int64_t> values = COLLAGE_TRY(node.Ints("value_ints", {}));
     return std::vector<Expr>{MakeConstant(Tensor::FromVector(vector_type(values.size(), DType::kInt64), values))};
   }
+  if (node.HasAttribute("sparse_value")) return std::vector<Expr>{MakeConstant(COLLAGE_TRY(node.TensorAttribute("sparse_value")))};
   return Fail("has no value of a supported kind: value, value_float, value_floats, value_int or value_ints");
 }
 

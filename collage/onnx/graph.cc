@@ -60,15 +60,17 @@ OnnxInput ReadInput(const onnx_message::ValueInfoProto& input) {
 /// Reads the graph of a model and the bodies inside it. Recursion is as deep as bodies nest, which the message parser bounds.
 class GraphParser {
  public:
-  GraphParser(const onnx_message::ModelProto& model, const std::filesystem::path& directory) : calls_(model), directory_(directory) {}
+  GraphParser(const onnx_message::ModelProto& model, ExternalFiles& files) : calls_(model), files_(files) {}
 
   /// Of bodies, `place` is that of the node of the model's graph inside which they stand.
   Result<OnnxGraph> Read(const onnx_message::GraphProto& graph, int64_t opset, std::optional<size_t> place) {
     OnnxGraph result;
     result.opset = opset;
-    for (const auto& message : graph.initializer()) COLLAGE_TRY_STATUS(ReadInitializer(message, result));
-    if (graph.sparse_initializer_size() > 0) {
-      return Fail("initializer '" + graph.sparse_initializer(0).values().name() + "' is sparse, which is not supported");
+    for (const auto& message : graph.initializer()) COLLAGE_TRY_STATUS(ReadInitializer(message, std::nullopt, result));
+    for (const auto& message : graph.sparse_initializer()) {
+      Result<Tensor> tensor = ReadSparseMessage(message, files_);
+      if (!tensor) return Fail(tensor.error().At("initializer '" + message.values().name() + "'"));
+      result.initializers.emplace_back(message.values().name(), std::move(*tensor));
     }
     for (const auto& input : graph.input()) result.inputs.push_back(ReadInput(input));
     for (const auto& output : graph.output()) result.outputs.push_back(output.name());
@@ -79,8 +81,9 @@ class GraphParser {
     return result;
   }
 
-  Status ReadInitializer(const onnx_message::TensorProto& message, OnnxGraph& result) const {
-    Result<Tensor> tensor = ReadTensorMessage(message, directory_);
+  /// `raw`: its raw data, where they are not in the message.
+  Status ReadInitializer(const onnx_message::TensorProto& message, const std::optional<TensorBytes>& raw, OnnxGraph& result) const {
+    Result<Tensor> tensor = ReadTensorMessage(message, files_, raw);
     if (!tensor) return Fail(tensor.error().At("initializer '" + message.name() + "'"));
     result.initializers.emplace_back(message.name(), std::move(*tensor));
     return {};
@@ -127,7 +130,9 @@ class GraphParser {
       case AttributeProto::STRINGS:
         return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
       case AttributeProto::TENSOR:
-        return OnnxAttribute(COLLAGE_TRY(ReadTensorMessage(attribute.t(), directory_)));
+        return OnnxAttribute(COLLAGE_TRY(ReadTensorMessage(attribute.t(), files_)));
+      case AttributeProto::SPARSE_TENSOR:
+        return OnnxAttribute(COLLAGE_TRY(ReadSparseMessage(attribute.sparse_tensor(), files_)));
       case AttributeProto::GRAPH:
         return OnnxAttribute(std::make_shared<const OnnxGraph>(COLLAGE_TRY(Read(attribute.g(), opset, place))));
       default:
@@ -136,30 +141,36 @@ class GraphParser {
   }
 
   FunctionCalls calls_;
-  const std::filesystem::path& directory_;
+  ExternalFiles& files_;
 };
 
 }  // namespace
 
-Result<OnnxGraph> ParseOnnxGraph(std::string_view bytes, const std::filesystem::path& external_data_directory) {
-  if (bytes.empty()) return Fail("the file is empty; an ONNX model is expected");
-  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    return Fail("the model is larger than 2 GiB: its weights must be kept as external data");
-  }
+Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model_bytes, const std::filesystem::path& external_data_directory) {
+  if (model_bytes.bytes.empty()) return Fail("the file is empty; an ONNX model is expected");
+  std::optional<SplitModel> split = SplitRawData(model_bytes.bytes);
+  const std::string_view bytes = split ? std::string_view(split->message) : model_bytes.bytes;
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+    return Fail("the model is larger than 2 GiB without the raw data of its initializers: its weights must be kept as these, or outside");
   onnx_message::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Fail("this is no ONNX model, or it is truncated or damaged");
   }
   if (!model.has_graph()) return Fail("this is no ONNX model: it has no graph");
   const int64_t opset = COLLAGE_TRY(OpsetOf(model));
-  GraphParser parser(model, external_data_directory);
+  ExternalFiles files(external_data_directory);
+  GraphParser parser(model, files);
   OnnxGraph weights;
-  for (onnx_message::TensorProto& message : *model.mutable_graph()->mutable_initializer()) {
-    COLLAGE_TRY_STATUS(parser.ReadInitializer(message, weights));
-    onnx_message::TensorProto().Swap(&message);  // weights need not be held twice
+  for (int i = 0; i < model.graph().initializer_size(); ++i) {
+    onnx_message::TensorProto& message = *model.mutable_graph()->mutable_initializer(i);
+    std::optional<TensorBytes> raw;
+    if (split && split->raw_data[static_cast<size_t>(i)]) raw = {*split->raw_data[static_cast<size_t>(i)], model_bytes.owner};
+    COLLAGE_TRY_STATUS(parser.ReadInitializer(message, raw, weights));
+    onnx_message::TensorProto().Swap(&message);  // weights in typed fields need not be held twice
   }
   model.mutable_graph()->clear_initializer();
   OnnxGraph result = COLLAGE_TRY(parser.Read(model.graph(), opset, std::nullopt));
+  weights.initializers.insert(weights.initializers.end(), result.initializers.begin(), result.initializers.end());
   result.initializers = std::move(weights.initializers);
   return result;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collage/onnx/attribute.h"
+#include "collage/onnx/model_data.h"
 #include "collage/support/result.h"
 
 namespace collage::onnx_io {
@@ -48,7 +49,8 @@ struct OnnxGraph {
   std::vector<std::string> outputs;
 };
 
-/// Parses the bytes of a model; tensors in files of their own are read from `external_data_directory`.
-Result<OnnxGraph> ParseOnnxGraph(std::string_view bytes, const std::filesystem::path& external_data_directory);
+/// Parses the bytes of a model; tensors in files of their own are read from `external_data_directory`. With an owner of the bytes, tensors
+/// may be views of them.
+Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model, const std::filesystem::path& external_data_directory);
 
 }  // namespace collage::onnx_io

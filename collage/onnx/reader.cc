@@ -5,7 +5,7 @@
 #include "collage/ir/visit.h"
 #include "collage/onnx/graph.h"
 #include "collage/onnx/graph_reader.h"
-#include "collage/support/file.h"
+#include "collage/support/mapped_file.h"
 
 namespace collage {
 namespace {
@@ -181,17 +181,17 @@ constexpr const char* kNoMemory = "the model needs more memory than there is";
 
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options) {
   try {
-    return ReadWithFixedInputs(COLLAGE_TRY(onnx_io::ParseOnnxGraph(bytes, options.external_data_directory)), options);
+    return ReadWithFixedInputs(COLLAGE_TRY(onnx_io::ParseOnnxGraph({bytes, nullptr}, options.external_data_directory)), options);
   } catch (const std::bad_alloc&) {
     return Fail(kNoMemory);
   }
 }
 
 Result<OnnxFile> OnnxFile::Open(const std::filesystem::path& path, std::filesystem::path external_data_directory) {
-  const std::string bytes = COLLAGE_TRY(ReadFile(path));
+  const MappedFile file = COLLAGE_TRY(MappedFile::Open(path));
   if (external_data_directory.empty()) external_data_directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   try {
-    Result<OnnxGraph> graph = onnx_io::ParseOnnxGraph(bytes, external_data_directory);
+    Result<OnnxGraph> graph = onnx_io::ParseOnnxGraph({file.content(), file.owner()}, external_data_directory);
     if (!graph) return Fail(graph.error().At(path.string()));
     return OnnxFile(path, std::make_shared<const OnnxGraph>(std::move(*graph)));
   } catch (const std::bad_alloc&) {

@@ -1,9 +1,8 @@
 #include "collage/onnx/tensor_message.h"
 
 #include <array>
-#include <charconv>
+#include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -133,68 +132,17 @@ void NormalizeBooleans(Tensor& tensor) {
   for (size_t i = 0; i < tensor.ByteCount(); ++i) bytes[i] = std::byte{bytes[i] != std::byte{0}};
 }
 
-Result<Tensor> FromRawData(const std::string& raw, const TensorType& type) {
-  if (raw.size() != PackedByteCount(type)) return Fail(WrongSize(std::to_string(raw.size()) + " bytes", type));
-  if (BitWidth(type.dtype) < 8) return Unpacked(type, reinterpret_cast<const std::byte*>(raw.data()));
+/// Where they lie, if they can be used there.
+Result<Tensor> FromRawData(const TensorBytes& raw, const TensorType& type) {
+  if (raw.bytes.size() != PackedByteCount(type)) return Fail(WrongSize(std::to_string(raw.bytes.size()) + " bytes", type));
+  if (BitWidth(type.dtype) < 8) return Unpacked(type, reinterpret_cast<const std::byte*>(raw.bytes.data()));
+  // Vector instructions of kernels ask for this alignment, and what they do not pack they read in place.
+  constexpr uintptr_t kAlignment = 64;
+  const bool is_aligned = reinterpret_cast<uintptr_t>(raw.bytes.data()) % kAlignment == 0;
+  if (raw.owner && is_aligned && !raw.bytes.empty() && type.dtype != DType::kBool) return Tensor::View(type, raw.bytes.data(), raw.owner);
   Tensor tensor(type);
-  if (!raw.empty()) std::memcpy(tensor.MutableBytes(), raw.data(), raw.size());
-  NormalizeBooleans(tensor);
-  return tensor;
-}
-
-struct ExternalRegion {
-  std::string location;
-  uint64_t offset = 0;
-  std::optional<uint64_t> length;
-};
-
-Result<ExternalRegion> ParseExternalRegion(const TensorProto& message) {
-  ExternalRegion region;
-  for (const auto& entry : message.external_data()) {
-    if (entry.key() == "location") region.location = entry.value();
-    if (entry.key() != "offset" && entry.key() != "length") continue;
-    uint64_t number = 0;
-    const char* end = entry.value().data() + entry.value().size();
-    if (std::from_chars(entry.value().data(), end, number).ptr != end || entry.value().empty()) {
-      return Fail("has the external " + entry.key() + " '" + entry.value() + "', which is no number");
-    }
-    if (entry.key() == "offset") region.offset = number;
-    if (entry.key() == "length") region.length = number;
-  }
-  if (region.location.empty()) return Fail("lies in a file of its own that is not named");
-  return region;
-}
-
-/// A model must not reach outside its folder.
-Result<std::filesystem::path> ResolveLocation(const std::string& location, const std::filesystem::path& directory) {
-  const std::filesystem::path relative(location);
-  bool climbs = relative.is_absolute();
-  for (const auto& part : relative) climbs = climbs || part == "..";
-  if (climbs) return Fail("lies in '" + location + "', which is outside the folder of the model");
-  if (directory.empty()) return Fail("lies in the file '" + location + "' beside the model: give the model as a file");
-  return directory / relative;
-}
-
-Result<Tensor> FromExternalData(const TensorProto& message, const TensorType& type, const std::filesystem::path& directory) {
-  const ExternalRegion region = COLLAGE_TRY(ParseExternalRegion(message));
-  const size_t bytes = PackedByteCount(type);
-  if (region.length && *region.length != bytes) {
-    return Fail(WrongSize(std::to_string(*region.length) + " external bytes", type));
-  }
-  const std::filesystem::path path = COLLAGE_TRY(ResolveLocation(region.location, directory));
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  if (error) return Fail("lies in " + path.string() + ", which cannot be read: " + error.message());
-  if (region.offset > size || size - region.offset < bytes) {
-    return Fail("lies at " + std::to_string(region.offset) + " in " + path.string() + ", which has only " + std::to_string(size) +
-                " bytes");
-  }
-  Tensor tensor(type);
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(region.offset));
-  file.read(reinterpret_cast<char*>(tensor.MutableBytes()), static_cast<std::streamsize>(bytes));
-  if (!file) return Fail("lies in " + path.string() + ", which cannot be read");
-  if (BitWidth(type.dtype) < 8) return Unpacked(type, tensor.Bytes());
+  if (!raw.bytes.empty()) std::memcpy(tensor.MutableBytes(), raw.bytes.data(), raw.bytes.size());
+  if (raw.owner) MappedFile::Forget(raw.bytes);
   NormalizeBooleans(tensor);
   return tensor;
 }
@@ -215,14 +163,44 @@ int64_t OnnxDataType(DType dtype) {
   return TensorProto::UNDEFINED;
 }
 
-Result<Tensor> ReadTensorMessage(const TensorProto& message, const std::filesystem::path& external_data_directory) {
+Result<Tensor> ReadTensorMessage(const TensorProto& message, ExternalFiles& files, const std::optional<TensorBytes>& raw) {
   const std::optional<DType> dtype = DTypeOfOnnx(message.data_type());
   if (!dtype) return Fail("has element type " + std::to_string(message.data_type()) + " of TensorProto, which is not supported");
   if (message.has_segment()) return Fail("is stored in segments, which is not supported");
   const TensorType type{Shape(message.dims().begin(), message.dims().end()), *dtype};
   COLLAGE_TRY_STATUS(CheckExtents(type.shape));
-  if (message.data_location() == TensorProto::EXTERNAL) return FromExternalData(message, type, external_data_directory);
-  return message.has_raw_data() ? FromRawData(message.raw_data(), type) : FromTypedField(message, type);
+  if (message.data_location() == TensorProto::EXTERNAL) return FromRawData(COLLAGE_TRY(files.Find(message, PackedByteCount(type))), type);
+  if (raw) return FromRawData(*raw, type);
+  return message.has_raw_data() ? FromRawData({message.raw_data(), nullptr}, type) : FromTypedField(message, type);
+}
+
+Result<Tensor> ReadSparseMessage(const onnx_message::SparseTensorProto& message, ExternalFiles& files) {
+  const TensorType type{Shape(message.dims().begin(), message.dims().end()), DType::kFloat32};
+  COLLAGE_TRY_STATUS(CheckExtents(type.shape));
+  const Tensor values = COLLAGE_TRY(ReadTensorMessage(message.values(), files));
+  const Tensor indices = COLLAGE_TRY(ReadTensorMessage(message.indices(), files));
+  const auto rank = static_cast<int64_t>(type.shape.size());
+  const int64_t count = values.ElementCount();
+  const bool is_flat = indices.shape() == Shape{count};
+  if (values.shape().size() != 1 || indices.dtype() != DType::kInt64 || (!is_flat && indices.shape() != Shape{count, rank})) {
+    return Fail("is sparse with values " + ToString(values.type()) + " and indices " + ToString(indices.type()) +
+                "; expected n values and n int64 indices, or n rows of " + std::to_string(rank));
+  }
+  Tensor tensor(TensorType{type.shape, values.dtype()});
+  const std::vector<int64_t> strides = is_flat ? std::vector<int64_t>{1} : RowMajorStrides(type.shape);
+  const Shape extents = is_flat ? Shape{tensor.ElementCount()} : type.shape;
+  const size_t bytes = ByteSize(values.dtype());
+  const int64_t* index = indices.Data<int64_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = 0;
+    for (size_t axis = 0; axis < extents.size(); ++axis, ++index) {
+      if (*index < 0 || *index >= extents[axis])
+        return Fail("is sparse with the index " + std::to_string(*index) + " where " + std::to_string(extents[axis]) + " is the extent");
+      at += *index * strides[axis];
+    }
+    std::memcpy(tensor.MutableBytes() + static_cast<size_t>(at) * bytes, values.Bytes() + static_cast<size_t>(i) * bytes, bytes);
+  }
+  return tensor;
 }
 
 }  // namespace collage::onnx_io

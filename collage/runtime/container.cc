@@ -1,16 +1,10 @@
 #include "collage/runtime/container.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <functional>
 
@@ -60,38 +54,6 @@ class Checksum {
     void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
   };
   std::unique_ptr<XXH3_state_t, Free> state_;
-};
-
-struct Mapping {
-  void* data;
-  size_t bytes;
-  Mapping(void* mapped, size_t size) : data(mapped), bytes(size) {}
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() { ::munmap(data, bytes); }
-};
-
-class OpenFile {
- public:
-  explicit OpenFile(const std::filesystem::path& path) : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (file_ >= 0) ::close(file_);
-  }
-
-  /// Bytes of the file, or why it cannot be read.
-  [[nodiscard]] Result<size_t> Size(const std::filesystem::path& path) const {
-    struct stat status {};
-    if (file_ < 0) return Fail(path.string() + ": cannot be opened: " + std::strerror(errno));
-    if (::fstat(file_, &status) != 0) return Fail(path.string() + ": cannot be read: " + std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) return Fail(path.string() + ": is not a regular file");
-    return static_cast<size_t>(status.st_size);
-  }
-  [[nodiscard]] int get() const { return file_; }
-
- private:
-  int file_;
 };
 
 bool HasMagic(std::string_view content) { return content.starts_with(kMagic); }
@@ -174,28 +136,18 @@ Status ContainerWriter::Write(const std::filesystem::path& path) const {
   return file.Commit();
 }
 
-Result<bool> Container::IsContainer(const std::filesystem::path& path) {
-  const OpenFile file(path);
-  COLLAGE_TRY(file.Size(path));
-  char magic[8] = {};
-  const ssize_t count = ::pread(file.get(), magic, sizeof magic, 0);
-  if (count < 0) return Fail(path.string() + ": cannot be read: " + std::strerror(errno));
-  return HasMagic({magic, static_cast<size_t>(count)});
-}
+Result<bool> Container::IsContainer(const std::filesystem::path& path) { return HasMagic(COLLAGE_TRY(MappedFile::Open(path)).content()); }
 
 Result<Container> Container::Open(const std::filesystem::path& path) {
-  const OpenFile file(path);
-  const size_t bytes = COLLAGE_TRY(file.Size(path));
+  const MappedFile file = COLLAGE_TRY(MappedFile::Open(path));
+  const std::string_view content = file.content();
+  const size_t bytes = content.size();
   Container container;
-  std::string_view content;
-  if (bytes > 0) {
-    void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (data == MAP_FAILED) return Fail(path.string() + ": cannot be mapped: " + std::strerror(errno));
-    container.owner_ = std::make_shared<Mapping>(data, bytes);
-    content = {static_cast<const char*>(data), bytes};
-  }
+  container.owner_ = file.owner();
+  container.content_ = content;
   Header header{};
   COLLAGE_TRY_STATUS(CheckHeader(path.string(), content, header));
+  container.Forget();  // the checksum has read everything
   const auto damaged = [&] { return Fail(path.string() + ": is damaged: its table of contents is wrong"); };
   if (header.blob_count > (bytes - sizeof(Header)) / sizeof(TableEntry)) return damaged();
   for (size_t i = 0; i < header.blob_count; ++i) {

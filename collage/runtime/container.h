@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collage/support/mapped_file.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
@@ -54,6 +55,8 @@ class Container {
 
   [[nodiscard]] size_t size() const { return blobs_.size(); }
   [[nodiscard]] std::string_view blob(size_t index) const { return blobs_[index]; }
+  /// Gives back the memory of blobs that were read and are packed elsewhere by now; any may be read again.
+  void Forget() const { MappedFile::Forget(content_); }
   /// Keeps the mapping, and so all blobs, alive.
   [[nodiscard]] const std::shared_ptr<const void>& owner() const { return owner_; }
 
@@ -61,6 +64,7 @@ class Container {
   Container() = default;
 
   std::shared_ptr<const void> owner_;
+  std::string_view content_;
   std::vector<std::string_view> blobs_;
 };
 

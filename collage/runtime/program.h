@@ -46,9 +46,9 @@ struct Program {
   };
   struct KernelCall {
     KernelRecord record;
-    std::unique_ptr<Kernel> kernel;
-    std::vector<size_t> inputs;   ///< values, one a port
-    std::vector<size_t> outputs;  ///< values, one a port
+    std::shared_ptr<Kernel> kernel;  ///< may be one of other calls too, also of programs that never run at the same time
+    std::vector<size_t> inputs;      ///< values, one a port
+    std::vector<size_t> outputs;     ///< values, one a port
   };
 
   std::vector<Value> values;

@@ -166,6 +166,21 @@ TEST_F(ProfilesTest, AFileHasAllProfilesAndTheirCommonWeightsOnce) {
   EXPECT_LT(static_cast<double>(FileSize(Joined({{kFlat, 1}, {kFlat, 4}}))), 1.05 * alone);
 }
 
+TEST_F(ProfilesTest, PlansThatAreThereAtOnceShareTheirKernels) {
+  options_.kernels = std::make_shared<KernelCache>();
+  const LoweredModel first = Lowered(kFlat, 2);
+  const size_t compiled = library_.compiled;
+  {
+    LoweredModel second = Lowered(kFlat, 2);
+    EXPECT_EQ(library_.compiled, compiled);
+    EXPECT_EQ(second.executable.calls()[0].kernel, first.executable.calls()[0].kernel);
+    ExpectRight(second.executable, kFlat, 2);
+  }
+  weight_ = Tensor(weight_.type());
+  const LoweredModel other = Lowered(kFlat, 2);
+  EXPECT_GT(library_.compiled, compiled) << "other weights are another kernel";
+}
+
 TEST_F(ProfilesTest, TwoProfilesOfOneShapeAreAnError) {
   std::vector<LoweredModel> same;
   same.push_back(Lowered(kFlat, 1));

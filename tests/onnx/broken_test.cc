@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "collage/ir/visit.h"
 #include "collage/onnx/writer.h"
 #include "collage/op/interpreter.h"
 #include "collage/support/file.h"
@@ -162,6 +163,34 @@ TEST(ExternalData, IsReadBesideTheModel) {
   const Result<OnnxModel> without_folder = ReadOnnx(Content(std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "external.onnx"));
   ASSERT_FALSE(without_folder);
   EXPECT_NE(without_folder.error().message.find("give the model as a file"), std::string::npos) << without_folder.error().message;
+}
+
+TEST(ExternalData, WeightsAreReadWhereverTheyLie) {
+  const Result<OnnxModel> model = ReadOnnxFile(std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "places.onnx");
+  ASSERT_TRUE(model) << model.error().message;
+  const Result<Expectation> expectation = ReadExpectation(std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "places.npz", *model);
+  ASSERT_TRUE(expectation) << expectation.error().message;
+  ExpectOutputs(*model, *expectation, 1e-6);
+  size_t in_place = 0;
+  PostOrder(model->module.MainExpr(), [&](const Expr& expr) {
+    if (const Constant* constant = expr->As<Constant>()) in_place += constant->value.Writable() ? 0 : 1;
+  });
+  EXPECT_GE(in_place, 1U) << "what lies at an aligned place outside is not copied";
+}
+
+TEST(ExternalData, AFileThatIsReadForSeveralShapesSharesItsWeights) {
+  const Result<OnnxFile> file = OnnxFile::Open(std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "external.onnx");
+  ASSERT_TRUE(file) << file.error().message;
+  std::vector<const std::byte*> weights;
+  for (int turn = 0; turn < 2; ++turn) {
+    const Result<OnnxModel> model = file->Read({});
+    ASSERT_TRUE(model) << model.error().message;
+    PostOrder(model->module.MainExpr(), [&](const Expr& expr) {
+      if (const Constant* constant = expr->As<Constant>()) weights.push_back(constant->value.Bytes());
+    });
+  }
+  ASSERT_EQ(weights.size(), 2U);
+  EXPECT_EQ(weights[0], weights[1]);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ import os
 import sys
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
 from onnx.helper import make_node, make_tensor_value_info
 
 X = make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
@@ -42,12 +42,22 @@ def shaped(*extents):
     return make_tensor_value_info("x", TensorProto.FLOAT, extents)
 
 
-def external(location):
+def external(location, **entries):
     value = tensor([1])
     value.ClearField("raw_data")
     value.data_location = TensorProto.EXTERNAL
     value.external_data.add(key="location", value=location)
+    for key, number in entries.items():
+        value.external_data.add(key=key, value=str(number))
     return value
+
+
+def with_sparse(values, indices):
+    """The weight of an addition, a vector of three, from values at indices."""
+    sparse = SparseTensorProto(dims=[3], values=array("w", np.array(values, np.float32)), indices=array("", np.array(indices)))
+    result = model([make_node("Add", ["x", "w"], ["y"])])
+    result.graph.sparse_initializer.append(sparse)
+    return result
 
 
 def graphs():
@@ -126,6 +136,18 @@ def tensors():
     yield "external_absent", with_initializer(external("absent.bin")), "absent.bin, which cannot be read"
     yield "external_outside", with_initializer(external("../outside.bin")), "which is outside the folder of the model"
     yield "external_absolute", with_initializer(external("/etc/passwd")), "which is outside the folder of the model"
+    yield "external_link", with_initializer(external("link_out.bin")), "lies in 'link_out.bin', which is outside the folder of the model"
+    yield "external_folder", with_initializer(external(".")), "is not a regular file"
+    yield "external_nameless", with_initializer(external("")), "lies in a file of its own that is not named"
+    yield "external_past_end", with_initializer(external("eight.bin", offset=6)), "lies at 6 in"
+    yield "external_far", with_initializer(external("eight.bin", offset=2**64 - 2)), "which has only 8 bytes"
+    yield "external_length", with_initializer(external("eight.bin", length=8)), "has 8 external bytes where 4 are right"
+    yield "external_offset", with_initializer(external("eight.bin", offset="-4")), "the external offset '-4', which is no number"
+    yield "external_huge_offset", with_initializer(external("eight.bin", offset=2**70)), "which is no number of bytes"
+    yield "sparse_outside", with_sparse([1, 2], [0, 3]), "initializer 'w': is sparse with the index 3 where 3 is the extent"
+    yield "sparse_negative", with_sparse([1], [-1]), "the index -1"
+    yield "sparse_counts", with_sparse([1, 2], [0]), "expected n values and n int64 indices"
+    yield "sparse_floats", with_sparse([1], [0.0]), "expected n values and n int64 indices"
 
 
 def raw_files():
@@ -137,6 +159,11 @@ def raw_files():
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "eight.bin"), "wb") as file:
+        file.write(bytes(8))
+    link = os.path.join(folder, "link_out.bin")
+    if not os.path.islink(link):
+        os.symlink(os.path.abspath(__file__), link)
     for family in (graphs, shapes, attributes, tensors, raw_files):
         for name, content, message in family():
             with open(os.path.join(folder, name + ".onnx"), "wb") as file:

@@ -11,6 +11,35 @@ from onnx.helper import make_node
 from case import make_model, write_expected
 
 
+def write_places(folder):
+    """One sum of weights that are kept in every way: outside at an aligned place and at another, raw, in typed fields, and sparse."""
+    values = {name: np.random.default_rng(i).standard_normal((3, 40)).astype(np.float32) for i, name in enumerate("abcdef")}
+    for name in "ef":
+        values[name][np.random.default_rng(9).random((3, 40)) < 0.8] = 0
+    nodes = [make_node("Add", [last, name], [output]) for last, name, output in zip("xpqrst", "abcdef", "pqrsty")]
+    x = np.ones((3, 40), np.float32)
+    model = make_model(13, nodes, {"x": x}, {name: values[name] for name in "abc"}, ["y"])
+    data = b""
+    for tensor, offset in zip(model.graph.initializer, (4096, 5001)):
+        data = data.ljust(offset, b"\0") + tensor.raw_data
+        tensor.ClearField("raw_data")
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in {"location": "deeper/places.bin", "offset": offset, "length": 480}.items():
+            tensor.external_data.add(key=key, value=str(value))
+    model.graph.initializer.append(onnx.helper.make_tensor("d", onnx.TensorProto.FLOAT, (3, 40), values["d"].flatten()))
+    for name, rows in (("e", False), ("f", True)):
+        at = np.argwhere(values[name]) if rows else np.flatnonzero(values[name])
+        kept = onnx.numpy_helper.from_array(values[name][values[name] != 0], name)
+        sparse = onnx.SparseTensorProto(dims=[3, 40], values=kept, indices=onnx.numpy_helper.from_array(at.astype(np.int64)))
+        model.graph.sparse_initializer.append(sparse)
+    os.makedirs(os.path.join(folder, "deeper"), exist_ok=True)
+    with open(os.path.join(folder, "deeper", "places.bin"), "wb") as file:
+        file.write(data)
+    with open(os.path.join(folder, "places.onnx"), "wb") as file:
+        file.write(model.SerializeToString())
+    write_expected(os.path.join(folder, "places.npz"), {"x": x}, {"y": x + sum(values.values())})
+
+
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
@@ -23,6 +52,8 @@ def main():
         os.remove(data)  # onnx.save appends
     onnx.save(model, path, save_as_external_data=True, location="external.bin", size_threshold=0)
     write_expected(os.path.join(folder, "external.npz"), {"x": x}, {"y": x @ w})
+
+    write_places(folder)
 
     nodes = [make_node("Reshape", ["x", "s"], ["y"]), make_node("Add", ["s", "s"], ["z"])]
     shaped = make_model(13, nodes, {"x": np.zeros((2, 3), np.float32), "s": np.array([3, -1])}, {}, ["y", "z"])
