@@ -179,18 +179,20 @@ Result<bool> Container::IsContainer(const std::filesystem::path& path) {
 Result<Container> Container::Open(const std::filesystem::path& path) {
   const OpenFile file(path);
   const size_t bytes = COLLAGE_TRY(file.Size(path));
-  Container container;
-  std::string_view content;
-  if (bytes > 0) {
-    void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (data == MAP_FAILED) return Fail(path.string() + ": cannot be mapped: " + std::strerror(errno));
-    container.owner_ = std::make_shared<Mapping>(data, bytes);
-    content = {static_cast<const char*>(data), bytes};
-  }
+  if (bytes == 0) return Of({}, nullptr, path.string());
+  void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) return Fail(path.string() + ": cannot be mapped: " + std::strerror(errno));
+  return Of({static_cast<const char*>(data), bytes}, std::make_shared<Mapping>(data, bytes), path.string());
+}
+
+Result<Container> Container::Of(std::string_view content, std::shared_ptr<const void> owner, const std::string& name) {
   Header header{};
-  COLLAGE_TRY_STATUS(CheckHeader(path.string(), content, header));
-  const auto damaged = [&] { return Fail(path.string() + ": is damaged: its table of contents is wrong"); };
+  COLLAGE_TRY_STATUS(CheckHeader(name, content, header));
+  const auto damaged = [&] { return Fail(name + ": is damaged: its table of contents is wrong"); };
+  const size_t bytes = content.size();
   if (header.blob_count > (bytes - sizeof(Header)) / sizeof(TableEntry)) return damaged();
+  Container container;
+  container.owner_ = std::move(owner);
   for (size_t i = 0; i < header.blob_count; ++i) {
     TableEntry entry{};
     std::memcpy(&entry, content.data() + sizeof(Header) + i * sizeof entry, sizeof entry);

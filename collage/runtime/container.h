@@ -47,6 +47,8 @@ class Container {
   static Result<bool> IsContainer(const std::filesystem::path& path);
   /// Errors name the file and say whether it is foreign, of another format version, truncated or damaged.
   static Result<Container> Open(const std::filesystem::path& path);
+  /// As above, of bytes that `owner` keeps alive, at a multiple of 64 bytes; errors begin with `name`.
+  static Result<Container> Of(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& name);
 
   [[nodiscard]] size_t size() const { return blobs_.size(); }
   [[nodiscard]] std::string_view blob(size_t index) const { return blobs_[index]; }

@@ -233,6 +233,29 @@ Result<Executable> Executable::Create(ControlProgram control, std::vector<Execut
   return Executable(std::move(state));
 }
 
+Result<Executable> Executable::Twin(const MakeKernel& make_kernel) const {
+  auto state = std::make_unique<State>(PlanRunner(state_->runner));
+  state->device = state_->device;
+  state->inputs = state_->inputs;
+  state->outputs = state_->outputs;
+  state->staged.resize(state_->staged.size());
+  state->input_pointers.resize(state_->input_pointers.size());
+  state->output_pointers.resize(state_->output_pointers.size());
+  state->blocks_bytes = state_->blocks_bytes;
+  for (const StepProfile& step : state_->profile) state->profile.push_back({step.kind, step.record});
+  for (size_t i = 0; i < state_->calls.size(); ++i) {
+    const Program::KernelCall& call = state_->calls[i];
+    std::unique_ptr<Kernel> kernel = call.kernel->Twin();
+    if (!kernel) kernel = COLLAGE_TRY(make_kernel(0, i));
+    state->calls.push_back({call.record, std::move(kernel), call.inputs, call.outputs});
+  }
+  for (size_t block = 0; block < state_->blocks.size(); ++block) {
+    state->blocks.push_back(COLLAGE_TRY(state_->blocks[block].Twin([&](size_t, size_t call) { return make_kernel(block, call); })));
+  }
+  if (state_->control) state->control.emplace(state_->control->program(), state_->control->signatures());
+  return Executable(std::move(state));
+}
+
 const Device& Executable::device() const { return state_->device; }
 const std::vector<NamedType>& Executable::inputs() const { return state_->inputs; }
 const std::vector<NamedType>& Executable::outputs() const { return state_->outputs; }

@@ -15,8 +15,8 @@ class PlanRunner {
  public:
   /// Constants are brought into the layouts in which they are wanted. `plan` was made of `program`.
   PlanRunner(ExecutionPlan plan, const Program& program, int threads);
-  /// Of the same plan and the same constants, for another thread.
-  PlanRunner(const PlanRunner& other) = default;
+  /// Of the same plan and the same constants, for another thread; its memory has to be placed. `other` may be running.
+  PlanRunner(const PlanRunner& other);
   PlanRunner(PlanRunner&&) noexcept = default;
   PlanRunner& operator=(PlanRunner&&) noexcept = default;
   PlanRunner& operator=(const PlanRunner&) = delete;
@@ -34,6 +34,9 @@ class PlanRunner {
   Status RunStep(const ExecutionPlan::Step& step, Kernel* kernel);
 
  private:
+  PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_ptr<const std::vector<Tensor>> constants);
+  void PlaceConstants();
+
   std::shared_ptr<const ExecutionPlan> plan_;
   std::shared_ptr<const std::vector<Tensor>> constants_;  // one a ConstantUse
   size_t workspace_offset_ = 0;
