@@ -61,10 +61,10 @@ CompilerProcess::CompilerProcess(CompilerProcess&& other) noexcept
     : process_(std::exchange(other.process_, 0)), pipe_(std::exchange(other.pipe_, -1)), rest_(std::move(other.rest_)) {}
 
 CompilerProcess::~CompilerProcess() {
+  // Before the pipe goes: it is not to complain of that.
+  if (process_ != 0) ::kill(process_, SIGKILL);
+  if (process_ != 0) Await();
   if (pipe_ >= 0) ::close(pipe_);
-  if (process_ == 0) return;
-  ::kill(process_, SIGKILL);
-  Await();
 }
 
 std::optional<std::vector<std::string>> CompilerProcess::ReadLines(int milliseconds) {
