@@ -17,6 +17,13 @@ set(COLLAGE_INSTALL_PACKAGEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/collage)
 file(RELATIVE_PATH COLLAGE_BIN_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 # Folders of libraries that stay where they are; CMake leaves out those below this checkout, where wheels are (collage_install_plugin).
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+# A wheel holds an installation as package `collage`, between the packages whose libraries it uses. What Debian's packages give it carries,
+# and all that is found through those has to be found there too, which DT_RPATH does and DT_RUNPATH does not.
+if(SKBUILD)
+  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH OFF)
+  set(COLLAGE_LIB_TO_SITE_PACKAGES ../..)
+  add_link_options(-Wl,--disable-new-dtags)
+endif()
 
 # collage_install_library(<folder>): its shared library, the headers of that very folder, and the target collage::<folder>.
 function(collage_install_library folder)
@@ -32,7 +39,12 @@ endfunction()
 function(collage_install_plugin target)
   set(folders "$ORIGIN/..")
   foreach(wheel ${ARGN})
-    list(APPEND folders "$<TARGET_FILE_DIR:${wheel}>")
+    set(folder $<TARGET_FILE_DIR:${wheel}>)
+    if(SKBUILD)
+      set(in_package $<PATH:GET_FILENAME,$<PATH:GET_PARENT_PATH,${folder}>>/$<PATH:GET_FILENAME,${folder}>)
+      set(folder "$ORIGIN/../${COLLAGE_LIB_TO_SITE_PACKAGES}/${in_package}")
+    endif()
+    list(APPEND folders "${folder}")
   endforeach()
   set_target_properties(${target} PROPERTIES INSTALL_RPATH "${folders}")
   install(TARGETS ${target} LIBRARY DESTINATION ${COLLAGE_INSTALL_PLUGINDIR})
@@ -70,4 +82,23 @@ function(collage_install_package)
   collage_c_package(libcollage_runtime "Loads and runs what Collage has compiled" "-lcollage_runtime")
   install(FILES ${generated}/collage.pc ${generated}/libcollage.pc ${generated}/libcollage_runtime.pc
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+# To be called last: copies the libraries of Debian's packages that something installed needs, but for those that every system has.
+function(collage_carry_system_libraries)
+  install(CODE [[
+    file(GLOB installed ${CMAKE_INSTALL_PREFIX}/lib/*.so ${CMAKE_INSTALL_PREFIX}/lib/collage/*.so)
+    file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${installed} RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR not_found
+         PRE_EXCLUDE_REGEXES "^libcollage" "^libopenvino" "^libHalide"
+         POST_EXCLUDE_REGEXES "/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv|libstdc\\+\\+|libgcc_s)\\.so[^/]*$" "^${CMAKE_INSTALL_PREFIX}")
+    if(not_found)
+      message(FATAL_ERROR "not found: ${not_found}")
+    endif()
+    foreach(library ${found})
+      get_filename_component(name ${library} NAME)
+      get_filename_component(file ${library} REALPATH)
+      file(COPY_FILE ${file} ${CMAKE_INSTALL_PREFIX}/lib/${name})
+      message(STATUS "carried: ${library}")
+    endforeach()
+  ]])
 endfunction()
