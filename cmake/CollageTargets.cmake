@@ -19,7 +19,31 @@ function(collage_library folder)
   list(TRANSFORM ARG_DEPENDS PREPEND collage_)
   add_library(collage_${folder} SHARED ${sources} ${ARG_SOURCES})
   target_link_libraries(collage_${folder} PUBLIC collage_options ${ARG_DEPENDS} ${ARG_LIBRARIES} PRIVATE ${ARG_PRIVATE})
+  # libcollage_runtime is that of C.
+  set_target_properties(collage_${folder} PROPERTIES OUTPUT_NAME collage_cpp_${folder})
   collage_install_library(${folder})
+endfunction()
+
+file(STRINGS ${CMAKE_SOURCE_DIR}/collage/c/collage.h COLLAGE_ABI_VERSION REGEX "#define COLLAGE_ABI_VERSION")
+string(REGEX REPLACE "[^0-9]" "" COLLAGE_ABI_VERSION "${COLLAGE_ABI_VERSION}")
+
+# collage_c_library(<name> DEPENDS <folder>... PRIVATE <external>... HEADERS <file>...): libcollage_<name>, or libcollage where the name is
+# empty, which has a C interface. Its version is that of the interface, COLLAGE_ABI_VERSION.
+function(collage_c_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;HEADERS" ${ARGN})
+  set(suffix ${name})
+  if(name)
+    string(PREPEND suffix "_")
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(TRANSFORM ARG_DEPENDS PREPEND collage_)
+  add_library(collage_c${suffix} SHARED ${sources})
+  target_link_libraries(collage_c${suffix} PRIVATE collage_options ${ARG_DEPENDS} ${ARG_PRIVATE})
+  # As installed: the header is in no folder.
+  target_include_directories(collage_c${suffix} INTERFACE ${CMAKE_SOURCE_DIR}/collage/c)
+  set_target_properties(collage_c${suffix} PROPERTIES OUTPUT_NAME collage${suffix} SOVERSION ${COLLAGE_ABI_VERSION} INSTALL_RPATH "$ORIGIN")
+  install(TARGETS collage_c${suffix} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${ARG_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
 # collage_source_version(<target> <symbol> FILES <file>...): defines the C symbol <symbol>, a `const char* const`, in <target>. It is a

@@ -30,6 +30,8 @@ DIRECT = {
     "partition": ["candidate", "transform", "device"],
     "query": ["partition", "pricing"],
     "lower": ["partition", "runtime"],
+    "c": ["lower"],
+    "c_compile": ["c"],
     "explain": ["search", "lower"],
     "driver": ["decide", "pricing", "explain", "onnx", "transform"],
 }

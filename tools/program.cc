@@ -1,6 +1,5 @@
 #include "tools/program.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "collage/lower/save.h"
@@ -29,12 +28,6 @@ void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
   command.add_flag("--recompile", options.recompile,
                    "Load no machine code from a compiled file: compile its kernels again. A compiled file holds machine code, and is to be "
                    "trusted as a shared library is; use this for one that is not");
-}
-
-std::string DefaultCache() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::string(cache) + "/collage/prices.sqlite";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/collage/prices.sqlite";
-  return ".collage-prices.sqlite";
 }
 
 std::string CacheOf(const ProgramOptions& options) { return options.cache.empty() ? DefaultCache() : options.cache; }

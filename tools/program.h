@@ -8,6 +8,7 @@
 
 #include "collage/driver/compile.h"
 #include "collage/support/result.h"
+#include "tools/default_cache.h"
 
 namespace collage::tools {
 
@@ -31,8 +32,6 @@ Result<InputShapes> AskedShapes(const ProgramOptions& options);
 /// What the command line says, as options of the driver. Errors quote the flag.
 Result<CompileOptions> ToCompileOptions(const ProgramOptions& options);
 
-/// ~/.cache/collage/prices.sqlite (or below XDG_CACHE_HOME).
-std::string DefaultCache();
 /// The file that was given, or the default.
 std::string CacheOf(const ProgramOptions& options);
 

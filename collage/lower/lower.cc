@@ -31,10 +31,12 @@ Result<std::shared_ptr<Kernel>> Build(PartitionCall& call, const Backend& backen
 Result<std::shared_ptr<Kernel>> CompileOnce(PartitionCall& call, const Backend& backend, const BuildOptions& options) {
   const Device device = COLLAGE_TRY(DeviceOf(call.record, options.device));
   if (!options.kernels || !call.function) return CompilePartition(call, backend, device);
-  const uint64_t key =
-      HashCombine(StructuralHash(call.function, {true, {"global_symbol"}}), HashBytes(call.record.backend + " " + call.record.variant + call.record.device));
+  const uint64_t key = HashCombine(StructuralHash(call.function, {true, {"global_symbol"}}),
+                                   HashBytes(call.record.backend + " " + call.record.variant + call.record.device));
   std::weak_ptr<Kernel>& known = options.kernels->kernels[key];
-  if (std::shared_ptr<Kernel> kernel = known.lock()) return kernel;
+  // Not the kernel itself: what it keeps from run to run is one plan's.
+  const std::shared_ptr<Kernel> other = known.lock();
+  if (std::unique_ptr<Kernel> twin = other ? other->Twin() : nullptr) return twin;
   std::shared_ptr<Kernel> kernel = COLLAGE_TRY(Build(call, backend, device, key, *options.kernels));
   known = kernel;
   return kernel;

@@ -18,8 +18,8 @@ namespace collage {
 /// test's own).
 using BackendLookup = std::function<Result<const Backend*>(const std::string& name, const Device& device)>;
 
-/// Kernels built before, by a hash of function, weights and variant: whoever lowers many plans of one model compiles each kernel once, and
-/// plans that are there at the same time share it with its packed weights. They must not run at the same time.
+/// Kernels built before, by a hash of function, weights and variant: whoever lowers many plans of one model compiles each kernel once.
+/// Plans that are there at the same time have twins of it (Kernel::Twin), which share packed weights, where its backend makes such.
 struct KernelCache {
   std::unordered_map<uint64_t, std::weak_ptr<Kernel>> kernels;
   std::unordered_map<uint64_t, std::string> artifacts;  ///< machine code of those that are gone

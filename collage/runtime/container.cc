@@ -140,16 +140,20 @@ Result<bool> Container::IsContainer(const std::filesystem::path& path) { return 
 
 Result<Container> Container::Open(const std::filesystem::path& path) {
   const MappedFile file = COLLAGE_TRY(MappedFile::Open(path));
-  const std::string_view content = file.content();
-  const size_t bytes = content.size();
-  Container container;
-  container.owner_ = file.owner();
-  container.content_ = content;
-  Header header{};
-  COLLAGE_TRY_STATUS(CheckHeader(path.string(), content, header));
+  Container container = COLLAGE_TRY(Of(file.content(), file.owner(), path.string()));
+  container.mapped_ = file.content();
   container.Forget();  // the checksum has read everything
-  const auto damaged = [&] { return Fail(path.string() + ": is damaged: its table of contents is wrong"); };
+  return container;
+}
+
+Result<Container> Container::Of(std::string_view content, std::shared_ptr<const void> owner, const std::string& name) {
+  Header header{};
+  COLLAGE_TRY_STATUS(CheckHeader(name, content, header));
+  const auto damaged = [&] { return Fail(name + ": is damaged: its table of contents is wrong"); };
+  const size_t bytes = content.size();
   if (header.blob_count > (bytes - sizeof(Header)) / sizeof(TableEntry)) return damaged();
+  Container container;
+  container.owner_ = std::move(owner);
   for (size_t i = 0; i < header.blob_count; ++i) {
     TableEntry entry{};
     std::memcpy(&entry, content.data() + sizeof(Header) + i * sizeof entry, sizeof entry);

@@ -52,11 +52,13 @@ class Container {
   static Result<bool> IsContainer(const std::filesystem::path& path);
   /// Errors name the file and say whether it is foreign, of another format version, truncated or damaged.
   static Result<Container> Open(const std::filesystem::path& path);
+  /// As above, of bytes that `owner` keeps alive, at a multiple of 64 bytes; errors begin with `name`.
+  static Result<Container> Of(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& name);
 
   [[nodiscard]] size_t size() const { return blobs_.size(); }
   [[nodiscard]] std::string_view blob(size_t index) const { return blobs_[index]; }
   /// Gives back the memory of blobs that were read and are packed elsewhere by now; any may be read again.
-  void Forget() const { MappedFile::Forget(content_); }
+  void Forget() const { MappedFile::Forget(mapped_); }
   /// Keeps the mapping, and so all blobs, alive.
   [[nodiscard]] const std::shared_ptr<const void>& owner() const { return owner_; }
 
@@ -64,7 +66,7 @@ class Container {
   Container() = default;
 
   std::shared_ptr<const void> owner_;
-  std::string_view content_;
+  std::string_view mapped_;  // the whole file; empty where the bytes are somebody's memory
   std::vector<std::string_view> blobs_;
 };
 

@@ -25,6 +25,8 @@ class ControlRunner {
 
   [[nodiscard]] const ControlProgram& program() const { return program_; }
 
+  [[nodiscard]] const std::vector<Signature>& signatures() const { return signatures_; }
+
   /// Of all tensors that blocks have been given to write, bytes.
   [[nodiscard]] size_t held_bytes() const { return bytes_; }
 

@@ -275,6 +275,31 @@ Result<Executable> Executable::Create(ControlProgram control, std::vector<Execut
   return Executable(std::move(state));
 }
 
+Result<Executable> Executable::Twin(const MakeKernel& make_kernel) const {
+  // Kernels of both would be given to one stream by two threads.
+  if (state_->runner.plan().arenas.size() > 1) return Fail("runs on several devices, which one thread at a time may use");
+  auto state = std::make_unique<State>(PlanRunner(state_->runner));
+  state->device = state_->device;
+  state->shapes = state_->shapes;
+  state->only_blocks = state_->only_blocks;
+  state->staged.resize(state_->staged.size());
+  state->input_pointers.resize(state_->input_pointers.size());
+  state->output_pointers.resize(state_->output_pointers.size());
+  state->blocks_bytes = state_->blocks_bytes;
+  for (const StepProfile& step : state_->profile) state->profile.push_back({step.kind, step.record});
+  for (size_t i = 0; i < state_->calls.size(); ++i) {
+    const Program::KernelCall& call = state_->calls[i];
+    std::unique_ptr<Kernel> kernel = call.kernel->Twin();
+    if (!kernel) kernel = COLLAGE_TRY(make_kernel(0, i));
+    state->calls.push_back({call.record, std::move(kernel), call.inputs, call.outputs});
+  }
+  for (size_t block = 0; block < state_->blocks.size(); ++block) {
+    state->blocks.push_back(COLLAGE_TRY(state_->blocks[block].Twin([&](size_t, size_t call) { return make_kernel(block, call); })));
+  }
+  if (state_->control) state->control.emplace(state_->control->program(), state_->control->signatures());
+  return Executable(std::move(state));
+}
+
 const Device& Executable::device() const { return state_->device; }
 const std::vector<ShapeProfile>& Executable::shape_profiles() const { return state_->shapes; }
 const std::vector<NamedType>& Executable::inputs() const { return state_->shapes[0].inputs; }

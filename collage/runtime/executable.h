@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,12 @@ class Executable {
   /// ever before.
   static Result<Executable> Create(ControlProgram control, std::vector<Executable> blocks, const std::vector<std::string>& inputs,
                                    const std::vector<std::string>& outputs, const Device& device);
+  /// Makes a kernel again: of a block, by its number among blocks() (0 without control flow), and by its number among calls().
+  using MakeKernel = std::function<Result<std::unique_ptr<Kernel>>(size_t block, size_t call)>;
+  /// Another executable of the same program, for another thread to run at the same time. They share the plan, the constants and what
+  /// kernels share (Kernel::Twin); of the other kernels `make_kernel` gives new ones. May be called while this one runs. Errors are those
+  /// of `make_kernel`.
+  [[nodiscard]] Result<Executable> Twin(const MakeKernel& make_kernel) const;
   Executable(Executable&&) noexcept;
   Executable& operator=(Executable&&) noexcept;
   ~Executable();

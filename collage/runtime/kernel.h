@@ -44,7 +44,7 @@ class Kernel {
   virtual Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) = 0;
 
   /// Another kernel of the same function for another thread to run at the same time, which shares code and packed weights with this one;
-  /// null where each has to be compiled.
+  /// null where each has to be compiled. May be called while this one runs.
   [[nodiscard]] virtual std::unique_ptr<Kernel> Twin() const { return nullptr; }
 
   /// Self-contained machine code or library blob from which the backend's Load makes this kernel again; empty when the kernel

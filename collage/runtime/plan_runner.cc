@@ -33,22 +33,33 @@ std::vector<Tensor> LaidConstants(const ExecutionPlan& plan, const Program& prog
 }  // namespace
 
 PlanRunner::PlanRunner(ExecutionPlan plan, const Program& program, int threads)
-    : plan_(std::make_shared<const ExecutionPlan>(std::move(plan))),
-      constants_(std::make_shared<const std::vector<Tensor>>(LaidConstants(*plan_, program, threads))),
+    : PlanRunner(std::make_shared<const ExecutionPlan>(std::move(plan)), nullptr) {
+  constants_ = std::make_shared<const std::vector<Tensor>>(LaidConstants(*plan_, program, threads));
+  PlaceConstants();
+}
+
+PlanRunner::PlanRunner(const PlanRunner& other) : PlanRunner(other.plan_, other.constants_) { PlaceConstants(); }
+
+PlanRunner::PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_ptr<const std::vector<Tensor>> constants)
+    : plan_(std::move(plan)),
+      constants_(std::move(constants)),
       transfer_places_(plan_->transfers),
       workspace_offset_(Aligned(plan_->arenas[0].bytes)),
       workspaces_(plan_->arenas.size(), nullptr),
       pointers_(plan_->buffers.size(), nullptr) {
+  size_t ports = 1;
+  for (const ExecutionPlan::Step& step : plan_->steps) ports = std::max({ports, step.inputs.size(), step.outputs.size()});
+  input_pointers_.resize(ports);
+  output_pointers_.resize(ports);
+}
+
+void PlanRunner::PlaceConstants() {
   for (size_t i = 0; i < pointers_.size(); ++i) {
     const ExecutionPlan::Buffer& buffer = plan_->buffers[i];
     // Kernels take their inputs as pointers to const.
     if (buffer.storage == Storage::kConstant && buffer.device == 0)
       pointers_[i] = const_cast<std::byte*>((*constants_)[buffer.index].Bytes());
   }
-  size_t ports = 1;
-  for (const ExecutionPlan::Step& step : plan_->steps) ports = std::max({ports, step.inputs.size(), step.outputs.size()});
-  input_pointers_.resize(ports);
-  output_pointers_.resize(ports);
 }
 
 void PlanRunner::PlaceMemory(std::byte* memory) {

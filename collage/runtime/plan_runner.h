@@ -15,8 +15,8 @@ class PlanRunner {
  public:
   /// Constants are brought into the layouts in which they are wanted. `plan` was made of `program`.
   PlanRunner(ExecutionPlan plan, const Program& program, int threads);
-  /// Of the same plan and the same constants, for another thread.
-  PlanRunner(const PlanRunner& other) = default;
+  /// Of the same plan and the same constants, for another thread; its memory has to be placed. `other` may be running.
+  PlanRunner(const PlanRunner& other);
   PlanRunner(PlanRunner&&) noexcept = default;
   PlanRunner& operator=(PlanRunner&&) noexcept = default;
   PlanRunner& operator=(const PlanRunner&) = delete;
@@ -28,8 +28,7 @@ class PlanRunner {
 
   /// memory_bytes(), 64-byte aligned.
   void PlaceMemory(std::byte* memory);
-  /// Allocates on all devices but the host, and brings constants there; copies of this object share that. Errors say by how much a device's
-  /// memory is exceeded.
+  /// Allocates on all devices but the host, and brings constants there. Errors say by how much a device's memory is exceeded.
   Status PlaceOnDevices();
   /// One pointer for each endpoint, 64-byte aligned.
   void Bind(std::span<const void* const> inputs, std::span<void* const> outputs);
@@ -39,6 +38,8 @@ class PlanRunner {
   void Drain();
 
  private:
+  PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_ptr<const std::vector<Tensor>> constants);
+  void PlaceConstants();
   void PlaceArena(size_t device, std::byte* memory);
   Status RunKernel(const ExecutionPlan::Step& step, Kernel& kernel);
   Status RunTransfer(const ExecutionPlan::Step& step);

@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <limits>
 #include <memory>
+
+#include "collage/support/check.h"
 
 namespace collage {
 namespace {
@@ -41,7 +44,11 @@ bool Load(void* library, const char* name, Function& function) {
 }
 
 Result<Highs> Open() {
-  void* library = dlopen(COLLAGE_HIGHS_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  Dl_info self{};
+  COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&Open), &self) != 0);
+  // An absolute path stays what it is; in a Python package it is one from here.
+  const std::filesystem::path path = std::filesystem::path(self.dli_fname).parent_path() / COLLAGE_HIGHS_LIBRARY;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) return Fail(std::string("the integer program solver HiGHS cannot be opened: ") + dlerror());
   Highs highs{};
   const bool complete =

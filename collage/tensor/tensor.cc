@@ -37,6 +37,13 @@ Tensor Tensor::View(TensorType type, const void* data, std::shared_ptr<const voi
   return tensor;
 }
 
+Tensor Tensor::Borrowed(TensorType type, void* data) {
+  static const auto nobody = std::make_shared<const int>();
+  Tensor tensor = View(std::move(type), data, nobody);
+  tensor.writable_ = true;
+  return tensor;
+}
+
 Tensor Tensor::Reshaped(Shape shape) const {
   COLLAGE_CHECK(collage::ElementCount(shape) == ElementCount());
   Tensor tensor = *this;

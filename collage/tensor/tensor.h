@@ -21,6 +21,10 @@ class Tensor {
 
   /// A view of memory that `owner` keeps alive (a mapped file, a protobuf string); not writable.
   static Tensor View(TensorType type, const void* data, std::shared_ptr<const void> owner);
+  /// Memory of somebody else, who keeps it alive and lets it be written.
+  static Tensor Borrowed(TensorType type, void* data);
+  /// This handle of such memory from now on means that at `data`; of the same size.
+  void MoveTo(void* data) { data_ = static_cast<std::byte*>(data); }
   /// A one-element tensor without dimensions.
   template <class T>
   static Tensor Scalar(T value, DType dtype) {

@@ -1,8 +1,9 @@
 """Installs a build into an empty folder, moves that, and uses it as somebody does who has nothing else.
 
-Usage: install_test.py --build BUILD --program FOLDER --compiler C++"""
+Usage: install_test.py --build BUILD --program FOLDER --examples FOLDER --compiler C++"""
 
 import argparse
+import json
 import pathlib
 import shutil
 import subprocess
@@ -39,7 +40,7 @@ class InstallTest:
         self.prefix = folder / "moved" / "collage"
         self.prefix.parent.mkdir()
         shutil.move(written, self.prefix)
-        (self.library,) = {path.parent for path in self.prefix.rglob("libcollage_support.so")}
+        (self.library,) = {path.parent for path in self.prefix.rglob("libcollage_cpp_support.so")}
         self.binary = self.prefix / "bin" / "collage"
 
     def check_that_nothing_needs_the_build(self):
@@ -50,6 +51,16 @@ class InstallTest:
             needs = run("ldd", path)
             assert "not found" not in needs, f"{path}:\n{needs}"
             assert str(self.options.build) not in needs, f"{path}:\n{needs}"
+
+    def check_that_the_runtime_is_small(self):
+        """It reaches no search, no reader of models and no driver, and says how large it is."""
+        needs = {line.split()[0]: line.split()[2] for line in run("ldd", self.library / "libcollage_runtime.so").splitlines() if "=>" in line}
+        ours = sorted(name for name in needs if name.startswith("libcollage"))
+        assert "libcollage_cpp_lower.so" in ours, ours
+        compiling = [name for name in ours if any(f"cpp_{part}." in name for part in ("search", "decide", "driver", "onnx", "measure", "pricing"))]
+        assert not compiling, compiling
+        size = sum((self.library / name).stat().st_size for name in [*ours, "libcollage_runtime.so"])
+        print(f"libcollage_runtime and the {len(ours)} libraries of ours that it loads: {size / 2**20:.1f} MiB, without backends")
 
     def check_that_backends_are_found(self):
         """The same ones as in the build, and the worker, without which nothing can be measured."""
@@ -63,11 +74,12 @@ class InstallTest:
         model, self.program = self.folder / "model.onnx", self.folder / "model.collage"
         write_model(model, weight, bias)
         np.save(self.folder / "x.npy", self.input)
+        self.input.tofile(self.folder / "x.bin")
         run(self.binary, "compile", model, "-o", self.program, "--cache", self.folder / "prices", "--budget", "2s")
 
-    def check_outputs_of(self, program):
+    def check_outputs_of(self, program, given="x.npy", compiled=None):
         """Run in an environment that says nothing of where things are."""
-        values = run(program, self.program, self.folder / "x.npy", environment={"PATH": "/usr/bin:/bin"}).split()
+        values = run(program, compiled or self.program, self.folder / given, environment={"PATH": "/usr/bin:/bin"}).split()
         np.testing.assert_allclose(np.array(values, np.float32).reshape(self.expected.shape), self.expected, rtol=1e-4, atol=1e-4)
 
     def check_find_package(self):
@@ -77,16 +89,32 @@ class InstallTest:
         run("cmake", "--build", build)
         self.check_outputs_of(build / "run_program")
 
+    def check_examples(self):
+        """C and C++ against the C interface, found by CMake: run, and compile."""
+        build = self.folder / "examples"
+        run("cmake", "-S", self.options.examples, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_CXX_COMPILER={self.options.compiler}")
+        run("cmake", "--build", build)
+        for example in ("run_in_c", "run_in_cpp"):
+            self.check_outputs_of(build / example, "x.bin")
+        compiled = self.folder / "in_c.collage"
+        run(build / "compile_in_c", self.folder / "model.onnx", compiled, json.dumps({"budget": 2, "cache": str(self.folder / "prices")}))
+        self.check_outputs_of(build / "run_in_c", "x.bin", compiled)
+
     def check_pkg_config(self):
         if not shutil.which("pkg-config"):
             print("no pkg-config here: collage.pc was not tried")
             return
         search = {"PKG_CONFIG_PATH": str(self.library / "pkgconfig"), "PATH": "/usr/bin:/bin"}
-        flags = run("pkg-config", "--cflags", "--libs", "collage", environment=search).split()
-        program = self.folder / "run_program"
-        source = self.options.program / "run_program.cc"
-        run(self.options.compiler, "-std=c++20", source, "-o", program, *flags, f"-Wl,-rpath,{self.library}")
-        self.check_outputs_of(program)
+        for package, source, given in [
+            ("collage", self.options.program / "run_program.cc", "x.npy"),
+            ("libcollage_runtime", self.options.examples / "run.cpp", "x.bin"),
+            ("libcollage", self.options.examples / "run.cpp", "x.bin"),
+        ]:
+            flags = run("pkg-config", "--cflags", "--libs", package, environment=search).split()
+            program = self.folder / f"by_{package}"
+            run(self.options.compiler, "-std=c++20", source, "-o", program, *flags, f"-Wl,-rpath,{self.library}")
+            self.check_outputs_of(program, given)
 
     def check_that_headers_need_nothing_else(self):
         """All of them together, with nothing of the checkout in sight."""
@@ -101,14 +129,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--program", type=pathlib.Path, required=True)
+    parser.add_argument("--examples", type=pathlib.Path, required=True)
     parser.add_argument("--compiler", required=True)
     with tempfile.TemporaryDirectory() as folder:
         test = InstallTest(parser.parse_args(), pathlib.Path(folder))
         test.check_that_nothing_needs_the_build()
+        test.check_that_the_runtime_is_small()
         test.check_that_backends_are_found()
         test.check_that_headers_need_nothing_else()
         test.compile_model()
         test.check_find_package()
+        test.check_examples()
         test.check_pkg_config()
 
 

@@ -22,6 +22,8 @@ class InterpreterKernel : public Kernel {
     if (variant.name == "accumulate") accumulated_input_ = 1;
   }
 
+  [[nodiscard]] std::unique_ptr<Kernel> Twin() const override { return std::make_unique<InterpreterKernel>(*this); }
+
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void*) override {
     if (accumulated_input_ && inputs[*accumulated_input_] != outputs[0]) return Fail("no shared buffer");
     std::vector<Tensor> arguments;

@@ -121,7 +121,7 @@ class FakeDevice : public DeviceContext {
 /// A kernel of the host's that runs on such a device.
 class FakeDeviceKernel : public Kernel {
  public:
-  FakeDeviceKernel(std::shared_ptr<FakeDevice> device, std::unique_ptr<Kernel> kernel) : device_(device), kernel_(std::move(kernel)) {
+  FakeDeviceKernel(std::shared_ptr<FakeDevice> device, std::shared_ptr<Kernel> kernel) : device_(device), kernel_(std::move(kernel)) {
     inputs_ = kernel_->inputs();
     outputs_ = kernel_->outputs();
     workspace_bytes_ = kernel_->workspace_bytes();
@@ -145,7 +145,7 @@ class FakeDeviceKernel : public Kernel {
   static size_t BytesOf(const Port& port) { return PhysicalByteCount(port.type, port.layout); }
 
   std::shared_ptr<FakeDevice> device_;
-  std::unique_ptr<Kernel> kernel_;
+  std::shared_ptr<Kernel> kernel_;
 };
 
 }  // namespace collage

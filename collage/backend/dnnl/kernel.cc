@@ -15,11 +15,19 @@ namespace {
 
 using dnnl::memory;
 
+/// The address that an argument has now: no part of what a twin, made while the kernel runs, may look at.
+struct Address {
+  const void* pointer = nullptr;
+  Address() = default;
+  Address(const Address&) {}
+  Address& operator=(const Address&) = delete;
+};
+
 /// An argument whose memory is the caller's.
 struct Binding {
   memory argument;
   size_t port;
-  const void* bound = nullptr;
+  Address bound = {};
 };
 
 class PrimitiveKernel final : public Kernel {
@@ -73,7 +81,7 @@ class PrimitiveKernel final : public Kernel {
     for (dnnl_exec_arg_t& argument : arguments_) {
       if (argument.memory == binding.argument.get()) argument.memory = own.get();
     }
-    binding = {own, binding.port, nullptr};
+    binding.argument = own;
   }
 
   static std::ptrdiff_t PortOf(const std::vector<size_t>& values, size_t value) {
@@ -84,8 +92,8 @@ class PrimitiveKernel final : public Kernel {
   // A changed address makes the library clear the padding of blocked tensors again; buffers stay where they are from run to run,
   // so this is rarely done.
   static dnnl_status_t Bind(Binding& binding, const void* pointer) {
-    if (binding.bound == pointer) return dnnl_success;
-    binding.bound = pointer;
+    if (binding.bound.pointer == pointer) return dnnl_success;
+    binding.bound.pointer = pointer;
     return dnnl_memory_set_data_handle(binding.argument.get(), const_cast<void*>(pointer));
   }
 

@@ -1,0 +1,166 @@
+/* Collage from C: load a compiled program and run it (libcollage_runtime), and compile a model (libcollage).
+ *
+ * Why it looks as it does:
+ * - A program is what was loaded: names, types, weights. A session is one thread's state for running it. Programs may be used by any number
+ *   of threads at once; a session by one at a time. Sessions of one program share its weights where the libraries behind it permit that.
+ * - Functions that can fail return an error, null when all went well. So no success can be mistaken, no message is kept per thread, and a
+ * run that succeeds allocates nothing. Errors are the caller's to free.
+ * - Buffers are the caller's, with their sizes, so that a wrong one is an error instead of a crash.
+ * - Options are JSON: a new one breaks no caller. One that is not known is an error.
+ * - No structure is allocated by the caller but those that only carry pointers and numbers, and these are not going to change. Functions
+ * are only added. What breaks a caller changes COLLAGE_ABI_VERSION and the name of the libraries' files.
+ *
+ * Whoever loads a program runs the machine code in it: it must be trusted as a shared library. "compile_again" below leaves that code
+ * alone.
+ *
+ *     collage_program* program = NULL;
+ *     collage_session* session = NULL;
+ *     collage_error* error = collage_program_load("model.collage", NULL, &program);
+ *     if (!error) error = collage_session_create(program, &session);
+ *     if (!error) error = collage_session_run(session, inputs, 1, outputs, 1);
+ *     if (error) fprintf(stderr, "%s\n", collage_error_message(error));
+ *     collage_error_free(error);
+ *     collage_session_free(session);
+ *     collage_program_free(program);
+ */
+#ifndef COLLAGE_H
+#define COLLAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define COLLAGE_NOTHROW noexcept
+#else
+#define COLLAGE_NOTHROW
+#endif
+
+#define COLLAGE_ABI_VERSION 1
+#define COLLAGE_API __attribute__((visibility("default")))
+
+typedef struct collage_error collage_error;
+typedef struct collage_program collage_program;
+typedef struct collage_session collage_session;
+
+/** COLLAGE_ABI_VERSION of the library that is loaded: equal to that of the header, or the two do not fit. */
+COLLAGE_API uint32_t collage_abi_version(void) COLLAGE_NOTHROW;
+
+/** What kind of error it is, for programs; the message is for people. */
+typedef enum collage_error_kind {
+  COLLAGE_ERROR_ARGUMENT = 1, /**< what the caller passed is wrong: a null, a count, the size of a buffer, an option */
+  COLLAGE_ERROR_LOAD = 2,     /**< the file is missing, damaged, of another version, or for another machine */
+  COLLAGE_ERROR_RUN = 3,      /**< a kernel failed; outputs are undefined */
+  COLLAGE_ERROR_COMPILE = 4,  /**< the model cannot be read or compiled, or the result not be written */
+  COLLAGE_ERROR_STOPPED = 5,  /**< a compile was given up by its caller */
+  COLLAGE_ERROR_BUG = 6       /**< of Collage itself */
+} collage_error_kind;
+
+/** One line: where, what was found, what would be right. Alive as long as the error. Empty for null. */
+COLLAGE_API const char* collage_error_message(const collage_error* error) COLLAGE_NOTHROW;
+/** Zero for null. */
+COLLAGE_API collage_error_kind collage_error_kind_of(const collage_error* error) COLLAGE_NOTHROW;
+/** Null is left alone, as by all functions that free. */
+COLLAGE_API void collage_error_free(collage_error* error) COLLAGE_NOTHROW;
+
+/** A tensor that enters or leaves a program: dense, row-major, in memory of the host. Pointers live as long as the program. */
+typedef struct collage_tensor_info {
+  const char* name;
+  const char* type; /**< of an element, as NumPy calls it: "float32", "int64", "bool"; types below 8 bits take a byte an element */
+  const int64_t* shape;
+  size_t rank;
+  size_t bytes;
+} collage_tensor_info;
+
+/** Loads a compiled file.
+ *  `options`: null, or JSON {"threads": N, "compile_again": false}. Without "threads" there are as many as the plan was made for.
+ *  "compile_again": the machine code in the file is left alone and kernels are compiled from their functions, for files from elsewhere. */
+COLLAGE_API collage_error* collage_program_load(const char* path, const char* options, collage_program** program) COLLAGE_NOTHROW;
+/** The same of the bytes of such a file, which are copied. */
+COLLAGE_API collage_error* collage_program_load_memory(const void* bytes, size_t size, const char* options,
+                                                       collage_program** program) COLLAGE_NOTHROW;
+/** All its sessions must have been freed. */
+COLLAGE_API void collage_program_free(collage_program* program) COLLAGE_NOTHROW;
+
+COLLAGE_API size_t collage_program_input_count(const collage_program* program) COLLAGE_NOTHROW;
+COLLAGE_API size_t collage_program_output_count(const collage_program* program) COLLAGE_NOTHROW;
+/** The shapes for which a program was compiled: one profile at least. All have inputs and outputs of the same names and element types. */
+COLLAGE_API size_t collage_program_profile_count(const collage_program* program) COLLAGE_NOTHROW;
+/** All zeros when `profile` or `index` is out of range. */
+COLLAGE_API collage_tensor_info collage_program_input(const collage_program* program, size_t profile, size_t index) COLLAGE_NOTHROW;
+COLLAGE_API collage_tensor_info collage_program_output(const collage_program* program, size_t profile, size_t index) COLLAGE_NOTHROW;
+/** What the compile reported, as JSON: the plan, its prices, the race. Alive as long as the program. */
+COLLAGE_API const char* collage_program_report(const collage_program* program) COLLAGE_NOTHROW;
+/** Threads with which its kernels run. */
+COLLAGE_API int collage_program_threads(const collage_program* program) COLLAGE_NOTHROW;
+
+/** State for running by one thread at a time. What a freed one held is kept for the next one, until the program is freed. */
+COLLAGE_API collage_error* collage_session_create(collage_program* program, collage_session** session) COLLAGE_NOTHROW;
+COLLAGE_API void collage_session_free(collage_session* session) COLLAGE_NOTHROW;
+
+/** From now on runs take and give tensors of this profile; before, of profile 0. Not while the session runs. */
+COLLAGE_API collage_error* collage_session_select_profile(collage_session* session, size_t profile) COLLAGE_NOTHROW;
+
+typedef struct collage_input {
+  const void* data;
+  size_t bytes;
+} collage_input;
+
+typedef struct collage_output {
+  void* data;
+  size_t bytes;
+} collage_output;
+
+/** Runs once. One buffer for each input and output of the program, in its order; outputs overlap nothing. Buffers at multiples of 64 bytes
+ * are used where they are, others are copied. */
+COLLAGE_API collage_error* collage_session_run(collage_session* session, const collage_input* inputs, size_t input_count,
+                                               const collage_output* outputs, size_t output_count) COLLAGE_NOTHROW;
+
+/** One step of the program and the time spent in it since profiling began. Pointers live as long as the session. */
+typedef struct collage_step {
+  const char* kind;    /**< "kernel", "conversion" (between layouts) or "copy" */
+  const char* name;    /**< of a kernel, or what is converted */
+  const char* backend; /**< of a kernel; otherwise empty */
+  uint64_t calls;
+  double microseconds; /**< of all calls */
+} collage_step;
+
+/** Starts from zero, or stops, the timing of steps; it costs two readings of a clock a step. */
+COLLAGE_API void collage_session_set_profiling(collage_session* session, int on) COLLAGE_NOTHROW;
+COLLAGE_API size_t collage_session_step_count(const collage_session* session) COLLAGE_NOTHROW;
+/** All zeros when `index` is out of range. Not while the session runs. */
+COLLAGE_API collage_step collage_session_step(const collage_session* session, size_t index) COLLAGE_NOTHROW;
+
+/* From here on in libcollage only. */
+
+/** What a compile is to do next. */
+typedef enum collage_wish {
+  COLLAGE_GO_ON = 0,
+  COLLAGE_FINISH = 1, /**< stop measuring, and save the best plan of what was measured so far; may be answered again and again */
+  COLLAGE_GIVE_UP = 2 /**< end at once and save nothing: COLLAGE_ERROR_STOPPED */
+} collage_wish;
+
+/** Told what a compile does, in the thread that called collage_compile and several times a second, news or not. `total` is zero where it is
+ *  not known. Answers with a collage_wish. */
+typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, uint64_t total, const char* detail);
+
+/** Compiles an ONNX file into a program file, in processes of its own: neither a kernel that crashes nor the compiler's memory are the
+ *  caller's. When the caller's process ends, so do they.
+ *  `options`: null, or JSON. All may be left out:
+ *    "targets": ["cpu", "cpu -compiler=dnnl"]   what competes; everything that is present
+ *    "shapes": {"input": [1, 3, 224, 224]}      of inputs with symbolic dimensions; a list of such objects: a profile each
+ *    "budget": 90                               seconds for the whole compile; 300
+ *    "threads": 2                               all processors of this process
+ *    "cache": "prices.sqlite"                   where prices are kept; ~/.cache/collage/prices.sqlite
+ *    "tune": 60                                 seconds for tuning generated kernels; 0
+ *    "cache_only": true, "eager": true          as the command line's
+ *    "pin": ["conv1=dnnl"], "forbid": ["openvino"]
+ *  `progress` may be null. */
+COLLAGE_API collage_error* collage_compile(const char* model, const char* output, const char* options, collage_progress progress,
+                                           void* user) COLLAGE_NOTHROW;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

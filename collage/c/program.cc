@@ -1,0 +1,113 @@
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "collage/backend/registry.h"
+#include "collage/c/objects.h"
+#include "collage/runtime/container.h"
+#include "collage/support/memory.h"
+
+namespace collage::c_abi {
+namespace {
+
+struct LoadOptions {
+  std::optional<int> threads;
+  MachineCode machine_code = MachineCode::kLoad;
+};
+
+Result<LoadOptions> ReadOptions(const char* text) {
+  LoadOptions options;
+  if (!text) return options;
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Fail(std::string("options are '") + text + "', expected a JSON object");
+  for (const auto& [key, value] : json.items()) {
+    constexpr int kMostThreads = 1024;
+    if (key == "threads") {
+      if (!value.is_number_integer() || value < 1 || value > kMostThreads)
+        return Fail("option 'threads' is " + value.dump() + ", expected a whole number from 1 to " + std::to_string(kMostThreads));
+      options.threads = value.get<int>();
+    } else if (key == "compile_again") {
+      if (!value.is_boolean()) return Fail("option 'compile_again' is " + value.dump() + ", expected true or false");
+      if (value) options.machine_code = MachineCode::kCompileAgain;
+    } else {
+      return Fail("unknown option '" + key + "'; there are 'threads' and 'compile_again'");
+    }
+  }
+  return options;
+}
+
+/// `opened` is what Container::Open, or Of, gives.
+collage_error* Load(Result<OpenedProgram> opened, const LoadOptions& options, collage_program** program) {
+  if (!opened) return MakeError(COLLAGE_ERROR_LOAD, opened.error().message);
+  BuildOptions build;
+  build.device = opened->stored.device;
+  if (options.threads) build.device.threads = *options.threads;
+  build.find_backend = FindBackend;
+  auto loaded = std::make_unique<collage_program>();
+  loaded->report = opened->container.blob(kMetadataBlob);
+  loaded->threads = build.device.threads;
+  Result<std::unique_ptr<SharedProgram>> shared = SharedProgram::Create(std::move(*opened), build, options.machine_code);
+  if (!shared) return MakeError(COLLAGE_ERROR_LOAD, shared.error().message);
+  loaded->shared = std::move(*shared);
+  *program = loaded.release();
+  return nullptr;
+}
+
+collage_tensor_info InfoOf(const std::vector<NamedType>& tensors, size_t index) {
+  if (index >= tensors.size()) return {};
+  const auto& [name, type] = tensors[index];
+  // Names of types are literals.
+  return {name.c_str(), Name(type.dtype).data(), type.shape.data(), type.shape.size(), type.ByteCount()};
+}
+
+}  // namespace
+}  // namespace collage::c_abi
+
+using namespace collage::c_abi;
+
+collage_error* collage_program_load(const char* path, const char* options, collage_program** program) noexcept {
+  return Guarded([&]() -> collage_error* {
+    if (!path || !program) return Refuse("collage_program_load: path and program must not be null");
+    *program = nullptr;
+    const collage::Result<LoadOptions> read = ReadOptions(options);
+    if (!read) return Refuse(read.error().message);
+    return Load(collage::OpenedProgram::Open(path), *read, program);
+  });
+}
+
+collage_error* collage_program_load_memory(const void* bytes, size_t size, const char* options, collage_program** program) noexcept {
+  return Guarded([&]() -> collage_error* {
+    if (!program || (!bytes && size > 0)) return Refuse("collage_program_load_memory: bytes and program must not be null");
+    *program = nullptr;
+    const collage::Result<LoadOptions> read = ReadOptions(options);
+    if (!read) return Refuse(read.error().message);
+    const std::string name = "the program in memory";
+    const std::shared_ptr<std::byte> copy = collage::AllocateBuffer(size);
+    if (size > 0) std::memcpy(copy.get(), bytes, size);
+    collage::Result<collage::Container> container = collage::Container::Of({reinterpret_cast<const char*>(copy.get()), size}, copy, name);
+    if (!container) return MakeError(COLLAGE_ERROR_LOAD, container.error().message);
+    return Load(collage::OpenedProgram::Of(std::move(*container), name), *read, program);
+  });
+}
+
+void collage_program_free(collage_program* program) noexcept { delete program; }
+
+size_t collage_program_input_count(const collage_program* program) noexcept { return program->shared->info().profiles[0].inputs.size(); }
+
+size_t collage_program_output_count(const collage_program* program) noexcept { return program->shared->info().profiles[0].outputs.size(); }
+
+size_t collage_program_profile_count(const collage_program* program) noexcept { return program->shared->info().profiles.size(); }
+
+collage_tensor_info collage_program_input(const collage_program* program, size_t profile, size_t index) noexcept {
+  const auto& profiles = program->shared->info().profiles;
+  return profile < profiles.size() ? InfoOf(profiles[profile].inputs, index) : collage_tensor_info{};
+}
+
+collage_tensor_info collage_program_output(const collage_program* program, size_t profile, size_t index) noexcept {
+  const auto& profiles = program->shared->info().profiles;
+  return profile < profiles.size() ? InfoOf(profiles[profile].outputs, index) : collage_tensor_info{};
+}
+
+const char* collage_program_report(const collage_program* program) noexcept { return program->report.c_str(); }
+
+int collage_program_threads(const collage_program* program) noexcept { return program->threads; }

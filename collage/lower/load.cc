@@ -1,0 +1,29 @@
+#include "collage/backend/registry.h"
+#include "collage/lower/opened_program.h"
+#include "collage/lower/save.h"
+
+namespace collage {
+
+Result<bool> IsProgramFile(const std::filesystem::path& path) { return Container::IsContainer(path); }
+
+Result<ProgramInfo> ReadProgramInfo(const std::filesystem::path& path) { return COLLAGE_TRY(OpenedProgram::Open(path)).Info(); }
+
+Result<std::string> ReadProgramMetadata(const std::filesystem::path& path) {
+  const Container container = COLLAGE_TRY(Container::Open(path));
+  if (container.size() <= kMetadataBlob) return Fail(path.string() + ": has no metadata");
+  return std::string(container.blob(kMetadataBlob));
+}
+
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options, MachineCode machine_code) {
+  OpenedProgram opened = COLLAGE_TRY(OpenedProgram::Open(path));
+  return KernelLoader(opened.container, options, machine_code).LoadAll(opened);
+}
+
+Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device, MachineCode machine_code) {
+  BuildOptions options;
+  options.device = device;
+  options.find_backend = FindBackend;
+  return LoadProgram(path, options, machine_code);
+}
+
+}  // namespace collage

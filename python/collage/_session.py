@@ -1,0 +1,150 @@
+"""Running a program, in the words of ONNX Runtime."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from collage import _collage
+from collage._compile import Model, compile
+from collage._errors import ArgumentError
+
+# How ONNX Runtime writes element types; the others are as NumPy's.
+_ONNX_NAMES = {"float32": "float", "float64": "double"}
+# What every compiled file begins with (collage/runtime/container.h).
+_MAGIC = b"\x89COLLAGE"
+
+
+class NodeArg(NamedTuple):
+    """An input or output: its type as ONNX Runtime writes it, "tensor(float)"."""
+
+    name: str
+    type: str
+    shape: list[int]
+
+
+class Step(NamedTuple):
+    """A step of a program and the time of one run."""
+
+    kind: str
+    name: str
+    backend: str
+    microseconds: float
+
+
+class SessionOptions:
+    """As ONNX Runtime's; of its options only the number of threads means something here. 0: all processors, or what a file was made for."""
+
+    def __init__(self) -> None:
+        self.intra_op_num_threads = 0
+
+
+def _starts_like_program(model: Model) -> bool:
+    if isinstance(model, bytes):
+        return model.startswith(_MAGIC)
+    if not isinstance(model, (str, os.PathLike)):
+        return False
+    try:
+        with open(model, "rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False  # whoever opens it next says why not
+
+
+class InferenceSession:
+    """A compiled file (its path, or its bytes), or a model, which is compiled first: a path, bytes or an onnx.ModelProto.
+
+    May be used by any number of threads at once; each runs with state of its own, and the weights are shared where the libraries permit
+    that. The interpreter's lock is not held while kernels run."""
+
+    def __init__(
+        self,
+        path_or_model: Model,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Any] | None = None,
+        **compile_options: Any,
+    ) -> None:
+        """`providers` and `provider_options` are taken and mean nothing here; `compile_options` are those of `collage.compile`."""
+        threads = sess_options.intra_op_num_threads if sess_options else 0
+        if _starts_like_program(path_or_model):
+            if compile_options:
+                raise ArgumentError(f"{sorted(compile_options)[0]}: is an option of compiling, and this is compiled already")
+            options = json.dumps({"threads": threads} if threads else {})
+            load = _collage.load_bytes if isinstance(path_or_model, bytes) else _collage.load
+            self._program = load(path_or_model if isinstance(path_or_model, bytes) else os.fspath(path_or_model), options)
+        elif isinstance(path_or_model, (str, os.PathLike)) and os.fspath(path_or_model).endswith(".collage"):
+            self._program = _collage.load(os.fspath(path_or_model), "{}")  # which says what is wrong with it
+        else:
+            if threads:
+                compile_options.setdefault("threads", threads)
+            self._program = compile(path_or_model, **compile_options)._program
+        self._inputs = {name: (type, shape) for name, type, shape in self._program.inputs}
+        self._outputs = {name: (type, shape) for name, type, shape in self._program.outputs}
+        # NumPy has no name of its own for some types; they cross the border as unsigned integers.
+        self._is_plain = all(_is_numpy_type(type) for type, _ in [*self._inputs.values(), *self._outputs.values()])
+
+    def get_inputs(self) -> list[NodeArg]:
+        return [_node_arg(name, *rest) for name, rest in self._inputs.items()]
+
+    def get_outputs(self) -> list[NodeArg]:
+        return [_node_arg(name, *rest) for name, rest in self._outputs.items()]
+
+    def get_providers(self) -> list[str]:
+        return ["CPUExecutionProvider"]
+
+    @property
+    def threads(self) -> int:
+        """With which kernels run."""
+        return self._program.threads
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What the compile has to say: the plan, its prices, the race."""
+        return json.loads(self._program.report)
+
+    def run(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: Any = None) -> list[np.ndarray]:
+        """New arrays, one for each name; all outputs for None. Inputs are arrays of NumPy or of anything that speaks DLPack, of exactly the
+        right type. Dense ones at multiples of 64 bytes are read where they are; the library copies others."""
+        if self._is_plain:
+            return self._program.run(output_names, input_feed)
+        names = list(self._outputs) if output_names is None else list(output_names)
+        return [self._as_named(name, array) for name, array in zip(names, self._program.run(names, self._as_carried(input_feed)))]
+
+    def run_into(self, input_feed: dict[str, Any], results: dict[str, Any]) -> None:
+        """Computes all outputs into arrays of the caller's, by name: writable and dense, of NumPy or by DLPack."""
+        self._program.run_into(self._as_carried(input_feed), self._as_carried(results))
+
+    def profile(self, input_feed: dict[str, Any]) -> list[Step]:
+        """Runs once, and says how long each step took."""
+        return [Step(*step) for step in self._program.profile(self._as_carried(input_feed))]
+
+    def _as_carried(self, feed: Mapping[str, Any]) -> dict[str, Any]:
+        types = {**self._inputs, **self._outputs}
+        carried = dict(feed)
+        for name, value in feed.items():
+            if name in types and not _is_numpy_type(types[name][0]) and getattr(value, "dtype", None) == _extended(types[name][0]):
+                carried[name] = value.view(f"u{value.dtype.itemsize}")
+        return carried
+
+    def _as_named(self, name: str, array: np.ndarray) -> np.ndarray:
+        type = self._outputs[name][0]
+        return array if _is_numpy_type(type) else array.view(_extended(type))
+
+
+def _is_numpy_type(type: str) -> bool:
+    return hasattr(np, type)
+
+
+def _extended(type: str) -> np.dtype:
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, type))
+
+
+def _node_arg(name: str, type: str, shape: list[int]) -> NodeArg:
+    return NodeArg(name, f"tensor({_ONNX_NAMES.get(type, type)})", shape)

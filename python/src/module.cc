@@ -1,0 +1,95 @@
+// The package's one module in C++: what is written in Python (python/collage) is made of it. It knows Collage by collage.h only.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <exception>
+#include <optional>
+
+#include "python/src/program.h"
+
+namespace collage_python {
+namespace {
+
+nb::object Loaded(collage_error* error, collage_program* program) {
+  RaiseIfAny(error);
+  return nb::cast(new Program(program), nb::rv_policy::take_ownership);
+}
+
+nb::object Load(const std::string& path, const std::string& options) {
+  collage_program* program = nullptr;
+  collage_error* error = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    error = collage_program_load(path.c_str(), options.c_str(), &program);
+  }
+  return Loaded(error, program);
+}
+
+nb::object LoadBytes(const nb::bytes& content, const std::string& options) {
+  collage_program* program = nullptr;
+  collage_error* error = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    error = collage_program_load_memory(content.data(), content.size(), options.c_str(), &program);
+  }
+  return Loaded(error, program);
+}
+
+/// A compile as its caller in Python sees it.
+struct Watched {
+  nb::object progress;
+  int interrupts = 0;
+  std::optional<nb::python_error> raised;
+
+  int Wish(const char* stage, uint64_t done, uint64_t total, const char* detail) {
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!progress.is_none() && nb::cast<bool>(nb::bool_(progress(stage, done, total, detail)))) return COLLAGE_FINISH;
+    } catch (nb::python_error& error) {
+      // Ctrl-C, which Python may notice inside of `progress` as well, ends the measuring; pressed again, everything.
+      if (!error.matches(PyExc_KeyboardInterrupt) || ++interrupts > 1) {
+        raised.emplace(std::move(error));
+        return COLLAGE_GIVE_UP;
+      }
+    }
+    return interrupts > 0 ? COLLAGE_FINISH : COLLAGE_GO_ON;
+  }
+};
+
+int OnProgress(void* user, const char* stage, uint64_t done, uint64_t total, const char* detail) {
+  const nb::gil_scoped_acquire acquire;
+  return static_cast<Watched*>(user)->Wish(stage, done, total, detail);
+}
+
+void Compile(const std::string& model, const std::string& output, const std::string& options, nb::object progress) {
+  Watched watched{std::move(progress)};
+  collage_error* error = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    error = collage_compile(model.c_str(), output.c_str(), options.c_str(), OnProgress, &watched);
+  }
+  if (watched.raised) {
+    collage_error_free(error);
+    throw nb::python_error(std::move(*watched.raised));
+  }
+  RaiseIfAny(error);
+}
+
+}  // namespace
+}  // namespace collage_python
+
+NB_MODULE(_collage, module) {
+  using namespace collage_python;
+  module.def("load", &Load, nb::arg("path"), nb::arg("options"));
+  module.def("load_bytes", &LoadBytes, nb::arg("content"), nb::arg("options"));
+  module.def("compile", &Compile, nb::arg("model"), nb::arg("output"), nb::arg("options"), nb::arg("progress").none());
+  nb::class_<Program>(module, "Program")
+      .def("run", &Program::Run, nb::arg("output_names").none(), nb::arg("feeds"))
+      .def("run_into", &Program::RunInto, nb::arg("feeds"), nb::arg("results"))
+      .def("profile", &Program::Profile, nb::arg("feeds"))
+      .def_prop_ro("inputs", &Program::Inputs)
+      .def_prop_ro("outputs", &Program::Outputs)
+      .def_prop_ro("report", &Program::Report)
+      .def_prop_ro("threads", &Program::Threads);
+}

@@ -1,0 +1,303 @@
+#include "python/src/program.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace collage_python {
+namespace {
+
+using Array = nb::ndarray<nb::ro, nb::device::cpu>;
+using WritableArray = nb::ndarray<nb::device::cpu>;
+
+// What the library uses where it is, instead of copying it.
+constexpr size_t kAlignment = 64;
+
+uint8_t CodeOf(const std::string& type) {
+  using Code = nb::dlpack::dtype_code;
+  if (type == "bool") return static_cast<uint8_t>(Code::Bool);
+  if (type == "float16" || type == "float32" || type == "float64") return static_cast<uint8_t>(Code::Float);
+  const bool is_signed = type == "int8" || type == "int16" || type == "int32" || type == "int64";
+  return static_cast<uint8_t>(is_signed ? Code::Int : Code::UInt);
+}
+
+std::vector<Endpoint> ReadEndpoints(const collage_program* program, size_t profile, size_t count,
+                                    collage_tensor_info (*read)(const collage_program*, size_t, size_t) noexcept) {
+  std::vector<Endpoint> endpoints;
+  for (size_t i = 0; i < count; ++i) {
+    const collage_tensor_info info = read(program, profile, i);
+    Endpoint endpoint{info.name, info.type, {info.shape, info.shape + info.rank}, info.bytes, CodeOf(info.type), 8, {}};
+    size_t elements = 1;
+    for (const size_t extent : endpoint.shape) elements *= extent;
+    // Of tensors without elements any size will do: there is nothing to read.
+    if (elements > 0) endpoint.bits = static_cast<uint8_t>(8 * info.bytes / elements);
+    PyObject* key = PyUnicode_FromString(info.name);
+    PyUnicode_InternInPlace(&key);
+    endpoint.key = nb::steal(key);
+    endpoints.push_back(std::move(endpoint));
+  }
+  return endpoints;
+}
+
+std::string TypeOf(const Endpoint& endpoint) {
+  std::string text = endpoint.type + " (";
+  for (size_t i = 0; i < endpoint.shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(endpoint.shape[i]);
+  return text + ")";
+}
+
+std::string NamesOf(const std::vector<Endpoint>& endpoints) {
+  std::string names;
+  for (const Endpoint& endpoint : endpoints) names += (names.empty() ? "'" : ", '") + endpoint.name + "'";
+  return names;
+}
+
+template <class A>
+bool HasType(const A& array, const Endpoint& endpoint) {
+  const nb::dlpack::dtype type = array.dtype();
+  const bool is_empty = endpoint.bytes == 0;
+  if (type.code != endpoint.code || type.lanes != 1 || (type.bits != endpoint.bits && !is_empty)) return false;
+  if (array.ndim() != endpoint.shape.size()) return false;
+  for (size_t i = 0; i < array.ndim(); ++i) {
+    if (array.shape(i) != endpoint.shape[i]) return false;
+  }
+  return true;
+}
+
+template <class A>
+bool IsDense(const A& array) {
+  int64_t stride = 1;
+  for (size_t i = array.ndim(); i-- > 0;) {
+    if (array.shape(i) != 1 && array.stride(i) != stride) return false;
+    stride *= static_cast<int64_t>(array.shape(i));
+  }
+  return true;
+}
+
+std::string Found(nb::handle value) {
+  nb::object shape = nb::getattr(value, "shape", nb::none());
+  nb::object type = nb::getattr(value, "dtype", nb::none());
+  if (shape.is_none() || type.is_none())
+    return "is of type " + std::string(Py_TYPE(value.ptr())->tp_name) + ", which is no array of the host";
+  return std::string("is ") + nb::str(type).c_str() + " " + nb::str(shape).c_str();
+}
+
+/// The array behind a value; one that is not dense is copied, as NumPy's users expect.
+Array InputArray(nb::handle value, const Endpoint& endpoint) {
+  Array array;
+  if (nb::try_cast(value, array) && HasType(array, endpoint)) {
+    if (IsDense(array)) return array;
+    const nb::object copy = nb::module_::import_("numpy").attr("ascontiguousarray")(value);
+    if (nb::try_cast(copy, array)) return array;
+  }
+  RaiseArgument("input '" + endpoint.name + "' " + Found(value) + ", expected " + TypeOf(endpoint));
+}
+
+void Free(void* memory) noexcept { std::free(memory); }
+
+nb::object NewArray(const Endpoint& endpoint, void*& data) {
+  data = std::aligned_alloc(kAlignment, (endpoint.bytes / kAlignment + 1) * kAlignment);
+  if (!data) throw std::bad_alloc();
+  const nb::capsule owner(data, Free);
+  const nb::dlpack::dtype type{endpoint.code, endpoint.bits, 1};
+  return nb::cast(nb::ndarray<nb::numpy>(data, endpoint.shape.size(), endpoint.shape.data(), owner, nullptr, type));
+}
+
+}  // namespace
+
+void RaiseIfAny(collage_error* error) {
+  if (!error) return;
+  const std::string message = collage_error_message(error);
+  const int kind = collage_error_kind_of(error);
+  collage_error_free(error);
+  const nb::object type = nb::module_::import_("collage._errors").attr("BY_KIND")[nb::int_(kind)];
+  PyErr_SetString(type.ptr(), message.c_str());
+  throw nb::python_error();
+}
+
+void RaiseArgument(const std::string& message) {
+  const nb::object type = nb::module_::import_("collage._errors").attr("ArgumentError");
+  PyErr_SetString(type.ptr(), message.c_str());
+  throw nb::python_error();
+}
+
+/// A session that nobody else runs.
+class Program::Lease {
+ public:
+  explicit Lease(Program& program) : program_(program) {
+    {
+      const std::lock_guard lock(program.mutex_);
+      if (!program.idle_.empty()) {
+        session_ = program.idle_.back();
+        program.idle_.pop_back();
+        return;
+      }
+    }
+    collage_error* error = nullptr;
+    {
+      const nb::gil_scoped_release release;
+      error = collage_session_create(program.program_, &session_);
+    }
+    RaiseIfAny(error);
+  }
+  ~Lease() {
+    const std::lock_guard lock(program_.mutex_);
+    program_.idle_.push_back(session_);
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  [[nodiscard]] collage_session* get() const { return session_; }
+
+ private:
+  Program& program_;
+  collage_session* session_ = nullptr;
+};
+
+struct Program::Buffers {
+  size_t profile = 0;
+  std::vector<Array> arrays;  // keep what is read alive
+  std::vector<collage_input> inputs;
+  std::vector<collage_output> outputs;
+};
+
+Program::Program(collage_program* program) : program_(program) {
+  for (size_t i = 0; i < collage_program_profile_count(program); ++i) {
+    profiles_.push_back({ReadEndpoints(program, i, collage_program_input_count(program), collage_program_input),
+                         ReadEndpoints(program, i, collage_program_output_count(program), collage_program_output)});
+  }
+}
+
+Program::~Program() {
+  for (collage_session* session : idle_) collage_session_free(session);
+  collage_program_free(program_);
+}
+
+nb::list Program::Describe(const std::vector<Endpoint>& endpoints) {
+  nb::list described;
+  for (const Endpoint& endpoint : endpoints) {
+    nb::list shape;
+    for (const size_t extent : endpoint.shape) shape.append(extent);
+    described.append(nb::make_tuple(endpoint.key, endpoint.type, shape));
+  }
+  return described;
+}
+
+size_t Program::ProfileFor(const nb::dict& feeds) const {
+  if (profiles_.size() == 1) return 0;
+  const auto takes = [&](const Endpoint& input) {
+    PyObject* value = PyDict_GetItemWithError(feeds.ptr(), input.key.ptr());
+    Array array;
+    return value && nb::try_cast(nb::handle(value), array) && HasType(array, input);
+  };
+  std::string known;
+  for (size_t i = 0; i < profiles_.size(); ++i) {
+    const std::vector<Endpoint>& inputs = profiles_[i].inputs;
+    if (std::all_of(inputs.begin(), inputs.end(), takes)) return i;
+    std::string types;
+    for (const Endpoint& input : inputs) types += (types.empty() ? "" : ", ") + input.name + " " + TypeOf(input);
+    known += (known.empty() ? "[" : ", [") + types + "]";
+  }
+  RaiseArgument("no profile takes these inputs; there are " + known);
+}
+
+void Program::Gather(const nb::dict& feeds, Buffers& buffers) const {
+  buffers.profile = ProfileFor(feeds);
+  const std::vector<Endpoint>& inputs = profiles_[buffers.profile].inputs;
+  buffers.arrays.reserve(inputs.size());
+  buffers.inputs.reserve(inputs.size());
+  for (const Endpoint& input : inputs) {
+    PyObject* value = PyDict_GetItemWithError(feeds.ptr(), input.key.ptr());
+    if (!value) RaiseArgument("input '" + input.name + "' (" + TypeOf(input) + ") is missing");
+    buffers.arrays.push_back(InputArray(value, input));
+    buffers.inputs.push_back({buffers.arrays.back().data(), input.bytes});
+  }
+  if (feeds.size() == inputs.size()) return;
+  for (const auto& [name, value] : feeds) {
+    bool is_known = false;
+    for (const Endpoint& input : inputs) is_known = is_known || input.key.equal(name);
+    if (!is_known) RaiseArgument(std::string("there is no input '") + nb::str(name).c_str() + "'; there are " + NamesOf(inputs));
+  }
+}
+
+void Program::Execute(collage_session* session, const Buffers& buffers) const {
+  RaiseIfAny(collage_session_select_profile(session, buffers.profile));
+  collage_error* error = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    error = collage_session_run(session, buffers.inputs.data(), buffers.inputs.size(), buffers.outputs.data(), buffers.outputs.size());
+  }
+  RaiseIfAny(error);
+}
+
+nb::list Program::Run(nb::handle output_names, const nb::dict& feeds) {
+  Buffers buffers;
+  Gather(feeds, buffers);
+  const std::vector<Endpoint>& outputs = profiles_[buffers.profile].outputs;
+  std::vector<nb::object> arrays;
+  arrays.reserve(outputs.size());
+  buffers.outputs.reserve(outputs.size());
+  for (const Endpoint& output : outputs) {
+    void* data = nullptr;
+    arrays.push_back(NewArray(output, data));
+    buffers.outputs.push_back({data, output.bytes});
+  }
+  nb::list results;
+  if (output_names.is_none()) {
+    for (const nb::object& array : arrays) results.append(array);
+  } else {
+    for (const nb::handle name : output_names) {
+      size_t index = 0;
+      while (index < outputs.size() && !outputs[index].key.equal(name)) ++index;
+      if (index == outputs.size())
+        RaiseArgument(std::string("there is no output '") + nb::str(name).c_str() + "'; there are " + NamesOf(outputs));
+      results.append(arrays[index]);
+    }
+  }
+  const Lease lease(*this);
+  Execute(lease.get(), buffers);
+  return results;
+}
+
+void Program::RunInto(const nb::dict& feeds, const nb::dict& results) {
+  Buffers buffers;
+  Gather(feeds, buffers);
+  const std::vector<Endpoint>& outputs = profiles_[buffers.profile].outputs;
+  std::vector<WritableArray> arrays(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    PyObject* value = PyDict_GetItemWithError(results.ptr(), outputs[i].key.ptr());
+    if (!value) RaiseArgument("output '" + outputs[i].name + "' (" + TypeOf(outputs[i]) + ") is missing");
+    if (!nb::try_cast(nb::handle(value), arrays[i]) || !HasType(arrays[i], outputs[i]) || !IsDense(arrays[i])) {
+      RaiseArgument("output '" + outputs[i].name + "' " + Found(value) + ", expected a writable, dense " + TypeOf(outputs[i]));
+    }
+    buffers.outputs.push_back({arrays[i].data(), outputs[i].bytes});
+  }
+  const Lease lease(*this);
+  Execute(lease.get(), buffers);
+}
+
+nb::list Program::Profile(const nb::dict& feeds) {
+  Buffers buffers;
+  Gather(feeds, buffers);
+  const std::vector<Endpoint>& outputs = profiles_[buffers.profile].outputs;
+  std::vector<nb::object> arrays;
+  for (const Endpoint& output : outputs) {
+    void* data = nullptr;
+    arrays.push_back(NewArray(output, data));
+    buffers.outputs.push_back({data, output.bytes});
+  }
+  const Lease lease(*this);
+  collage_session_set_profiling(lease.get(), 1);
+  Execute(lease.get(), buffers);
+  collage_session_set_profiling(lease.get(), 0);
+  nb::list steps;
+  for (size_t i = 0; i < collage_session_step_count(lease.get()); ++i) {
+    const collage_step step = collage_session_step(lease.get(), i);
+    steps.append(nb::make_tuple(step.kind, step.name, step.backend, step.microseconds));
+  }
+  return steps;
+}
+
+}  // namespace collage_python

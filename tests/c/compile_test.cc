@@ -1,0 +1,128 @@
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "collage/onnx/writer.h"
+#include "tests/c/saved_programs.h"
+#include "tests/lower/random_partitioned_module.h"
+
+namespace collage {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class CompileTest : public SavedPrograms {
+ protected:
+  /// Two convolutions and what lies between, as an ONNX file.
+  void WriteModel() {
+    const TensorType type{{1, 16, 24, 24}, DType::kFloat32};
+    const Expr x = MakeVar("x", type);
+    Expr body = x;
+    for (uint64_t seed = 1; seed <= 2; ++seed) {
+      Tensor weight(TensorType{{16, 16, 3, 3}, DType::kFloat32});
+      FillRandom(weight, seed);
+      body = CallOf("nn.conv2d", {body, MakeConstant(weight)},
+                    {{"padding", std::vector<int64_t>{1, 1, 1, 1}}, {"channels", 16}, {"kernel_size", std::vector<int64_t>{3, 3}}});
+      body = CallOf("nn.relu", {body});
+    }
+    const Result<std::string> bytes = WriteOnnx(*(*MakeFunction({x}, body))->As<Function>());
+    ASSERT_TRUE(bytes) << bytes.error().message;
+    std::ofstream(model_ = folder_ / "model.onnx", std::ios::binary) << *bytes;
+  }
+  [[nodiscard]] std::string Options(const std::string& more = "") const {
+    return R"({"threads": 2, "budget": 4, "cache": ")" + (folder_ / "prices").string() + "\"" + more + "}";
+  }
+  std::string Compile(const std::string& options, collage_progress progress = nullptr, void* user = nullptr) {
+    return Said(collage_compile(model_.c_str(), path_.c_str(), options.c_str(), progress, user));
+  }
+
+  std::filesystem::path model_ = "/no/such.onnx";
+};
+
+TEST_F(CompileTest, WrongOptionsAreErrorsOfTheCaller) {
+  EXPECT_THAT(Compile("[]"), AllOf(StartsWith("1: "), HasSubstr("expected a JSON object")));
+  EXPECT_EQ(Compile(R"({"budget": "long"})"), R"(1: option 'budget' is "long", expected a number of seconds above zero)");
+  EXPECT_EQ(Compile(R"({"shapes": {"x": [1, 0]}})"), "1: option 'shapes' of 'x' is [1,0], expected whole numbers above zero");
+  EXPECT_EQ(Compile(R"({"pin": "a=b"})"), R"(1: option 'pin' is "a=b", expected a list of strings)");
+  EXPECT_THAT(Compile(R"({"thread": 2})"), StartsWith("1: unknown option 'thread'; there are 'budget', 'cache', "));
+  EXPECT_THAT(Said(collage_compile(nullptr, nullptr, nullptr, nullptr, nullptr)), StartsWith("1: collage_compile"));
+}
+
+TEST_F(CompileTest, WhatIsWrongWithTheModelIsSaid) {
+  EXPECT_THAT(Compile(Options()), AllOf(StartsWith("4: /no/such.onnx"), HasSubstr("No such file")));
+  WriteModel();
+  EXPECT_THAT(Compile(Options(R"(, "targets": ["gpu"])")), AllOf(StartsWith("4: "), HasSubstr("gpu")));
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+struct Heard {
+  std::vector<std::string> stages;
+  std::thread::id thread;
+  int wish = COLLAGE_GO_ON;
+  static int Hear(void* user, const char* stage, uint64_t, uint64_t, const char*) {
+    auto& heard = *static_cast<Heard*>(user);
+    heard.stages.emplace_back(stage);
+    heard.thread = std::this_thread::get_id();
+    return heard.stages.size() > 3 ? heard.wish : COLLAGE_GO_ON;
+  }
+};
+
+TEST_F(CompileTest, CompilesInAProcessOfItsOwnAndThreadsRunTheResult) {
+  WriteModel();
+  Heard heard;
+  ASSERT_EQ(Compile(Options(), Heard::Hear, &heard), "");
+  EXPECT_GT(heard.stages.size(), 3u);
+  EXPECT_EQ(heard.thread, std::this_thread::get_id());
+  const OwnedProgram program = Load();
+  EXPECT_THAT(collage_program_report(program.get()), HasSubstr("plan"));
+  Result<LoweredModel> model = LoadProgram(path_, Device{DeviceKind::kCpu, 0, 2});
+  ASSERT_TRUE(model) << model.error().message;
+  executable_ = std::make_unique<Executable>(std::move(model->executable));
+  const std::vector<Tensor> inputs = Inputs(1);
+  const std::vector<Tensor> expected = *executable_->Run(inputs);
+  std::vector<std::string> problems(4);
+  std::vector<std::thread> threads;
+  for (std::string& problem : problems) {
+    threads.emplace_back([&] {
+      const OwnedSession session = Open(program);
+      std::vector<Tensor> outputs = Outputs();
+      for (int run = 0; run < 20; ++run) {
+        problem += Said(Run(session, inputs, outputs));
+        if (!BitwiseEqual(outputs[0], expected[0])) problem += "differs; ";
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& problem : problems) EXPECT_EQ(problem, "");
+}
+
+TEST_F(CompileTest, AStopByTheCallbackSavesTheBestPlanSoFar) {
+  WriteModel();
+  Heard heard;
+  heard.wish = COLLAGE_FINISH;
+  // Without the stop it would take as long as this test may.
+  std::string options = Options(R"(, "eager": true, "tune": 1700)");
+  options.replace(options.find("\"budget\": 4"), 11, "\"budget\": 1700");
+  ASSERT_EQ(Compile(options, Heard::Hear, &heard), "");
+  const OwnedProgram program = Load();
+  Result<LoweredModel> model = LoadProgram(path_, Device{DeviceKind::kCpu, 0, 2});
+  ASSERT_TRUE(model) << model.error().message;
+  executable_ = std::make_unique<Executable>(std::move(model->executable));
+  ExpectRight(Open(program), 1);
+}
+
+TEST_F(CompileTest, AStopAtOnceSavesNothing) {
+  WriteModel();
+  Heard heard;
+  heard.wish = COLLAGE_GIVE_UP;
+  EXPECT_EQ(Compile(Options(), Heard::Hear, &heard), "5: stopped by the caller; nothing was saved");
+  EXPECT_EQ(heard.stages.size(), 4u);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+}  // namespace
+}  // namespace collage

@@ -1,0 +1,137 @@
+"""collage.compile: options, progress, what stops it, and what a compile says when it cannot."""
+
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import models
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper
+
+import collage
+
+# Without a stop it would take as long as a test may.
+LONG = {"budget": 900, "tune": 900, "eager": True}
+
+
+class CompileTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.output = self.folder / "model.collage"
+
+    def check(self, session, model):
+        x = np.random.default_rng(1).standard_normal(session.get_inputs()[0].shape).astype(np.float32)
+        (expected,) = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        (y,) = session.run(None, {"x": x})
+        self.assertLess(np.abs(y - expected).max(), 1e-3 * np.abs(expected).max())
+
+    def test_a_model_comes_as_a_file_as_bytes_and_as_a_message(self):
+        model = models.convolutions(1)
+        path = self.folder / "model.onnx"
+        path.write_bytes(model.SerializeToString())
+        for given in (path, str(path), model.SerializeToString(), model):
+            self.check(models.compile_quickly(given), model)
+        self.check(collage.InferenceSession(model, threads=2, budget=1.5, cache=models.CACHE.name), model)
+
+    def test_a_run_takes_the_profile_of_its_inputs(self):
+        x = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
+        nodes = [helper.make_node("Relu", ["x"], ["y"])]
+        symbolic = models.model(nodes, [("x", TensorProto.FLOAT, ["n", 8])], [("y", TensorProto.FLOAT, ["n", 8])])
+        session = models.compile_quickly(symbolic, shapes=[{"x": (2, 8)}, {"x": (3, 8)}])
+        for rows in (3, 2, 3):
+            (y,) = session.run(None, {"x": x[:rows]})
+            np.testing.assert_array_equal(y, np.maximum(x[:rows], 0))
+        with self.assertRaisesRegex(collage.ArgumentError, "no profile takes these inputs"):
+            session.run(None, {"x": x[:1]})
+
+    def test_progress_is_told_in_the_thread_that_compiles(self):
+        heard = []
+        models.compile_quickly(models.convolutions(), self.output, cache=self.folder / "prices",
+                               progress=lambda *event: heard.append((threading.current_thread(), *event)))
+        self.assertGreater(len(heard), 3)
+        self.assertEqual({event[0] for event in heard}, {threading.current_thread()})
+        self.assertTrue(all(isinstance(event[1], str) and event[1] and event[2] <= max(event[2], event[3]) for event in heard))
+        self.check(collage.InferenceSession(self.output), models.convolutions())
+
+    def test_other_threads_run_meanwhile(self):
+        count, stop = 0, threading.Event()
+
+        def work():
+            nonlocal count
+            while not stop.is_set():
+                count += 1
+                stop.wait(0.01)
+
+        counts = []
+        thread = threading.Thread(target=work)
+        thread.start()
+        models.compile_quickly(models.convolutions(), cache=self.folder / "prices", progress=lambda *event: counts.append(count) and None)
+        stop.set()
+        thread.join()
+        self.assertGreater(counts[-1], counts[0])
+
+    def test_a_true_answer_ends_it_with_the_best_plan(self):
+        events = []
+        session = models.compile_quickly(models.convolutions(), cache=self.folder / "prices", **LONG,
+                                         progress=lambda *event: events.append(event) or len(events) > 3)
+        self.check(session, models.convolutions())
+
+    def test_what_progress_raises_comes_out_and_nothing_is_saved(self):
+        def fail(*event):
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            models.compile_quickly(models.convolutions(), self.output, progress=fail, **LONG)
+        self.assertFalse(self.output.exists())
+
+    def interrupt(self, times):
+        """A script that compiles, interrupted when it measures. Gives it when it has ended."""
+        model = self.folder / "model.onnx"
+        model.write_bytes(models.convolutions().SerializeToString())
+        script = (
+            "import collage, sys\n"
+            "calls = []\n"
+            "def show(*event):\n"
+            "    calls.append(event)\n"
+            "    if len(calls) in (4, 5): print('measuring', flush=True)\n"
+            f"collage.compile({str(model)!r}, {str(self.output)!r}, threads=2, cache={str(self.folder / 'prices')!r}, progress=show, **{LONG})\n"
+            "print('done', flush=True)\n"
+        )
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(times):
+            self.assertEqual(process.stdout.readline(), "measuring\n")
+            process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=300)
+        return process.returncode, out, errors
+
+    def test_ctrl_c_ends_the_measuring_with_the_best_plan(self):
+        code, out, errors = self.interrupt(1)
+        self.assertEqual((code, out.splitlines()[-1]), (0, "done"), errors)
+        self.check(collage.InferenceSession(self.output), models.convolutions())
+
+    def test_ctrl_c_pressed_again_ends_it(self):
+        code, _, errors = self.interrupt(2)
+        self.assertNotEqual(code, 0)
+        self.assertIn("KeyboardInterrupt", errors)
+        self.assertFalse(self.output.exists())
+
+    def test_what_is_wrong_is_said(self):
+        with self.assertRaisesRegex(collage.CompileError, "/no/such.onnx.*No such file"):
+            collage.compile("/no/such.onnx")
+        with self.assertRaisesRegex(collage.ArgumentError, "option 'budget' is -1"):
+            collage.compile("/no/such.onnx", budget=-1)
+        with self.assertRaisesRegex(collage.CompileError, "gpu"):
+            models.compile_quickly(models.perceptron(), targets=["gpu"])
+        with self.assertRaisesRegex(collage.CompileError, "onnx"):
+            collage.compile(b"no model")
+
+
+if __name__ == "__main__":
+    unittest.main()

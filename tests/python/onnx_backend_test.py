@@ -1,0 +1,53 @@
+"""onnx.backend.base: ONNX's own runner drives the package on some of its nodes, and the interface itself."""
+
+import functools
+import unittest
+
+import models
+import numpy as np
+import onnx.backend.test
+from onnx import helper
+
+import collage.onnx_backend
+
+QUICK = {"budget": 1, "threads": 2, "cache": models.CACHE.name}
+
+
+class QuickBackend(collage.onnx_backend.CollageBackend):
+    """The runner has no options to pass on."""
+
+    @classmethod
+    def prepare(cls, model, device="CPU", **options):
+        return super().prepare(model, device, **{**QUICK, **options})
+
+
+runner = onnx.backend.test.BackendTest(QuickBackend, __name__)
+# One of each: element-wise, a product, a reduction, two outputs, control flow.
+NAMES = ["relu", "matmul_2d", "reduce_max_default_axes_keepdim_example", "split_equal_parts_1d_opset13", "if"]
+for name in NAMES:
+    runner.include(rf"^test_{name}_cpu$")
+globals().update(runner.test_cases)
+
+
+class InterfaceTest(unittest.TestCase):
+    def test_the_runner_has_these_tests(self):
+        there = dir(runner.test_cases["OnnxBackendNodeModelTest"])
+        self.assertEqual([name for name in NAMES if f"test_{name}_cpu" not in there], [])
+
+    def test_a_model_and_a_node_run(self):
+        x = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32)
+        run_model = functools.partial(collage.onnx_backend.run_model, models.perceptron(), **QUICK)
+        outputs = run_model([x])
+        self.assertEqual(outputs._fields, ("hidden", "sums"))
+        np.testing.assert_allclose(outputs.hidden.sum(axis=1), outputs.sums, rtol=1e-4)
+        np.testing.assert_array_equal(run_model({"x": x}).sums, outputs.sums)
+        (y,) = collage.onnx_backend.run_node(helper.make_node("Tanh", ["a"], ["b"]), [x], **QUICK)
+        np.testing.assert_allclose(y, np.tanh(x), rtol=1e-5, atol=1e-6)
+
+    def test_there_is_only_the_processor(self):
+        self.assertTrue(collage.onnx_backend.supports_device("CPU"))
+        self.assertFalse(collage.onnx_backend.supports_device("CUDA:1"))
+
+
+if __name__ == "__main__":
+    unittest.main()

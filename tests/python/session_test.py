@@ -1,0 +1,154 @@
+"""InferenceSession: in the words of ONNX Runtime, without copies, for many threads, with errors that say what is wrong."""
+
+import pathlib
+import tempfile
+import threading
+import unittest
+
+import ml_dtypes
+import models
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper
+
+import collage
+
+
+class OnlyDLPack:
+    """An array of some other framework."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class SessionTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.path = models.perceptron_file()
+        cls.session = collage.InferenceSession(cls.path)
+        cls.peer = onnxruntime.InferenceSession(models.perceptron().SerializeToString(), providers=["CPUExecutionProvider"])
+        cls.x = np.random.default_rng(3).standard_normal((4, 64)).astype(np.float32)
+        cls.expected = cls.peer.run(None, {"x": cls.x})
+
+    def check(self, results):
+        self.assertEqual(len(results), 2)
+        for result, expected in zip(results, self.expected):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+    def test_inputs_and_outputs_are_described_as_onnx_runtime_does(self):
+        for ours, theirs in [(self.session.get_inputs(), self.peer.get_inputs()), (self.session.get_outputs(), self.peer.get_outputs())]:
+            self.assertEqual([(one.name, one.type, one.shape) for one in ours], [(one.name, one.type, one.shape) for one in theirs])
+        self.assertEqual(self.session.threads, 2)
+        self.assertIn("plan", self.session.report)
+
+    def test_a_script_for_onnx_runtime_changes_its_import(self):
+        for library in (onnxruntime, collage):
+            options = library.SessionOptions()
+            options.intra_op_num_threads = 1
+            given = models.perceptron().SerializeToString() if library is onnxruntime else str(self.path)
+            session = library.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+            feed = {session.get_inputs()[0].name: self.x}
+            self.check(session.run(None, feed))
+            (sums,) = session.run(["sums"], feed)
+            np.testing.assert_allclose(sums, self.expected[1], rtol=1e-4, atol=1e-4)
+            self.assertEqual([one.shape for one in session.run(["sums", "hidden"], feed)], [(4,), (4, 32)])
+
+    def test_a_program_comes_from_bytes_too(self):
+        self.check(collage.InferenceSession(self.path.read_bytes()).run(None, {"x": self.x}))
+
+    def test_arrays_of_any_kind_will_do(self):
+        self.check(self.session.run(None, {"x": OnlyDLPack(self.x)}))
+        self.check(self.session.run(None, {"x": np.asfortranarray(self.x)}))
+        read_only = self.x.copy()
+        read_only.flags.writeable = False
+        self.check(self.session.run(None, {"x": read_only}))
+        self.check(self.session.run(None, {"x": np.repeat(self.x, 2, axis=0)[::2]}))
+
+    def test_outputs_are_aligned_owned_and_other_frameworks_take_them(self):
+        first = self.session.run(None, {"x": self.x})
+        second = self.session.run(None, {"x": -self.x})
+        self.check(first)  # the second run wrote elsewhere
+        self.assertFalse(np.shares_memory(first[0], second[0]))
+        self.assertEqual(first[0].ctypes.data % 64, 0)
+        self.assertTrue(first[0].flags.writeable)
+        self.assertEqual(np.from_dlpack(first[0]).ctypes.data, first[0].ctypes.data)
+
+    def test_results_go_where_the_caller_wants_them(self):
+        hidden, sums = np.zeros((4, 32), np.float32), np.zeros(4, np.float32)
+        self.session.run_into({"x": self.x}, {"hidden": hidden, "sums": OnlyDLPack(sums)})
+        self.check([hidden, sums])
+        with self.assertRaisesRegex(collage.ArgumentError, r"output 'sums' \(float32 \(4\)\) is missing"):
+            self.session.run_into({"x": self.x}, {"hidden": hidden})
+        hidden.flags.writeable = False
+        with self.assertRaisesRegex(collage.ArgumentError, "output 'hidden' .* expected a writable"):
+            self.session.run_into({"x": self.x}, {"hidden": hidden, "sums": sums})
+
+    def test_wrong_inputs_are_errors_that_say_what_was_found_and_what_is_right(self):
+        for feed, message in [
+            ({}, r"input 'x' \(float32 \(4, 64\)\) is missing"),
+            ({"x": self.x, "z": self.x}, "there is no input 'z'; there are 'x'"),
+            ({"x": self.x.astype(np.float64)}, r"input 'x' is float64 \(4, 64\), expected float32 \(4, 64\)"),
+            ({"x": self.x[:2]}, r"input 'x' is float32 \(2, 64\), expected float32 \(4, 64\)"),
+            ({"x": [1, 2]}, "input 'x' is of type list, which is no array of the host"),
+        ]:
+            with self.assertRaisesRegex(collage.ArgumentError, message):
+                self.session.run(None, feed)
+        with self.assertRaisesRegex(collage.ArgumentError, "there is no output 'z'; there are 'hidden', 'sums'"):
+            self.session.run(["z"], {"x": self.x})
+        self.assertTrue(issubclass(collage.ArgumentError, collage.Error) and issubclass(collage.ArgumentError, ValueError))
+
+    def test_files_that_are_none_are_errors_that_name_them(self):
+        with self.assertRaisesRegex(collage.LoadError, "/no/such.collage.*No such file"):
+            collage.InferenceSession("/no/such.collage")
+        with tempfile.TemporaryDirectory() as folder:
+            damaged = pathlib.Path(folder) / "damaged.collage"
+            damaged.write_bytes(self.path.read_bytes()[:-50])
+            with self.assertRaisesRegex(collage.LoadError, "damaged.collage.*truncated"):
+                collage.InferenceSession(damaged)
+        with self.assertRaisesRegex(collage.LoadError, "the program in memory.*truncated"):
+            collage.InferenceSession(self.path.read_bytes()[:-50])
+        with self.assertRaisesRegex(collage.ArgumentError, "budget: is an option of compiling"):
+            collage.InferenceSession(self.path, budget=3)
+
+    def test_sixteen_threads_get_the_bits_that_one_gets(self):
+        feeds = [{"x": np.random.default_rng(seed).standard_normal((4, 64)).astype(np.float32)} for seed in range(16)]
+        expected = [self.session.run(None, feed) for feed in feeds]
+        problems = []
+
+        def work(feed, right):
+            for _ in range(50):
+                if any(not np.array_equal(one, other) for one, other in zip(self.session.run(None, feed), right)):
+                    problems.append("differs")
+
+        threads = [threading.Thread(target=work, args=pair) for pair in zip(feeds, expected)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(problems, [])
+
+    def test_a_profile_names_the_steps_and_who_ran_them(self):
+        steps = self.session.profile({"x": self.x})
+        kernels = [step for step in steps if step.kind == "kernel"]
+        self.assertTrue(kernels and all(step.backend and step.microseconds > 0 for step in kernels), steps)
+
+    def test_types_that_numpy_lacks_come_as_ml_dtypes(self):
+        node = helper.make_node("Neg", ["x"], ["y"])
+        session = models.compile_quickly(
+            models.model([node], [("x", TensorProto.BFLOAT16, [3])], [("y", TensorProto.BFLOAT16, [3])]))
+        x = np.array([1, -2, 3.5], ml_dtypes.bfloat16)
+        (y,) = session.run(None, {"x": x})
+        self.assertEqual(y.dtype, ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(y, -x)
+        with self.assertRaisesRegex(collage.ArgumentError, "input 'x' is float32"):
+            session.run(None, {"x": x.astype(np.float32)})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+#include "tools/compiler/job.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/default_cache.h"
+
+namespace collage::tools {
+namespace {
+
+using Json = nlohmann::json;
+using Reader = std::function<Status(const Json& value)>;
+
+/// Into `target`, where the value is one that `is_right` takes.
+template <class T, class IsRight>
+Reader Into(T& target, IsRight is_right, std::string expected) {
+  return [&target, is_right, expected = std::move(expected)](const Json& value) -> Status {
+    if (!is_right(value)) return Fail("is " + value.dump() + ", expected " + expected);
+    target = value.get<T>();
+    return {};
+  };
+}
+
+Reader Flag(bool& target) {
+  return Into(
+      target, [](const Json& value) { return value.is_boolean(); }, "true or false");
+}
+
+Reader Seconds(double& target) {
+  return Into(
+      target, [](const Json& value) { return value.is_number() && value > 0; }, "a number of seconds above zero");
+}
+
+Reader Strings(std::vector<std::string>& target) {
+  const auto are_strings = [](const Json& value) {
+    return value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& one) { return one.is_string(); });
+  };
+  return Into(target, are_strings, "a list of strings");
+}
+
+bool IsShape(const Json& value) {
+  const auto is_extent = [](const Json& extent) { return extent.is_number_integer() && extent > 0; };
+  return value.is_array() && std::all_of(value.begin(), value.end(), is_extent);
+}
+
+/// Of one profile, or a list of them.
+Reader Shapes(std::vector<InputShapes>& target) {
+  return [&target](const Json& value) -> Status {
+    const Json profiles = value.is_array() && !value.empty() ? value : Json::array({value});
+    target.assign(profiles.size(), {});
+    for (size_t i = 0; i < profiles.size(); ++i) {
+      if (!profiles[i].is_object())
+        return Fail("is " + value.dump() + ", expected {\"input\": [1, 3, 224, 224]}, or a list of such objects");
+      for (const auto& [name, shape] : profiles[i].items()) {
+        if (!IsShape(shape)) return Fail("of '" + name + "' is " + shape.dump() + ", expected whole numbers above zero");
+        target[i][name] = shape.get<Shape>();
+      }
+    }
+    return {};
+  };
+}
+
+}  // namespace
+
+Result<CompileOptions> ReadJobOptions(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Fail("options are '" + text + "', expected a JSON object");
+  CompileOptions options;
+  std::string cache = DefaultCache();
+  constexpr int kMostThreads = 1024;
+  const auto is_count = [](const Json& value) { return value.is_number_integer() && value >= 1 && value <= kMostThreads; };
+  const std::map<std::string, Reader> readers = {
+      {"targets", Strings(options.targets)},
+      {"shapes", Shapes(options.profiles)},
+      {"budget", Seconds(options.budget_seconds)},
+      {"threads", Into(options.threads, is_count, "a whole number from 1 to " + std::to_string(kMostThreads))},
+      {"cache", Into(
+                    cache, [](const Json& value) { return value.is_string(); }, "the path of a file")},
+      {"tune", Seconds(options.tuning_seconds)},
+      {"cache_only", Flag(options.cache_only)},
+      {"eager", Flag(options.eager)},
+      {"pin", Strings(options.constraints.pin)},
+      {"forbid", Strings(options.constraints.forbid)},
+  };
+  for (const auto& [name, value] : json.items()) {
+    const auto reader = readers.find(name);
+    if (reader == readers.end()) {
+      std::string known;
+      for (const auto& [other, unused] : readers) known += (known.empty() ? "'" : ", '") + other + "'";
+      return Fail("unknown option '" + name + "'; there are " + known);
+    }
+    const Status status = reader->second(value);
+    if (!status) return Fail("option '" + name + "' " + status.error().message);
+  }
+  options.cache = cache;
+  return options;
+}
+
+}  // namespace collage::tools
