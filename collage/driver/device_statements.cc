@@ -8,6 +8,7 @@
 #include "collage/ir/call_names.h"
 #include "collage/ir/visit.h"
 #include "collage/op/table.h"
+#include "collage/support/log.h"
 
 namespace collage {
 namespace {
@@ -58,6 +59,13 @@ class StatementReader {
         if (MayTake(plan, before->second, target)) result.may_take[target].push_back(expr);
       }
     });
+    for (size_t target = 0; target < targets_.size(); ++target) {
+      if (result.may_take[target].empty() && targets_[target].device)
+        spdlog::warn(
+            "target '{}' takes nothing: no operator is annotated or pinned to {}, and its choice is not left to the search "
+            "(--choose-devices)",
+            targets_[target].target, ToString(*targets_[target].device));
+    }
     return result;
   }
 

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -32,6 +33,7 @@ class Lines {
     size_t written = 0;
     while (written < line.size()) {
       const ssize_t count = ::write(file_, line.data() + written, line.size() - written);
+      if (count < 0 && errno == EINTR) continue;
       if (count < 0) return;  // nobody listens any more
       written += static_cast<size_t>(count);
     }
