@@ -40,8 +40,8 @@ class StatementReader {
   StatementReader(const std::vector<PlacementTarget>& targets, const Device& host, bool choose)
       : targets_(targets), host_(host), devices_(DevicesOf(targets, host)), choose_(choose) {}
 
-  Result<FunctionOnDevices> Read(const Expr& function, const UserConstraints& said) {
-    FunctionOnDevices result{function, {}, said};
+  Result<DeviceConstraints> Read(const Expr& function, const UserConstraints& said) {
+    DeviceConstraints result{function, {}, said};
     const std::vector<DevicePin> pins = COLLAGE_TRY(TakePins(result.constraints));
     if (devices_.size() == 1 && pins.empty() && SaysNothing(function)) return result;
     const IRModule module = IRModule::FromMain(COLLAGE_TRY(State(function, pins)));
@@ -207,7 +207,7 @@ std::vector<Device> DevicesOf(const std::vector<PlacementTarget>& targets, const
   return devices;
 }
 
-Result<FunctionOnDevices> ReadDeviceStatements(const Expr& function, const std::vector<PlacementTarget>& targets, const Device& host,
+Result<DeviceConstraints> ReadDeviceStatements(const Expr& function, const std::vector<PlacementTarget>& targets, const Device& host,
                                                const UserConstraints& constraints, bool choose) {
   return StatementReader(targets, host, choose).Read(function, constraints);
 }

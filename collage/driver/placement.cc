@@ -194,7 +194,7 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
                                        const Progress& progress, const UserConstraints& said, bool choose_devices) {
   progress.Report({"finding candidates", 0, 0, {}});
   Placement placement;
-  const FunctionOnDevices stated = COLLAGE_TRY(ReadDeviceStatements(function, targets, pricer.device(), said, choose_devices));
+  const DeviceConstraints stated = COLLAGE_TRY(ReadDeviceStatements(function, targets, pricer.device(), said, choose_devices));
   placement.graph = std::make_shared<const DataflowGraph>(stated.function);
   placement.targets = targets;
   placement.devices = DevicesOf(targets, pricer.device());
