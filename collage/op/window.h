@@ -3,10 +3,8 @@
 // Geometry of the operators that slide a window over NCHW data, read once from types and attributes: kernels, code
 // generators and graph writers use these values, so that the defaults and the forms of "padding" are known in one place.
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "collage/ir/attributes.h"
 #include "collage/support/result.h"
@@ -56,27 +54,19 @@ struct WindowUse {
   double taps = 1;      ///< that meet some element
 };
 
+/// One dimension of it: a tap at `tap * dilation` and a position at `position * stride` meet the element at their sum less `pad_begin`.
+/// Takes time by the fewer of taps and positions, so that no extent is too large.
+WindowUse UseAlong(int64_t taps, int64_t dilation, int64_t positions, int64_t stride, int64_t pad_begin, int64_t extent);
+
 /// Windows and planes of any number of dimensions.
 template <class AnyWindow, size_t dimensions>
 WindowUse UseOf(const AnyWindow& window, const std::array<int64_t, dimensions>& larger, const std::array<int64_t, dimensions>& smaller) {
   WindowUse use;
   for (size_t d = 0; d < dimensions; ++d) {
-    int64_t pairs = 0;
-    int64_t taps = 0;
-    std::vector<bool> is_met(static_cast<size_t>(larger[d]), false);
-    for (int64_t tap = 0; tap < window.kernel[d]; ++tap) {
-      const int64_t before = pairs;
-      for (int64_t position = 0; position < smaller[d]; ++position) {
-        const int64_t element = position * window.stride[d] + tap * window.dilation[d] - window.pad_begin[d];
-        if (element < 0 || element >= larger[d]) continue;
-        is_met[static_cast<size_t>(element)] = true;
-        ++pairs;
-      }
-      taps += pairs > before ? 1 : 0;
-    }
-    use.pairs *= static_cast<double>(pairs);
-    use.elements *= static_cast<double>(std::count(is_met.begin(), is_met.end(), true));
-    use.taps *= static_cast<double>(taps);
+    const WindowUse along = UseAlong(window.kernel[d], window.dilation[d], smaller[d], window.stride[d], window.pad_begin[d], larger[d]);
+    use.pairs *= along.pairs;
+    use.elements *= along.elements;
+    use.taps *= along.taps;
   }
   return use;
 }
