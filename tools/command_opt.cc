@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "collage/ir/verify.h"
+#include "collage/runtime/parallel.h"
 #include "collage/support/file.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
@@ -121,7 +122,9 @@ void AddOptCommand(CLI::App& app, int& code) {
   command->add_option("--cache", options->cache, "SQLite file that keeps prices (pass collage)")->default_str(DefaultCache());
   command->add_option("--save-plan", options->save_plan, "Write the plan to this file (pass collage)");
   command->add_option("--plan", options->plan, "A plan that was saved, of this program (pass apply-plan)");
-  command->add_option("--threads", options->threads, "Threads (pass collage)")->check(NumberBetween(1, 1024))->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads (pass collage)")
+      ->check(NumberBetween(1, kMostThreads))
+      ->capture_default_str();
   command->callback([options, &code] {
     const Status status = Optimize(*options);
     code = status ? kDone : ReportError(status.error());

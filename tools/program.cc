@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "collage/lower/save.h"
+#include "collage/runtime/parallel.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
 #include "tools/supervision.h"
@@ -20,7 +21,7 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
                      "profile to take");
   command.add_option("--cache", options.cache, "SQLite file that keeps prices")->default_str(DefaultCache());
   command.add_option("--threads", options.threads, "Threads for all backends together")
-      ->check(NumberBetween(1, 1024))
+      ->check(NumberBetween(1, kMostThreads))
       ->capture_default_str();
 }
 

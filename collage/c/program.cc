@@ -5,6 +5,7 @@
 #include "collage/backend/registry.h"
 #include "collage/c/objects.h"
 #include "collage/runtime/container.h"
+#include "collage/runtime/parallel.h"
 #include "collage/support/memory.h"
 
 namespace collage::c_abi {
@@ -21,7 +22,6 @@ Result<LoadOptions> ReadOptions(const char* text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Fail(std::string("options are '") + text + "', expected a JSON object");
   for (const auto& [key, value] : json.items()) {
-    constexpr int kMostThreads = 1024;
     if (key == "threads") {
       if (!value.is_number_integer() || value < 1 || value > kMostThreads)
         return Fail("option 'threads' is " + value.dump() + ", expected a whole number from 1 to " + std::to_string(kMostThreads));

@@ -3,16 +3,14 @@
 
 #include "collage/c/objects.h"
 #include "collage/runtime/executable.h"
+#include "collage/support/memory.h"
 
 namespace collage::c_abi {
 namespace {
 
-// As the executor wants its outputs.
-constexpr uintptr_t kAlignment = 64;
-
 /// For tensors without elements, whose data the caller may leave null.
 void* NoBytes() {
-  alignas(kAlignment) static std::byte nothing[kAlignment];
+  alignas(kBufferAlignment) static std::byte nothing[kBufferAlignment];
   return nothing;
 }
 
@@ -55,7 +53,7 @@ collage_error* Bind(collage_session& session, const collage_input* inputs, const
   }
   for (size_t i = 0; i < session.outputs.size(); ++i) {
     if (collage_error* error = CheckBuffer("output", shapes.outputs[i], outputs[i].data, outputs[i].bytes)) return error;
-    session.is_staged[i] = reinterpret_cast<uintptr_t>(outputs[i].data) % kAlignment != 0;
+    session.is_staged[i] = !IsAligned(outputs[i].data);
     if (session.is_staged[i] && !session.staged[i].Defined()) session.staged[i] = Tensor(shapes.outputs[i].type);
     void* data = session.is_staged[i] ? session.staged[i].MutableBytes() : outputs[i].data;
     session.outputs[i].MoveTo(outputs[i].bytes > 0 ? data : NoBytes());

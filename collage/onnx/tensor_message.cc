@@ -8,6 +8,7 @@
 
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/fold.h"
+#include "collage/support/memory.h"
 #include "collage/tensor/narrow.h"
 #include "onnx_message.pb.h"
 
@@ -136,10 +137,9 @@ void NormalizeBooleans(Tensor& tensor) {
 Result<Tensor> FromRawData(const TensorBytes& raw, const TensorType& type) {
   if (raw.bytes.size() != PackedByteCount(type)) return Fail(WrongSize(std::to_string(raw.bytes.size()) + " bytes", type));
   if (BitWidth(type.dtype) < 8) return Unpacked(type, reinterpret_cast<const std::byte*>(raw.bytes.data()));
-  // Vector instructions of kernels ask for this alignment, and what they do not pack they read in place.
-  constexpr uintptr_t kAlignment = 64;
-  const bool is_aligned = reinterpret_cast<uintptr_t>(raw.bytes.data()) % kAlignment == 0;
-  if (raw.owner && is_aligned && !raw.bytes.empty() && type.dtype != DType::kBool) return Tensor::View(type, raw.bytes.data(), raw.owner);
+  // What kernels do not pack they read in place.
+  if (raw.owner && IsAligned(raw.bytes.data()) && !raw.bytes.empty() && type.dtype != DType::kBool)
+    return Tensor::View(type, raw.bytes.data(), raw.owner);
   Tensor tensor(type);
   if (!raw.bytes.empty()) std::memcpy(tensor.MutableBytes(), raw.bytes.data(), raw.bytes.size());
   if (raw.owner) MappedFile::Forget(raw.bytes);

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "collage/support/memory.h"
+
 namespace collage {
 namespace {
 
@@ -40,7 +42,8 @@ class IntervalIndex {
   std::set<std::pair<size_t, size_t>> by_begin_;
 };
 
-size_t Aligned(size_t bytes) { return (std::max<size_t>(bytes, 1) + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+/// A buffer of no bytes has a place of its own too.
+size_t SpanOf(const LiveInterval& interval) { return AlignedBytes(std::max<size_t>(interval.bytes, 1)); }
 
 struct Range {
   size_t begin;
@@ -78,9 +81,9 @@ MemoryPlan PlanMemory(const std::vector<LiveInterval>& intervals) {
   for (const size_t id : order) {
     std::vector<Range> taken;
     for (const size_t other : placed.Meeting(intervals[id])) {
-      taken.push_back({plan.offsets[other], plan.offsets[other] + Aligned(intervals[other].bytes)});
+      taken.push_back({plan.offsets[other], plan.offsets[other] + SpanOf(intervals[other])});
     }
-    const size_t bytes = Aligned(intervals[id].bytes);
+    const size_t bytes = SpanOf(intervals[id]);
     plan.offsets[id] = BestFit(std::move(taken), bytes);
     plan.bytes = std::max(plan.bytes, plan.offsets[id] + bytes);
     placed.Add(id, intervals[id]);

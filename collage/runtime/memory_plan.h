@@ -17,8 +17,6 @@ struct MemoryPlan {
   size_t bytes = 0;             ///< of the arena that holds them all
 };
 
-inline constexpr size_t kBufferAlignment = 64;
-
 /// Places buffers into one arena so that those alive at the same step do not overlap: largest first, each into the tightest gap
 /// among those already placed that live with it (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
 /// Inference", 2020, greedy by size). Near-linear in the number of pairs that live together.

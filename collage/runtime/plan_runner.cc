@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collage/runtime/memory_plan.h"
+#include "collage/support/memory.h"
 
 namespace collage {
 namespace {
@@ -10,13 +11,10 @@ namespace {
 using Kind = ExecutionPlan::Step::Kind;
 using Storage = ExecutionPlan::Storage;
 
-size_t Aligned(size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
-
 /// The bytes of a constant in a layout; the tensor itself where they are the same.
 Tensor Laid(const Tensor& constant, const Layout& layout, int threads) {
   const LayoutConversion conversion(constant.type(), Layout(), layout, threads);
-  const bool is_aligned = reinterpret_cast<uintptr_t>(constant.Bytes()) % kBufferAlignment == 0;
-  if (is_aligned && conversion.IsIdentity()) return constant;
+  if (IsAligned(constant.Bytes()) && conversion.IsIdentity()) return constant;
   Tensor bytes(TensorType{{static_cast<int64_t>(PhysicalByteCount(constant.type(), layout))}, DType::kUInt8});
   conversion.Run(constant.Bytes(), bytes.MutableBytes());
   return bytes;
@@ -44,7 +42,7 @@ PlanRunner::PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_pt
     : plan_(std::move(plan)),
       constants_(std::move(constants)),
       transfer_places_(plan_->transfers),
-      workspace_offset_(Aligned(plan_->arenas[0].bytes)),
+      workspace_offset_(AlignedBytes(plan_->arenas[0].bytes)),
       workspaces_(plan_->arenas.size(), nullptr),
       pointers_(plan_->buffers.size(), nullptr) {
   size_t ports = 1;
@@ -77,16 +75,16 @@ void PlanRunner::PlaceArena(size_t device, std::byte* memory) {
 Status PlanRunner::PlaceOnDevices() {
   for (size_t device = 1; device < plan_->arenas.size(); ++device) {
     const ExecutionPlan::Arena& arena = plan_->arenas[device];
-    const size_t workspace = Aligned(arena.bytes);
+    const size_t workspace = AlignedBytes(arena.bytes);
     std::vector<size_t> constants;  // buffers
-    size_t bytes = workspace + Aligned(arena.workspace_bytes);
+    size_t bytes = workspace + AlignedBytes(arena.workspace_bytes);
     std::vector<size_t> offsets;
     for (size_t i = 0; i < plan_->buffers.size(); ++i) {
       const ExecutionPlan::Buffer& buffer = plan_->buffers[i];
       if (buffer.storage != Storage::kConstant || buffer.device != device) continue;
       constants.push_back(i);
       offsets.push_back(bytes);
-      bytes += Aligned((*constants_)[buffer.index].ByteCount());
+      bytes += AlignedBytes((*constants_)[buffer.index].ByteCount());
     }
     device_memory_.push_back(std::make_shared<DeviceMemory>(COLLAGE_TRY(DeviceMemory::Allocate(arena.context, bytes))));
     std::byte* memory = device_memory_.back()->address();

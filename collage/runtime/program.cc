@@ -1,5 +1,6 @@
 #include "collage/runtime/program.h"
 
+#include "collage/support/memory.h"
 #include "collage/support/short_list.h"
 #include "collage/tensor/checked_bytes.h"
 
@@ -32,7 +33,7 @@ class Checker {
     const std::optional<size_t> bytes = CheckedByteCount(type, layout);
     if (!bytes)
       return Fail(what + " is no tensor that fits into memory: shape " + ToString(type.shape) + " in layout " + layout.ToString());
-    return Count(what, 2 * (*bytes + kAlignment));
+    return Count(what, 2 * (*bytes + kBufferAlignment));
   }
   Status Count(const std::string& what, size_t bytes) {
     if (bytes > kAddressableBytes - bytes_) return Fail("with " + what + " the tensors are more than can be addressed");
@@ -100,8 +101,6 @@ class Checker {
     if (from.layout == to.layout && PhysicalByteCount(from.type, from.layout) == PhysicalByteCount(to.type, to.layout)) return {};
     return Fail(place + ": accumulates into an input of another layout or size than its output");
   }
-
-  static constexpr size_t kAlignment = 64;
 
   const Program& program_;
   std::vector<bool> defined_;

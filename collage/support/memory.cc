@@ -13,7 +13,6 @@
 namespace collage {
 namespace {
 
-constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 size_t RoundUp(size_t bytes, size_t alignment) { return (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment; }
@@ -31,7 +30,7 @@ std::shared_ptr<std::byte> AllocateAligned(size_t bytes, size_t alignment) {
 class ChunkedMemory {
  public:
   std::shared_ptr<std::byte> Take(size_t bytes) {
-    const size_t rounded = RoundUp(bytes, kAlignment);
+    const size_t rounded = RoundUp(bytes, kBufferAlignment);
     const std::scoped_lock lock(mutex_);
     if (!chunk_ || used_ + rounded > kChunk) {
       chunk_ = AllocateAligned(kChunk, kHugePage);
@@ -52,7 +51,9 @@ class ChunkedMemory {
 
 }  // namespace
 
-std::shared_ptr<std::byte> AllocateBuffer(size_t bytes) { return AllocateAligned(bytes, bytes >= 2 * kHugePage ? kHugePage : kAlignment); }
+std::shared_ptr<std::byte> AllocateBuffer(size_t bytes) {
+  return AllocateAligned(bytes, bytes >= 2 * kHugePage ? kHugePage : kBufferAlignment);
+}
 
 std::shared_ptr<std::byte> AllocateWeights(size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__

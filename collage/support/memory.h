@@ -1,11 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace collage {
 
-/// Zeroed memory, 64-byte aligned, every page touched. Blocks of megabytes begin at a huge page and ask the kernel for such pages:
+/// Where every buffer of a kernel begins: a cache line, which is as wide as the widest vector. Vector instructions of kernels ask for it.
+inline constexpr size_t kBufferAlignment = 64;
+
+/// `bytes`, rounded up to a multiple of it.
+constexpr size_t AlignedBytes(size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+inline bool IsAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kBufferAlignment == 0; }
+
+/// Zeroed memory, aligned, every page touched. Blocks of megabytes begin at a huge page and ask the kernel for such pages:
 /// a network streams its weights once a run, and with pages of 4 KiB the walks through the page tables and the hardware prefetchers'
 /// stop at each page's end cost some 5% of ResNet-50's time.
 std::shared_ptr<std::byte> AllocateBuffer(size_t bytes);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "collage/runtime/parallel.h"
 #include "tools/default_cache.h"
 
 namespace collage::tools {
@@ -70,7 +71,6 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
   if (!json.is_object()) return Fail("options are '" + text + "', expected a JSON object");
   CompileOptions options;
   std::string cache = DefaultCache();
-  constexpr int kMostThreads = 1024;
   const auto is_count = [](const Json& value) { return value.is_number_integer() && value >= 1 && value <= kMostThreads; };
   const std::map<std::string, Reader> readers = {
       {"targets", Strings(options.targets)},

@@ -6,13 +6,10 @@
 #include <utility>
 
 #include "collage/runtime/parallel.h"
+#include "collage/support/memory.h"
 
 namespace collage::native {
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t RoundUp(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 class PanelKernel final : public Kernel {
  public:
@@ -61,8 +58,8 @@ class PanelKernel final : public Kernel {
 
   void Measure(const PanelCode& code) {
     const Port& given = code.library->outputs()[0];
-    panel_bytes_ = std::max(panel_bytes_, RoundUp(PhysicalByteCount(given.type, given.layout)));
-    scratch_bytes_ = std::max({scratch_bytes_, RoundUp(code.library->workspace_bytes()), RoundUp(code.rest->workspace_bytes())});
+    panel_bytes_ = std::max(panel_bytes_, AlignedBytes(PhysicalByteCount(given.type, given.layout)));
+    scratch_bytes_ = std::max({scratch_bytes_, AlignedBytes(code.library->workspace_bytes()), AlignedBytes(code.rest->workspace_bytes())});
   }
 
   Status RunShare(const Request& request, size_t worker) {

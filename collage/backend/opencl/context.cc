@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "collage/support/memory.h"
+
 namespace collage::opencl {
 namespace {
 
@@ -109,8 +111,7 @@ Status OpenClContext::Wait(uint64_t place) {
 }
 
 Result<void*> OpenClContext::DoAllocate(size_t bytes) {
-  constexpr cl_uint kAlignment = 64;  // as kernels want it
-  void* address = clSVMAlloc(context_, CL_MEM_READ_WRITE, bytes, kAlignment);
+  void* address = clSVMAlloc(context_, CL_MEM_READ_WRITE, bytes, kBufferAlignment);
   if (!address) return Fail("opencl: clSVMAlloc gives no " + std::to_string(bytes) + " bytes on " + ToString(device()));
   return address;
 }
