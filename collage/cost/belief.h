@@ -88,6 +88,7 @@ class KernelRelations {
   ///  5. one backend, heavy operators of the same kind, made in any way: likewise;
   ///  6. one backend, no heavy operators: as many bytes a second as the median.
   static constexpr size_t kWays = 6;
+  /// The third way, counted from zero: its predictions are sums over parts, so their ratios scatter less and two of them tell.
   static constexpr size_t kWayOfSums = 2;
   [[nodiscard]] std::vector<double> Predictions(size_t way, const std::vector<double>& seconds) const;
 

@@ -6,93 +6,16 @@
 #include <set>
 #include <unordered_set>
 
-#include "collage/search/incremental.h"
+#include "collage/decide/priced_problem.h"
 #include "collage/support/check.h"
 #include "collage/support/clock.h"
 
 namespace collage {
 namespace {
 
-/// Sets the costs of a problem that is kept for searching again and again.
-class PricedProblem {
- public:
-  using Searched = std::function<void(const Result<SearchResult>& found, double seconds)>;
-
-  PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {})
-      : arms_(arms), problem_(arms.problem), forbidden_(allowed), searched_(std::move(searched)) {
-    forbidden_.flip();
-    forbidden_.resize(problem_.candidates.size(), false);
-    problem_.conversion = [this](size_t tensor, size_t from, size_t to) {
-      const size_t kernel = arms_.conversion_kernel && from != to ? arms_.conversion_kernel(tensor, from, to) : Arms::kNoKernel;
-      return kernel == Arms::kNoKernel ? Cost() : (*costs_)[kernel];
-    };
-  }
-  PricedProblem(const PricedProblem&) = delete;
-  PricedProblem& operator=(const PricedProblem&) = delete;
-
-  Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {}) {
-    costs_ = &costs;
-    SetCosts(costs, for_partition);
-    const Clock::time_point start = Clock::now();
-    Result<SearchResult> found = search_.Search(problem_, forbidden_);
-    if (searched_) searched_(found, Clock::SecondsSince(start));
-    return found;
-  }
-
-  [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs) {
-    costs_ = &costs;
-    for (const SearchChoice& choice : cover) SetCost(choice.candidate, choice.variant, costs, {});
-    return PriceOfCover(problem_, cover);
-  }
-
- private:
-  void SetCost(size_t c, size_t v, const std::vector<Cost>& costs, Cost for_partition) {
-    const size_t kernel = arms_.kernel_of[c][v];
-    const Cost cost = kernel == Arms::kNoKernel ? Cost() : costs[kernel];
-    problem_.candidates[c].variants[v].cost = problem_.candidates[c].is_partition ? cost + for_partition : cost;
-  }
-
-  void SetCosts(const std::vector<Cost>& costs, Cost for_partition) {
-    for (size_t c = 0; c < problem_.candidates.size(); ++c) {
-      for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) SetCost(c, v, costs, for_partition);
-    }
-  }
-
-  const Arms& arms_;
-  SearchProblem problem_;
-  std::vector<bool> forbidden_;
-  Searched searched_;
-  IncrementalSearch search_;
-  const std::vector<Cost>* costs_ = nullptr;  // of the search that goes on
-};
-
-SearchResult WithFewerPartitions(PricedProblem& problem, const std::vector<Cost>& costs, const SearchResult& best, double within) {
-  const Cost most = Cost::Seconds(best.cost.ToSeconds() * (1 + within));
-  // At the first charge, whoever has one partition fewer wins if it is within at all; at the last, whoever saves half as much as an equal
-  // share of what may be given up for each partition of the best plan.
-  const double least = (most - best.cost).ToSeconds() / (2 * static_cast<double>(std::max<size_t>(best.partitions, 1)));
-  for (double charge = (most - best.cost).ToSeconds(); charge > least; charge /= 2) {
-    Result<SearchResult> found = problem.Search(costs, Cost::Seconds(charge));
-    if (!found) return best;
-    if (found->partitions >= best.partitions) return best;
-    found->cost = problem.PriceOf(found->choices, costs);
-    found->lower_bound = best.lower_bound;
-    if (found->cost <= most) return std::move(*found);
-  }
-  return best;
-}
-
-/// How often a cover runs each kernel, those of its conversions included.
-std::map<size_t, int> UsesOf(const Arms& arms, const std::vector<SearchChoice>& cover) {
-  std::map<size_t, int> uses;
-  const auto use = [&](size_t kernel) {
-    if (kernel != Arms::kNoKernel) ++uses[kernel];
-  };
-  for (const SearchChoice& choice : cover) use(arms.kernel_of[choice.candidate][choice.variant]);
-  if (!arms.conversion_kernel) return uses;
-  for (const ConversionMade& made : ConversionsOf(arms.problem, cover)) use(arms.conversion_kernel(made.tensor, made.from, made.to));
-  return uses;
-}
+/// What to price first is asked of these; no statement rests on them.
+std::vector<Cost> UsualLows(const std::vector<Price>& prices) { return CostsByKernel(prices, &Price::usual_low); }
+std::vector<Cost> ProvedLows(const std::vector<Price>& prices) { return CostsByKernel(prices, &Price::proved_low); }
 
 class Decider {
  public:
@@ -294,7 +217,7 @@ class Decider {
     return is_new;
   }
 
-  /// Dearest first, as long as one search takes (then it is worth asking again what is needed), or all. False: go on.
+  /// False: go on.
   Result<bool> MeasureCover(const std::vector<SearchChoice>& cover) {
     const Clock::time_point start = Clock::now();
     const Measurer::Found found = COLLAGE_TRY(measurer_->MeasureInProgram(cover));
@@ -310,6 +233,7 @@ class Decider {
     return false;
   }
 
+  /// Dearest first, as long as one search takes (then it is worth asking again what is needed), or all.
   Status MeasureSome(std::vector<size_t> kernels, bool all) {
     std::stable_sort(kernels.begin(), kernels.end(), [&](size_t a, size_t b) { return prices_[a].low > prices_[b].low; });
     const Clock::time_point start = Clock::now();
@@ -335,14 +259,16 @@ class Decider {
       return smallest;
     };
     for (const std::span<const size_t> apart : arms_.kernels.ApartFrom(kernel)) {
-      const bool has_run = std::any_of(apart.begin(), apart.end(), [&](size_t k) { return !evidence_[k].alone.empty(); });
-      const size_t smallest = has_run ? kernel : smallest_unknown(apart);
+      const bool is_some_known = std::any_of(apart.begin(), apart.end(), [&](size_t k) { return prices_[k].centre.IsKnown(); });
+      const size_t smallest = is_some_known ? kernel : smallest_unknown(apart);
       if (smallest != kernel) return smallest;
     }
     return smallest_unknown(arms_.kernels.AlsoWithSeveral(kernel));
   }
 
-  [[nodiscard]] bool IsUnknown(size_t kernel) const { return evidence_[kernel].alone.empty() && evidence_[kernel].invalid_reason.empty(); }
+  [[nodiscard]] bool IsUnknown(size_t kernel) const {
+    return prices_[kernel].centre.IsUnknown() && prices_[kernel].known != Price::Known::kInvalid;
+  }
 
   Status Take(const Measurer::Found& found) {
     bool is_any = false;
@@ -404,19 +330,7 @@ class Decider {
   bool is_settled_ = false;
 };
 
-std::vector<Cost> ByKernel(const std::vector<Price>& prices, Cost Price::*member) {
-  std::vector<Cost> costs;
-  costs.reserve(prices.size());
-  for (const Price& price : prices) costs.push_back(price.known == Price::Known::kInvalid ? Cost::Invalid() : price.*member);
-  return costs;
-}
-
 }  // namespace
-
-std::vector<Cost> Centres(const std::vector<Price>& prices) { return ByKernel(prices, &Price::centre); }
-std::vector<Cost> Lows(const std::vector<Price>& prices) { return ByKernel(prices, &Price::low); }
-std::vector<Cost> UsualLows(const std::vector<Price>& prices) { return ByKernel(prices, &Price::usual_low); }
-std::vector<Cost> ProvedLows(const std::vector<Price>& prices) { return ByKernel(prices, &Price::proved_low); }
 
 Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options) {
   return Decider(arms, evidence, &measurer, options).Run();
@@ -425,16 +339,6 @@ Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measu
 Result<Decision> DecideFromKnown(const Arms& arms, const std::vector<Evidence>& evidence, const DecideOptions& options) {
   std::vector<Evidence> known = evidence;
   return Decider(arms, known, nullptr, options).Run();
-}
-
-Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed) {
-  return PricedProblem(arms, allowed).Search(costs);
-}
-
-Result<SearchResult> WithFewerPartitions(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed,
-                                         const SearchResult& best, double within) {
-  PricedProblem problem(arms, allowed);
-  return WithFewerPartitions(problem, costs, best, within);
 }
 
 }  // namespace collage

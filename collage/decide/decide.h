@@ -70,27 +70,13 @@ struct Decision {
   Cost proved_bound;
 };
 
-/// Measures until the statement holds or time is over. `evidence` has an entry for each kernel, and gets what is found. When time is over
-/// before any cover is known, what the cheapest one needs is measured nevertheless, unless there is a rival. Errors of the measurer, or
-/// where no cover is valid (which then name the first node that none covers).
+/// Measures until the statement holds or time is over. What is likely to be chosen is priced before what is possible; and of a kernel of
+/// many operators of which nothing is known, its parts before the whole, since they may rule it out. `evidence` has an entry for each
+/// kernel, and gets what is found. When time is over before any cover is known, what the cheapest one needs is measured nevertheless,
+/// unless there is a rival. Errors of the measurer, or where no cover is valid (which then name the first node that none covers).
 Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options);
 
 /// The same from what is known already, measuring nothing. Errors where that is no cover.
 Result<Decision> DecideFromKnown(const Arms& arms, const std::vector<Evidence>& evidence, const DecideOptions& options);
-
-/// The cheapest cover at such a cost of each kernel; Unknown and Invalid ones are not taken. Candidates that are not `allowed` neither.
-Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed = {});
-
-/// Views of prices for SearchAt, by kernel.
-std::vector<Cost> Centres(const std::vector<Price>& prices);
-std::vector<Cost> Lows(const std::vector<Price>& prices);
-std::vector<Cost> UsualLows(const std::vector<Price>& prices);
-std::vector<Cost> ProvedLows(const std::vector<Price>& prices);
-
-/// The plan among those that are dearer than `best` by no more than `within` (a share of it) with the fewest partitions, as far as a charge
-/// for each partition can find it: of what it gives up, each partition saves as much as any other could. `best` itself where that has no
-/// more. Costs as for SearchAt.
-Result<SearchResult> WithFewerPartitions(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed,
-                                         const SearchResult& best, double within);
 
 }  // namespace collage

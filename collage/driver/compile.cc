@@ -1,8 +1,6 @@
 #include "collage/driver/compile.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "collage/backend/registry.h"
 #include "collage/cache/cache.h"
@@ -77,7 +75,7 @@ class Compile {
     racing.deadline = before_race_;
     RaceOutcome race = COLLAGE_TRY(RacePlans(
         *placement_, plans.plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
-        UsualAnchorSeconds(), options_, racing));
+        MedianAnchorSeconds(evidence_), SecondsOfRace(), options_, racing));
     CompileReport report = COLLAGE_TRY(Report(name, plans, race));
     COLLAGE_TRY_STATUS(SaveSingles(plans, report));
     std::string metadata = ToMetadata(OfEveryCompile(report), RecordOf(*placement_, {evidence_, prices_}, plans.plans[race.winner]));
@@ -159,13 +157,18 @@ class Compile {
     return true;
   }
 
+  /// A short budget is for deciding first of all: a race of two plans that nobody has looked into tells little.
+  [[nodiscard]] double SecondsOfRace() const {
+    constexpr double kShare = 1.0 / 7;
+    return std::min(options_.race_seconds, seconds_left_ * kShare);
+  }
+
   /// Leaves time for what comes after: building the plans that race, and the race.
   void StartMeasuring() {
     measurer_.emplace(pricer_, *store_, lower_, sample_->inputs, options_, measuring_);
     measurer_->SetPlacement(*placement_);
-    const double for_the_race = std::min(options_.race_seconds, seconds_left_ / 7);
     const double left = seconds_left_ - Clock::SecondsSince(start_);
-    measuring_.deadline = Clock::After(std::max(0.0, left - for_the_race - seconds_of_sample_));
+    measuring_.deadline = Clock::After(std::max(0.0, left - SecondsOfRace() - seconds_of_sample_));
     before_race_ = measuring_.deadline;
     // The searched plan is two of them where fewer partitions are as good.
     measurer_->SetContestants(2 + placement_->Singles().size() + greedy_.size());
@@ -301,16 +304,6 @@ class Compile {
     return &*sample_;
   }
 
-  [[nodiscard]] double UsualAnchorSeconds() const {
-    std::map<uint64_t, double> by_round;
-    for (const Evidence& evidence : evidence_) {
-      for (const ProgramRow& row : evidence.in_program) by_round.emplace(row.round, row.row.anchor_seconds);
-    }
-    std::vector<double> seconds;
-    for (const auto& [round, of_anchor] : by_round) seconds.push_back(of_anchor);
-    return seconds.empty() ? 0 : Median(std::move(seconds));
-  }
-
   Result<CompileReport> Report(const std::string& name, const FinalPlans& plans, RaceOutcome& race) {
     const Plan& winner = plans.plans[race.winner];
     CompileReport report = ReportOf(*placement_, {evidence_, prices_}, winner);
@@ -334,36 +327,12 @@ class Compile {
     report.lower_bound_us *= race.drift;
     report.noise = race.noise;
     report.raced = race.raced;
-    report.candidates = Counts();
+    report.candidates = CountCandidates(*placement_, {evidence_, prices_}, pricer_.counts());
     report.apparent_loss = race.apparent_loss;
     if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
     report.budget_seconds = options_.budget_seconds;
     report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
     return report;
-  }
-
-  [[nodiscard]] CandidateCounts Counts() const {
-    CandidateCounts counts;
-    counts.found = placement_->candidates.size();
-    std::set<std::pair<std::string, uint64_t>> distinct;
-    std::set<std::pair<std::string, uint64_t>> known;
-    for (size_t number = 0; number < placement_->kernels.size(); ++number) {
-      const PlacedKernel& kernel = placement_->kernels[number];
-      if (kernel.candidate == PlacedKernel::kNone) continue;
-      distinct.emplace(kernel.key.backend, kernel.key.function_hash);
-      const Price& price = prices_[number];
-      if (price.known == Price::Known::kRelatives && price.low > price.proved_low) ++counts.variants.assumed;
-      if (prices_[number].centre.IsUnknown())
-        ++counts.variants.unpriced;
-      else
-        known.emplace(kernel.key.backend, kernel.key.function_hash);
-    }
-    counts.distinct = distinct.size();
-    counts.measured = known.size();
-    counts.variants.measured = pricer_.counts().measured;
-    counts.variants.cached = pricer_.counts().cached;
-    for (const Evidence& evidence : evidence_) counts.rejected += evidence.invalid_reason.empty() ? 0 : 1;
-    return counts;
   }
 
   Status SaveSingles(const FinalPlans& plans, const CompileReport& report) {

@@ -54,7 +54,7 @@ struct CompileOptions {
   /// Seconds for tuning the schedules of generated kernels before they are priced in context. What earlier compiles have tuned is used in
   /// any case.
   double tuning_seconds = 0;
-  /// Seconds for the end-to-end race of the final plans.
+  /// Seconds at most for the end-to-end race of the final plans.
   double race_seconds = 8;
   /// Where the program is saved; empty: nowhere.
   std::filesystem::path output;

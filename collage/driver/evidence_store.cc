@@ -1,6 +1,9 @@
 #include "collage/driver/evidence_store.h"
 
 #include <bit>
+#include <map>
+
+#include "collage/cost/statistics.h"
 
 namespace collage {
 namespace {
@@ -16,6 +19,16 @@ Evidence ToEvidence(const Measurement& measurement) {
   for (size_t i = 0; i < std::min(measurement.samples.size(), measurement.anchors.size()); ++i)
     evidence.alone.push_back({measurement.samples[i], measurement.anchors[i]});
   return evidence;
+}
+
+double MedianAnchorSeconds(const std::vector<Evidence>& evidence) {
+  std::map<uint64_t, double> by_round;
+  for (const Evidence& of_kernel : evidence) {
+    for (const ProgramRow& row : of_kernel.in_program) by_round.emplace(row.round, row.row.anchor_seconds);
+  }
+  std::vector<double> seconds;
+  for (const auto& [round, of_anchor] : by_round) seconds.push_back(of_anchor);
+  return seconds.empty() ? 0 : Median(std::move(seconds));
 }
 
 Result<Evidence> EvidenceStore::Find(const PlacedKernel& kernel) const {

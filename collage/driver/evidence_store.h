@@ -27,4 +27,7 @@ class EvidenceStore {
 /// As evidence of time alone.
 Evidence ToEvidence(const Measurement& measurement);
 
+/// Of the anchor, over all rounds inside of programs; 0 where there was none.
+double MedianAnchorSeconds(const std::vector<Evidence>& evidence);
+
 }  // namespace collage

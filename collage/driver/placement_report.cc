@@ -166,6 +166,30 @@ CompileReport ReportOf(const Placement& placement, const KnownPrices& known, con
   return Reporter(placement, known, plan).Run();
 }
 
+CandidateCounts CountCandidates(const Placement& placement, const KnownPrices& known, const PricerCounts& pricer) {
+  CandidateCounts counts;
+  counts.found = placement.candidates.size();
+  std::set<std::pair<std::string, uint64_t>> distinct;
+  std::set<std::pair<std::string, uint64_t>> measured;
+  for (size_t number = 0; number < placement.kernels.size(); ++number) {
+    const PlacedKernel& kernel = placement.kernels[number];
+    if (kernel.candidate == PlacedKernel::kNone) continue;
+    distinct.emplace(kernel.key.backend, kernel.key.function_hash);
+    const Price& price = known.prices[number];
+    if (price.known == Price::Known::kRelatives && price.low > price.proved_low) ++counts.variants.assumed;
+    if (price.centre.IsUnknown())
+      ++counts.variants.unpriced;
+    else
+      measured.emplace(kernel.key.backend, kernel.key.function_hash);
+  }
+  counts.distinct = distinct.size();
+  counts.measured = measured.size();
+  counts.variants.measured = pricer.measured;
+  counts.variants.cached = pricer.cached;
+  for (const Evidence& evidence : known.evidence) counts.rejected += evidence.invalid_reason.empty() ? 0 : 1;
+  return counts;
+}
+
 RecordedProblem RecordOf(const Placement& placement, const KnownPrices& known, const Plan& plan) {
   const SearchProblem problem = KnownProblem(placement, known, plan);
   std::vector<std::vector<Cost>> bounds;

@@ -17,6 +17,9 @@ struct KnownPrices {
 /// Plan entries, and for each operator who runs it, who would otherwise, and what was refused.
 CompileReport ReportOf(const Placement& placement, const KnownPrices& known, const Plan& plan);
 
+/// How many candidates there are, and of how many of them something is known.
+CandidateCounts CountCandidates(const Placement& placement, const KnownPrices& known, const PricerCounts& pricer);
+
 /// Every price known now, with `plan` as the chosen one: what questions of the form "what if" are answered from.
 RecordedProblem RecordOf(const Placement& placement, const KnownPrices& known, const Plan& plan);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collage/decide/priced_problem.h"
+
 namespace collage {
 namespace {
 
@@ -49,7 +51,8 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
     if (!best) best = SearchAt(placement.arms, costs, {});
   }
   if (!best) return Fail(placement.NameNode(best.error().message));
-  const SearchResult fewest = COLLAGE_TRY(WithFewerPartitions(placement.arms, costs, competing, *best, declared.smallest_difference));
+  PricedProblem problem(placement.arms, competing);
+  const SearchResult fewest = WithFewerPartitions(problem, costs, *best, declared.smallest_difference);
   result.plans.push_back(MakePlan(placement, "searched", fewest));
   const bool is_tie = fewest.choices != best->choices;
   if (is_tie) result.plans.front().tie = PlanTie{declared.smallest_difference, best->partitions, best->cost};

@@ -74,10 +74,10 @@ class PlanRace {
     field_ = HashCombine(field_, static_cast<uint64_t>(kMeasurementProtocol));
   }
 
-  Result<RaceOutcome> Run(const Plan* first, ProfiledPlan* anchor, double usual_anchor_seconds) {
+  Result<RaceOutcome> Run(const Plan* first, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds) {
     const bool is_known = COLLAGE_TRY(FindEarlier(anchor));
     if (!is_known && pricer_.allows_only_cached()) return Fail(NotInCache("the race of the plans for this model"));
-    if (!is_known) COLLAGE_TRY_STATUS(RaceNow(anchor, usual_anchor_seconds));
+    if (!is_known) COLLAGE_TRY_STATUS(RaceNow(anchor, usual_anchor_seconds, race_seconds));
     const std::vector<size_t> ranking = Ranking();
     for (const size_t i : ranking) COLLAGE_TRY_STATUS(raced_ && !IsStopped() ? Judge(i) : RecallVerdict(i));
     // Who differs on these weights is out; then the next one is looked at.
@@ -138,7 +138,7 @@ class PlanRace {
     return order;
   }
 
-  Status RaceNow(ProfiledPlan* anchor, double usual_anchor_seconds) {
+  Status RaceNow(ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds) {
     raced_ = true;
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     for (const size_t i : CheapestFirst()) {
@@ -156,7 +156,7 @@ class PlanRace {
     }
     RaceOptions race;
     race.threads = options_.threads;
-    race.budget_seconds = options_.race_seconds;
+    race.budget_seconds = race_seconds;
     race.declared = options_.declared;
     if (anchor) anchor->Clear();
     if (anchor) contestants.push_back({"anchor", [anchor] { return anchor->Run(/*keep=*/true); }});
@@ -325,11 +325,11 @@ class PlanRace {
 }  // namespace
 
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
-                              const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, const CompileOptions& options,
-                              const Progress& progress) {
+                              const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
+                              const CompileOptions& options, const Progress& progress) {
   std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
   return PlanRace(placement, pricer, lower, sample, options, progress, std::move(entries))
-      .Run(contestants.data(), anchor, usual_anchor_seconds);
+      .Run(contestants.data(), anchor, usual_anchor_seconds, race_seconds);
 }
 
 }  // namespace collage

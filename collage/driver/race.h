@@ -35,10 +35,9 @@ using GetSample = std::function<Result<const ReferenceSample*>()>;
 /// cannot tell from it the one with the fewest partitions, or of these that of the backends declared first. It is compared as a whole with
 /// the reference executor on the weights of this very model; who differs is out. The others are compared where they ran. What an earlier
 /// race of equal programs found is taken from the cache; a verdict only where content was the same. `anchor`, which may be null, tells the
-/// drift. Whoever is not built
-/// before the deadline of `progress` does not race, except for the first.
+/// drift. Whoever is not built before the deadline of `progress` does not race, except for the first. `race_seconds` is for all rounds.
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
-                              const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, const CompileOptions& options,
-                              const Progress& progress);
+                              const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
+                              const CompileOptions& options, const Progress& progress);
 
 }  // namespace collage

@@ -73,7 +73,7 @@ class Decided {
 
   Result<RaceOutcome> Race(const std::vector<Plan>& plans) {
     return RacePlans(
-        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_, options_.progress);
+        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_.race_seconds, options_, options_.progress);
   }
 
   /// How many kernels of a plan are such a variant.

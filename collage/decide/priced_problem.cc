@@ -1,0 +1,84 @@
+#include "collage/decide/priced_problem.h"
+
+#include <algorithm>
+
+#include "collage/support/clock.h"
+
+namespace collage {
+
+PricedProblem::PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched)
+    : arms_(arms), problem_(arms.problem), forbidden_(allowed), searched_(std::move(searched)) {
+  forbidden_.flip();
+  forbidden_.resize(problem_.candidates.size(), false);
+  problem_.conversion = [this](size_t tensor, size_t from, size_t to) {
+    const size_t kernel = arms_.conversion_kernel && from != to ? arms_.conversion_kernel(tensor, from, to) : Arms::kNoKernel;
+    return kernel == Arms::kNoKernel ? Cost() : (*costs_)[kernel];
+  };
+}
+
+void PricedProblem::SetCost(size_t candidate, size_t variant, const std::vector<Cost>& costs, Cost for_partition) {
+  const size_t kernel = arms_.kernel_of[candidate][variant];
+  const Cost cost = kernel == Arms::kNoKernel ? Cost() : costs[kernel];
+  SearchCandidate& priced = problem_.candidates[candidate];
+  priced.variants[variant].cost = priced.is_partition ? cost + for_partition : cost;
+}
+
+Result<SearchResult> PricedProblem::Search(const std::vector<Cost>& costs, Cost for_partition) {
+  costs_ = &costs;
+  for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+    for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) SetCost(c, v, costs, for_partition);
+  }
+  const Clock::time_point start = Clock::now();
+  Result<SearchResult> found = search_.Search(problem_, forbidden_);
+  if (searched_) searched_(found, Clock::SecondsSince(start));
+  return found;
+}
+
+Cost PricedProblem::PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs) {
+  costs_ = &costs;
+  for (const SearchChoice& choice : cover) SetCost(choice.candidate, choice.variant, costs, {});
+  return PriceOfCover(problem_, cover);
+}
+
+Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed) {
+  return PricedProblem(arms, allowed).Search(costs);
+}
+
+std::vector<Cost> CostsByKernel(const std::vector<Price>& prices, Cost Price::*member) {
+  std::vector<Cost> costs;
+  costs.reserve(prices.size());
+  for (const Price& price : prices) costs.push_back(price.known == Price::Known::kInvalid ? Cost::Invalid() : price.*member);
+  return costs;
+}
+
+std::vector<Cost> Centres(const std::vector<Price>& prices) { return CostsByKernel(prices, &Price::centre); }
+std::vector<Cost> Lows(const std::vector<Price>& prices) { return CostsByKernel(prices, &Price::low); }
+
+SearchResult WithFewerPartitions(PricedProblem& problem, const std::vector<Cost>& costs, const SearchResult& best, double within) {
+  const Cost most = Cost::Seconds(best.cost.ToSeconds() * (1 + within));
+  // At the first charge, whoever has one partition fewer wins if it is within at all; at the last, whoever saves half as much as an equal
+  // share of what may be given up for each partition of the best plan.
+  const double least = (most - best.cost).ToSeconds() / (2 * static_cast<double>(std::max<size_t>(best.partitions, 1)));
+  for (double charge = (most - best.cost).ToSeconds(); charge > least; charge /= 2) {
+    Result<SearchResult> found = problem.Search(costs, Cost::Seconds(charge));
+    if (!found) return best;
+    if (found->partitions >= best.partitions) return best;
+    found->cost = problem.PriceOf(found->choices, costs);
+    found->lower_bound = best.lower_bound;
+    if (found->cost <= most) return std::move(*found);
+  }
+  return best;
+}
+
+std::map<size_t, int> UsesOf(const Arms& arms, const std::vector<SearchChoice>& cover) {
+  std::map<size_t, int> uses;
+  const auto use = [&](size_t kernel) {
+    if (kernel != Arms::kNoKernel) ++uses[kernel];
+  };
+  for (const SearchChoice& choice : cover) use(arms.kernel_of[choice.candidate][choice.variant]);
+  if (!arms.conversion_kernel) return uses;
+  for (const ConversionMade& made : ConversionsOf(arms.problem, cover)) use(arms.conversion_kernel(made.tensor, made.from, made.to));
+  return uses;
+}
+
+}  // namespace collage

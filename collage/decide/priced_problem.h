@@ -1,0 +1,56 @@
+#pragma once
+
+// The search problem of some arms at given prices of their kernels.
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "collage/decide/decide.h"
+#include "collage/search/incremental.h"
+
+namespace collage {
+
+/// Sets the costs of a problem that is kept for searching again and again.
+class PricedProblem {
+ public:
+  using Searched = std::function<void(const Result<SearchResult>& found, double seconds)>;
+
+  /// Candidates that are not `allowed` are not taken; empty: all are. `searched` is told of each search. `arms` must outlive it.
+  PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {});
+  PricedProblem(const PricedProblem&) = delete;
+  PricedProblem& operator=(const PricedProblem&) = delete;
+
+  /// The cheapest cover at such a cost of each kernel, and `for_partition` for each partition. Unknown and Invalid ones are not taken.
+  Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {});
+  /// What a cover costs, its conversions included.
+  [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs);
+
+ private:
+  void SetCost(size_t candidate, size_t variant, const std::vector<Cost>& costs, Cost for_partition);
+
+  const Arms& arms_;
+  SearchProblem problem_;
+  std::vector<bool> forbidden_;
+  Searched searched_;
+  IncrementalSearch search_;
+  const std::vector<Cost>* costs_ = nullptr;  // of the search that goes on
+};
+
+/// The cheapest cover at such a cost of each kernel. Candidates that are not `allowed` are not taken.
+Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed = {});
+
+/// Views of prices for a search, by kernel.
+std::vector<Cost> CostsByKernel(const std::vector<Price>& prices, Cost Price::*member);
+std::vector<Cost> Centres(const std::vector<Price>& prices);
+std::vector<Cost> Lows(const std::vector<Price>& prices);
+
+/// The plan among those that are dearer than `best` by no more than `within` (a share of it) with the fewest partitions, as far as a charge
+/// for each partition can find it: of what it gives up, each partition saves as much as any other could. `best` itself where that has no
+/// more.
+SearchResult WithFewerPartitions(PricedProblem& problem, const std::vector<Cost>& costs, const SearchResult& best, double within);
+
+/// How often a cover runs each kernel, those of its conversions included.
+std::map<size_t, int> UsesOf(const Arms& arms, const std::vector<SearchChoice>& cover);
+
+}  // namespace collage
