@@ -1,11 +1,11 @@
-#include "collage/backend/native/artifact_bytes.h"
+#include "collage/backend/artifact_bytes.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "collage/tensor/checked_bytes.h"
 
-namespace collage::native {
+namespace collage {
 
 void ArtifactWriter::Text(std::string_view text) {
   Number(text.size());
@@ -24,6 +24,11 @@ void ArtifactWriter::Ports(const std::vector<Port>& ports) {
     Type(port.type);
     Text(port.layout.ToString());
   }
+}
+
+void ArtifactWriter::Numbers(const std::vector<size_t>& numbers) {
+  Number(numbers.size());
+  for (const size_t number : numbers) Number(number);
 }
 
 void ArtifactWriter::Tensors(const std::vector<Tensor>& tensors) {
@@ -58,7 +63,7 @@ Result<uint64_t> ArtifactReader::Count() {
 
 Result<TensorType> ArtifactReader::Type() {
   const uint64_t dtype = COLLAGE_TRY(Number());
-  if (dtype > static_cast<uint64_t>(DType::kBool)) return Damaged();
+  if (dtype > static_cast<uint64_t>(kLastDType)) return Damaged();
   TensorType type{{}, static_cast<DType>(dtype)};
   uint64_t elements = 1;
   for (uint64_t rank = COLLAGE_TRY(Count()); rank > 0; --rank) {
@@ -83,6 +88,15 @@ Result<std::vector<Port>> ArtifactReader::Ports() {
   return ports;
 }
 
+Result<std::vector<size_t>> ArtifactReader::Numbers(uint64_t end) {
+  std::vector<size_t> numbers;
+  for (uint64_t left = COLLAGE_TRY(Count()); left > 0; --left) {
+    numbers.push_back(COLLAGE_TRY(Number()));
+    if (numbers.back() >= end) return Damaged();
+  }
+  return numbers;
+}
+
 Result<std::vector<Tensor>> ArtifactReader::Tensors() {
   std::vector<Tensor> tensors;
   for (uint64_t left = COLLAGE_TRY(Count()); left > 0; --left) {
@@ -96,4 +110,4 @@ Result<std::vector<Tensor>> ArtifactReader::Tensors() {
   return tensors;
 }
 
-}  // namespace collage::native
+}  // namespace collage

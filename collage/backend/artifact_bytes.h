@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collage/runtime/kernel.h"
 #include "collage/tensor/tensor.h"
 
-namespace collage::native {
+namespace collage {
 
 class ArtifactWriter {
  public:
@@ -18,6 +19,7 @@ class ArtifactWriter {
   void Text(std::string_view text);
   void Type(const TensorType& type);
   void Ports(const std::vector<Port>& ports);
+  void Numbers(const std::vector<size_t>& numbers);
   void Tensors(const std::vector<Tensor>& tensors);
   std::string Take() { return std::move(bytes_); }
 
@@ -28,7 +30,8 @@ class ArtifactWriter {
 /// The reverse. What is damaged is an error, whatever the bytes are.
 class ArtifactReader {
  public:
-  explicit ArtifactReader(std::string_view bytes) : bytes_(bytes) {}
+  /// Errors begin with the name of the backend that wrote them.
+  ArtifactReader(std::string_view bytes, std::string backend) : bytes_(bytes), backend_(std::move(backend)) {}
 
   Result<uint64_t> Number();
   Result<std::string_view> Text();
@@ -36,12 +39,15 @@ class ArtifactReader {
   Result<uint64_t> Count();
   Result<TensorType> Type();
   Result<std::vector<Port>> Ports();
+  /// Each below `end`.
+  Result<std::vector<size_t>> Numbers(uint64_t end);
   Result<std::vector<Tensor>> Tensors();
   [[nodiscard]] bool AtEnd() const { return bytes_.empty(); }
-  static tl::unexpected<Error> Damaged() { return Fail("native: the saved kernel is damaged"); }
+  [[nodiscard]] tl::unexpected<Error> Damaged() const { return Fail(backend_ + ": the saved kernel is damaged"); }
 
  private:
   std::string_view bytes_;
+  std::string backend_;
 };
 
-}  // namespace collage::native
+}  // namespace collage

@@ -1,6 +1,6 @@
 #include "collage/backend/native/artifact.h"
 
-#include "collage/backend/native/artifact_bytes.h"
+#include "collage/backend/artifact_bytes.h"
 
 namespace collage::native {
 namespace {
@@ -21,7 +21,7 @@ std::string WriteArtifact(const KernelImage& image, const std::string& processor
 }
 
 Result<KernelImage> ReadArtifact(std::string_view artifact, const std::string& processor) {
-  ArtifactReader reader(artifact);
+  ArtifactReader reader(artifact, "native");
   const Result<std::string_view> magic = reader.Text();
   if (!magic || *magic != kMagic) return Fail("native: not a saved kernel of this version");
   if (COLLAGE_TRY(reader.Text()) != processor) return Fail("native: the saved kernel was made for another processor; compile it again");
@@ -30,7 +30,7 @@ Result<KernelImage> ReadArtifact(std::string_view artifact, const std::string& p
   image.outputs = COLLAGE_TRY(reader.Ports());
   image.constants = COLLAGE_TRY(reader.Tensors());
   image.object = std::string(COLLAGE_TRY(reader.Text()));
-  if (!reader.AtEnd()) return ArtifactReader::Damaged();
+  if (!reader.AtEnd()) return reader.Damaged();
   return image;
 }
 

@@ -1,4 +1,4 @@
-#include "collage/backend/native/artifact_bytes.h"
+#include "collage/backend/artifact_bytes.h"
 #include "collage/backend/native/panel_recipe.h"
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
@@ -32,14 +32,14 @@ Result<Expr> ReadFunction(ArtifactReader& reader) {
   ParseOptions options;
   options.constants = COLLAGE_TRY(reader.Tensors());
   const Result<ParsedExpr> parsed = ParseExpr(text, Operators(), options);
-  if (!parsed || !parsed->expr->As<Function>()) return ArtifactReader::Damaged();
+  if (!parsed || !parsed->expr->As<Function>()) return reader.Damaged();
   return parsed->expr;
 }
 
 }  // namespace
 
 bool IsPanelArtifact(std::string_view artifact) {
-  ArtifactReader reader(artifact);
+  ArtifactReader reader(artifact, "native");
   const Result<std::string_view> magic = reader.Text();
   return magic && *magic == kMagic;
 }
@@ -63,8 +63,8 @@ std::string WriteArtifact(const PanelRecipe& recipe) {
 }
 
 Result<PanelRecipe> ReadPanelArtifact(std::string_view artifact) {
-  ArtifactReader reader(artifact);
-  if (COLLAGE_TRY(reader.Text()) != kMagic) return ArtifactReader::Damaged();
+  ArtifactReader reader(artifact, "native");
+  if (COLLAGE_TRY(reader.Text()) != kMagic) return reader.Damaged();
   PanelRecipe recipe;
   recipe.inputs = COLLAGE_TRY(reader.Ports());
   recipe.outputs = COLLAGE_TRY(reader.Ports());
@@ -76,7 +76,7 @@ Result<PanelRecipe> ReadPanelArtifact(std::string_view artifact) {
   recipe.rest = COLLAGE_TRY(reader.Text());
   recipe.last_rest = COLLAGE_TRY(reader.Text());
   recipe.rest_arguments = COLLAGE_TRY(ReadArguments(reader));
-  if (!reader.AtEnd()) return ArtifactReader::Damaged();
+  if (!reader.AtEnd()) return reader.Damaged();
   return recipe;
 }
 

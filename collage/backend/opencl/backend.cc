@@ -53,6 +53,9 @@ class OpenClBackend final : public Backend {
     if (variant.name != kVariant) return Fail("opencl: there is no variant '" + variant.name + "'");
     return CompileKernel(COLLAGE_TRY(ToOpSequence(function)), COLLAGE_TRY(ContextOf(device)));
   }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Load(std::string_view artifact, const Device& device) const override {
+    return LoadKernel(artifact, COLLAGE_TRY(ContextOf(device)));
+  }
 
  private:
   static constexpr const char* kVariant = "element";

@@ -2,30 +2,106 @@
 
 #include <algorithm>
 
+#include "collage/backend/artifact_bytes.h"
 #include "collage/backend/opencl/source.h"
+#include "collage/support/memory.h"
 
 namespace collage::opencl {
 namespace {
 
-size_t Aligned(size_t bytes) {
-  constexpr size_t kAlignment = 64;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+constexpr std::string_view kMagic = "collage-opencl-1";
+
+/// What a kernel is made of: buffers by value of the function, and launches that take them.
+struct Recipe {
+  size_t values = 0;
+  std::vector<size_t> parameters;
+  std::vector<size_t> results;
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  std::vector<Launch> launches;
+  std::vector<size_t> constants;  ///< values
+  std::vector<Tensor> tensors;    ///< of each
+  std::vector<size_t> intermediate;
+  std::vector<size_t> intermediate_bytes;
+};
+
+Recipe RecipeOf(const OpSequence& sequence, GeneratedSource& source) {
+  Recipe recipe;
+  recipe.values = sequence.values.size();
+  recipe.parameters = sequence.parameters;
+  recipe.results = sequence.results;
+  for (const size_t value : sequence.parameters) recipe.inputs.push_back({sequence.values[value].type, Layout()});
+  for (const size_t value : sequence.results) recipe.outputs.push_back({sequence.values[value].type, Layout()});
+  recipe.launches = std::move(source.launches);
+  recipe.constants = std::move(source.constants);
+  for (const size_t value : recipe.constants) recipe.tensors.push_back(*sequence.values[value].constant);
+  recipe.intermediate = std::move(source.intermediate);
+  for (const size_t value : recipe.intermediate) recipe.intermediate_bytes.push_back(sequence.values[value].type.ByteCount());
+  return recipe;
+}
+
+std::string Write(const Recipe& recipe, std::string_view binary) {
+  ArtifactWriter writer;
+  writer.Text(kMagic);
+  writer.Number(recipe.values);
+  writer.Numbers(recipe.parameters);
+  writer.Numbers(recipe.results);
+  writer.Ports(recipe.inputs);
+  writer.Ports(recipe.outputs);
+  writer.Number(recipe.launches.size());
+  for (const Launch& launch : recipe.launches) {
+    writer.Text(launch.name);
+    writer.Number(launch.items);
+    writer.Numbers(launch.values);
+  }
+  writer.Numbers(recipe.constants);
+  writer.Tensors(recipe.tensors);
+  writer.Numbers(recipe.intermediate);
+  writer.Numbers(recipe.intermediate_bytes);
+  writer.Text(binary);
+  return writer.Take();
+}
+
+Result<std::pair<Recipe, std::string>> Read(std::string_view artifact) {
+  ArtifactReader reader(artifact, "opencl");
+  const Result<std::string_view> magic = reader.Text();
+  if (!magic || *magic != kMagic) return Fail("opencl: not a saved kernel of this version");
+  Recipe recipe;
+  recipe.values = COLLAGE_TRY(reader.Number());
+  // Each value is a parameter, a constant, a result or intermediate, and each of these takes bytes of its own.
+  if (recipe.values > artifact.size()) return reader.Damaged();
+  recipe.parameters = COLLAGE_TRY(reader.Numbers(recipe.values));
+  recipe.results = COLLAGE_TRY(reader.Numbers(recipe.values));
+  recipe.inputs = COLLAGE_TRY(reader.Ports());
+  recipe.outputs = COLLAGE_TRY(reader.Ports());
+  for (uint64_t left = COLLAGE_TRY(reader.Count()); left > 0; --left) {
+    Launch launch;
+    launch.name = std::string(COLLAGE_TRY(reader.Text()));
+    launch.items = COLLAGE_TRY(reader.Number());
+    launch.values = COLLAGE_TRY(reader.Numbers(recipe.values));
+    recipe.launches.push_back(std::move(launch));
+  }
+  recipe.constants = COLLAGE_TRY(reader.Numbers(recipe.values));
+  recipe.tensors = COLLAGE_TRY(reader.Tensors());
+  recipe.intermediate = COLLAGE_TRY(reader.Numbers(recipe.values));
+  recipe.intermediate_bytes = COLLAGE_TRY(reader.Numbers(PhysicalMemory()));
+  std::string binary(COLLAGE_TRY(reader.Text()));
+  const bool fits = recipe.inputs.size() == recipe.parameters.size() && recipe.outputs.size() == recipe.results.size() &&
+                    recipe.constants.size() == recipe.tensors.size() && recipe.intermediate.size() == recipe.intermediate_bytes.size();
+  if (!fits || binary.empty() || !reader.AtEnd()) return reader.Damaged();
+  return std::pair(std::move(recipe), std::move(binary));
 }
 
 class OpenClKernel final : public Kernel {
  public:
-  OpenClKernel(const OpSequence& sequence, GeneratedSource source, std::shared_ptr<OpenClContext> context)
-      : source_(std::move(source)),
-        device_(context),
-        addresses_(sequence.values.size(), nullptr),
-        parameters_(sequence.parameters),
-        results_(sequence.results) {
+  OpenClKernel(Recipe recipe, std::shared_ptr<OpenClContext> context)
+      : recipe_(std::move(recipe)), device_(context), addresses_(recipe_.values, nullptr) {
     context_ = std::move(context);
-    for (const size_t value : sequence.parameters) inputs_.push_back({sequence.values[value].type, Layout()});
-    for (const size_t value : sequence.results) outputs_.push_back({sequence.values[value].type, Layout()});
-    for (const size_t value : source_.intermediate) {
+    inputs_ = recipe_.inputs;
+    outputs_ = recipe_.outputs;
+    for (const size_t bytes : recipe_.intermediate_bytes) {
       offsets_.push_back(workspace_bytes_);
-      workspace_bytes_ += Aligned(sequence.values[value].type.ByteCount());
+      workspace_bytes_ += AlignedBytes(bytes);
     }
   }
   ~OpenClKernel() override {
@@ -33,37 +109,64 @@ class OpenClKernel final : public Kernel {
     if (program_) clReleaseProgram(program_);
   }
 
-  Status Build(const OpSequence& sequence) {
-    const char* text = source_.text.c_str();
-    const size_t length = source_.text.size();
+  Status BuildSource(const std::string& source) {
+    const char* text = source.c_str();
+    const size_t length = source.size();
     cl_int error = CL_SUCCESS;
     program_ = clCreateProgramWithSource(device_->context(), 1, &text, &length, &error);
     if (error != CL_SUCCESS) return FailOf("clCreateProgramWithSource", error);
+    return Build();
+  }
+
+  Status BuildBinary(const std::string& binary) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+    const size_t length = binary.size();
+    const cl_device_id id = device_->id();
+    cl_int of_device = CL_SUCCESS;
+    cl_int error = CL_SUCCESS;
+    program_ = clCreateProgramWithBinary(device_->context(), 1, &id, &length, &bytes, &of_device, &error);
+    if (error != CL_SUCCESS) return FailOf("clCreateProgramWithBinary", error);
+    if (of_device != CL_SUCCESS) return FailOf("clCreateProgramWithBinary", of_device);
+    return Build();
+  }
+
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+    for (size_t i = 0; i < inputs.size(); ++i) addresses_[recipe_.parameters[i]] = const_cast<void*>(inputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) addresses_[recipe_.results[i]] = outputs[i];
+    for (size_t i = 0; i < offsets_.size(); ++i) addresses_[recipe_.intermediate[i]] = static_cast<std::byte*>(workspace) + offsets_[i];
+    for (size_t k = 0; k < kernels_.size(); ++k) COLLAGE_TRY_STATUS(Enqueue(recipe_.launches[k], kernels_[k]));
+    return {};
+  }
+
+  /// Empty where the driver gives no code of its own: then the function is compiled again.
+  [[nodiscard]] std::string Serialize() const override {
+    size_t length = 0;
+    if (clGetProgramInfo(program_, CL_PROGRAM_BINARY_SIZES, sizeof length, &length, nullptr) != CL_SUCCESS || length == 0) return {};
+    std::string binary(length, '\0');
+    auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
+    if (clGetProgramInfo(program_, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return {};
+    return Write(recipe_, binary);
+  }
+
+ private:
+  Status Build() {
     cl_device_id id = device_->id();
-    error = clBuildProgram(program_, 1, &id, "", nullptr, nullptr);
+    cl_int error = clBuildProgram(program_, 1, &id, "", nullptr, nullptr);
     if (error != CL_SUCCESS) return Fail(FailOf("clBuildProgram", error).value().message + ": " + BuildLog());
-    for (const Launch& launch : source_.launches) {
+    for (const Launch& launch : recipe_.launches) {
       kernels_.push_back(clCreateKernel(program_, launch.name.c_str(), &error));
       if (error != CL_SUCCESS) return FailOf("clCreateKernel", error);
     }
-    for (const size_t value : source_.constants) {
-      const Tensor& constant = *sequence.values[value].constant;
+    for (size_t i = 0; i < recipe_.constants.size(); ++i) {
+      const Tensor& constant = recipe_.tensors[i];
       constants_.push_back(COLLAGE_TRY(DeviceMemory::Allocate(context_, constant.ByteCount())));
-      addresses_[value] = constants_.back().address();
-      COLLAGE_TRY_STATUS(context_->CopyIn(addresses_[value], constant.Bytes(), constant.ByteCount()));
+      void* address = constants_.back().address();
+      addresses_[recipe_.constants[i]] = address;
+      COLLAGE_TRY_STATUS(context_->CopyIn(address, constant.Bytes(), constant.ByteCount()));
     }
     return context_->WaitForAll();
   }
 
-  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
-    for (size_t i = 0; i < inputs.size(); ++i) addresses_[parameters_[i]] = const_cast<void*>(inputs[i]);
-    for (size_t i = 0; i < outputs.size(); ++i) addresses_[results_[i]] = outputs[i];
-    for (size_t i = 0; i < offsets_.size(); ++i) addresses_[source_.intermediate[i]] = static_cast<std::byte*>(workspace) + offsets_[i];
-    for (size_t k = 0; k < kernels_.size(); ++k) COLLAGE_TRY_STATUS(Enqueue(source_.launches[k], kernels_[k]));
-    return {};
-  }
-
- private:
   Status Enqueue(const Launch& launch, cl_kernel kernel) {
     for (cl_uint i = 0; i < launch.values.size(); ++i) {
       const cl_int error = clSetKernelArgSVMPointer(kernel, i, addresses_[launch.values[i]]);
@@ -78,16 +181,14 @@ class OpenClKernel final : public Kernel {
     clGetProgramBuildInfo(program_, device_->id(), CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
     std::string log(bytes, '\0');
     clGetProgramBuildInfo(program_, device_->id(), CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
-    constexpr size_t kMost = 400;
+    constexpr size_t kMost = 400;  // a few lines: an error is read whole, and the first one is what made the others
     return log.substr(0, std::min(log.find('\0'), kMost));
   }
 
-  GeneratedSource source_;
+  Recipe recipe_;
   std::shared_ptr<OpenClContext> device_;
   std::vector<void*> addresses_;  // by value
-  std::vector<size_t> parameters_;
-  std::vector<size_t> results_;
-  std::vector<size_t> offsets_;  // in the workspace, of what lies between kernels
+  std::vector<size_t> offsets_;   // in the workspace, of what lies between kernels
   std::vector<DeviceMemory> constants_;
   cl_program program_ = nullptr;
   std::vector<cl_kernel> kernels_;
@@ -97,8 +198,15 @@ class OpenClKernel final : public Kernel {
 
 Result<std::unique_ptr<Kernel>> CompileKernel(const OpSequence& sequence, std::shared_ptr<OpenClContext> context) {
   GeneratedSource source = COLLAGE_TRY(GenerateSource(sequence));
-  auto kernel = std::make_unique<OpenClKernel>(sequence, std::move(source), std::move(context));
-  COLLAGE_TRY_STATUS(kernel->Build(sequence));
+  auto kernel = std::make_unique<OpenClKernel>(RecipeOf(sequence, source), std::move(context));
+  COLLAGE_TRY_STATUS(kernel->BuildSource(source.text));
+  return kernel;
+}
+
+Result<std::unique_ptr<Kernel>> LoadKernel(std::string_view artifact, std::shared_ptr<OpenClContext> context) {
+  auto [recipe, binary] = COLLAGE_TRY(Read(artifact));
+  auto kernel = std::make_unique<OpenClKernel>(std::move(recipe), std::move(context));
+  COLLAGE_TRY_STATUS(kernel->BuildBinary(binary));
   return kernel;
 }
 
