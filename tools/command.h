@@ -14,6 +14,7 @@ void AddBackendsCommand(CLI::App& app, int& code);
 void AddCompileCommand(CLI::App& app, int& code);
 void AddRunCommand(CLI::App& app, int& code);
 void AddBenchCommand(CLI::App& app, int& code);
+void AddCompareCommand(CLI::App& app, int& code);
 void AddExplainCommand(CLI::App& app, int& code);
 void AddOptCommand(CLI::App& app, int& code);
 void AddQueryCommand(CLI::App& app, int& code);

@@ -27,6 +27,7 @@ struct Options {
   bool profile = false;
   bool rounds_from_standard_input = false;
   std::string json;
+  std::string trace;
 };
 
 /// An executable with its inputs and outputs bound.
@@ -92,6 +93,43 @@ nlohmann::ordered_json Profile(const Executable& executable) {
   return steps;
 }
 
+/// The last call of each step as complete events of the Trace Event Format, which Perfetto and chrome://tracing read: a row for each
+/// device.
+nlohmann::ordered_json Trace(const Executable& executable) {
+  std::vector<const StepProfile*> ran;
+  for (const StepProfile& step : executable.profile()) {
+    if (step.calls > 0) ran.push_back(&step);
+  }
+  const auto began_earlier = [](const StepProfile* a, const StepProfile* b) { return a->last_began < b->last_began; };
+  std::stable_sort(ran.begin(), ran.end(), began_earlier);
+  nlohmann::ordered_json events = nlohmann::ordered_json::array();
+  std::vector<Device> rows;
+  for (const StepProfile* step : ran) {
+    const auto found = std::find(rows.begin(), rows.end(), step->device);
+    const auto row = static_cast<size_t>(found - rows.begin());
+    if (found == rows.end()) {
+      rows.push_back(step->device);
+      events.push_back({{"name", "thread_name"}, {"ph", "M"}, {"pid", 0}, {"tid", row}, {"args", {{"name", ToString(step->device)}}}});
+    }
+    const std::string& backend = step->record.backend;
+    events.push_back({{"name", step->record.nodes.empty() ? step->record.name : CountedList(step->record.nodes, "nodes")},
+                      {"cat", backend.empty() ? step->kind : backend},
+                      {"ph", "X"},
+                      {"pid", 0},
+                      {"tid", row},
+                      {"ts", std::chrono::duration<double, std::micro>(step->last_began - ran.front()->last_began).count()},
+                      {"dur", step->last_microseconds},
+                      {"args",
+                       {{"kind", step->kind},
+                        {"backend", backend},
+                        {"variant", step->record.variant},
+                        {"operators", step->record.operators},
+                        {"calls", step->calls},
+                        {"mean_us", step->microseconds / static_cast<double>(step->calls)}}}});
+  }
+  return {{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}};
+}
+
 /// Answers each line "run N" with {"samples_ms": [...]}, until the input ends: so a driver can interleave several processes.
 Status ServeRounds(Bench& bench) {
   for (std::string line; std::getline(std::cin, line) && !InterruptRequested();) {
@@ -118,12 +156,13 @@ void PrintProfile(std::FILE* text, const nlohmann::ordered_json& steps) {
 
 Status RunBench(const Options& options) {
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
+  JsonOutput trace = COLLAGE_TRY(JsonOutput::Create(options.trace));
   Executable executable = COLLAGE_TRY(LoadOrCompile(options.program));
   GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, executable.shape_profiles(), COLLAGE_TRY(AskedShapes(options.program))));
   const bool has_choice = executable.shape_profiles().size() > 1;
   Bench bench(std::move(executable), std::move(inputs));
   if (options.rounds_from_standard_input) return ServeRounds(bench);
-  if (options.profile) bench.executable().SetProfiling(true);
+  if (options.profile || !options.trace.empty()) bench.executable().SetProfiling(true);
   const std::vector<double> samples = COLLAGE_TRY(Sample(bench, options));
   if (samples.empty()) return Fail("interrupted before the first sample");
   nlohmann::ordered_json report = {{"latency_ms", Latency(samples)}, {"iterations", samples.size()}, {"threads", options.program.threads}};
@@ -132,6 +171,7 @@ Status RunBench(const Options& options) {
   if (options.profile) report["profile"] = Profile(bench.executable());
   if (options.profile) PrintProfile(json.Text(), report["profile"]);
   if (has_choice) std::fprintf(json.Text(), "profile %s\n", ToString(bench.shapes()).c_str());
+  if (!options.trace.empty()) COLLAGE_TRY_STATUS(trace.WriteValue(Trace(bench.executable())));
   const auto& latency = report["latency_ms"];
   std::fprintf(json.Text(), "latency ms: min %.4f  p10 %.4f  median %.4f  mean %.4f  p90 %.4f  (%zu iterations, %d threads)\n",
                latency["min"].get<double>(), latency["p10"].get<double>(), latency["median"].get<double>(), latency["mean"].get<double>(),
@@ -151,6 +191,8 @@ void AddBenchCommand(CLI::App& app, int& code) {
   command->add_option("--warmup", options->warm_up, "Runs before the timed ones")->check(NumberBetween(0, 1e9))->capture_default_str();
   command->add_option("--duration", options->duration, "Seconds of timed runs")->check(NumberBetween(1e-9, 1e9))->capture_default_str();
   command->add_flag("--profile", options->profile, "Time each step as well");
+  command->add_option("--trace", options->trace,
+                      "Write the last run, step by step, to this file for Perfetto or chrome://tracing (with it every step is timed)");
   command->add_flag("--stdin-rounds", options->rounds_from_standard_input, "Answer lines 'run N' from standard input with samples as JSON");
   command->add_option("--json", options->json, "Write the figures to this file (-: standard output)");
   command->callback([options, &code] {

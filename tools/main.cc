@@ -37,6 +37,7 @@ int Run(int argc, char** argv) {
   collage::tools::AddCompileCommand(app, code);
   collage::tools::AddRunCommand(app, code);
   collage::tools::AddBenchCommand(app, code);
+  collage::tools::AddCompareCommand(app, code);
   collage::tools::AddExplainCommand(app, code);
   collage::tools::AddOptCommand(app, code);
   collage::tools::AddQueryCommand(app, code);

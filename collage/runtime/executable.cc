@@ -20,8 +20,6 @@ namespace {
 
 using Kind = ExecutionPlan::Step::Kind;
 
-bool IsAligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % kBufferAlignment == 0; }
-
 bool Overlap(const Tensor& a, const Tensor& b) { return a.Bytes() < b.Bytes() + b.ByteCount() && b.Bytes() < a.Bytes() + a.ByteCount(); }
 
 std::vector<NamedType> TypesOf(const Program& program, const std::vector<Endpoint>& endpoints) {
@@ -195,8 +193,11 @@ Status Executable::State::RunAllSteps() {
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(RunStep(Steps()[i]));
     COLLAGE_TRY_STATUS(FinishStep(Steps()[i]));
-    profile[i].microseconds += std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-    profile[i].calls += 1;
+    StepProfile& step = profile[i];
+    step.last_began = start;
+    step.last_microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    step.microseconds += step.last_microseconds;
+    step.calls += 1;
   }
   SayStep(Steps().size());
   return {};
@@ -208,8 +209,11 @@ Status Executable::State::RunControl(size_t entry, std::span<const Tensor> given
   size_t step = 0;
   for (const Executable& block : blocks) {
     for (const StepProfile& of_block : block.profile()) {
-      profile[step].calls = of_block.calls;
-      profile[step++].microseconds = of_block.microseconds;
+      StepProfile& all = profile[step++];
+      all.calls = of_block.calls;
+      all.microseconds = of_block.microseconds;
+      all.last_began = of_block.last_began;
+      all.last_microseconds = of_block.last_microseconds;
     }
   }
   return {};
@@ -286,7 +290,7 @@ Result<Executable> Executable::Twin(const MakeKernel& make_kernel) const {
   state->input_pointers.resize(state_->input_pointers.size());
   state->output_pointers.resize(state_->output_pointers.size());
   state->blocks_bytes = state_->blocks_bytes;
-  for (const StepProfile& step : state_->profile) state->profile.push_back({step.kind, step.record});
+  for (const StepProfile& step : state_->profile) state->profile.push_back({step.kind, step.record, step.device});
   for (size_t i = 0; i < state_->calls.size(); ++i) {
     const Program::KernelCall& call = state_->calls[i];
     std::unique_ptr<Kernel> kernel = call.kernel->Twin();

@@ -14,6 +14,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/program.h"
 #include "collage/runtime/shape_profile.h"
+#include "collage/support/clock.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
@@ -26,6 +27,8 @@ struct StepProfile {
   Device device;        ///< on which it runs; of a transfer and a wait, that which is not the host
   uint64_t calls = 0;
   double microseconds = 0;
+  Clock::time_point last_began = {};  ///< of the last call
+  double last_microseconds = 0;
 };
 
 /// A program ready to run: kernels compiled, layouts matched, memory planned and touched, constants in the layouts in which they

@@ -201,6 +201,51 @@ class GoodInputTest(CommandLineTestCase):
         for node, operator in (("first", "nn.conv2d"), ("second", "nn.relu"), ("third", "nn.global_avg_pool2d")):
             self.assertRegex(done.stdout, rf"(?m)^  {node} +{re.escape(operator)} ")
 
+    def test_bench_traces_the_last_run_step_by_step(self):
+        done = self.collage("bench", self.program, "--iterations", 2, "--warmup", 0, "--trace", self.folder / "t.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
+        steps = [event for event in events if event["ph"] == "X"]
+        kernels = [event for event in steps if event["args"]["kind"] == "kernel"]
+        self.assertEqual(len(kernels), len(json.loads(self.report.read_text())["plan"]))
+        # One row for each device, named; steps of a row follow each other.
+        names = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+        self.assertEqual(names.keys(), {event["tid"] for event in steps})
+        for earlier, later in zip(steps, steps[1:]):
+            self.assertGreaterEqual(later["ts"], earlier["ts"] + earlier["dur"] - 1e-3)
+        for event in kernels:
+            self.assertEqual(event["args"]["calls"], 2)
+            self.assertTrue(event["args"]["backend"])
+
+    def test_compare_shows_no_difference_between_a_program_and_itself_and_refuses_another_model(self):
+        done = self.collage("compare", self.program, self.program, "--duration", 1, "--json", self.folder / "c.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads((self.folder / "c.json").read_text())
+        self.assertEqual([one["file"] for one in report["programs"]], [str(self.program)] * 2)
+        self.assertGreater(report["ratio"], 0)
+        if "interval" in report:
+            self.assertLessEqual(report["interval"][0], report["ratio"])
+            self.assertLessEqual(report["ratio"], report["interval"][1])
+        other = self.folder / "other.onnx"
+        onnx.save(
+            helper.make_model(
+                helper.make_graph(
+                    [helper.make_node("Relu", ["x"], ["y"])],
+                    "other",
+                    [helper.make_tensor_value_info("x", TensorProto.FLOAT, [7])],
+                    [helper.make_tensor_value_info("y", TensorProto.FLOAT, [7])],
+                ),
+                opset_imports=[helper.make_opsetid("", 17)],
+                ir_version=8,
+            ),
+            other,
+        )
+        compiled = self.collage("compile", other, "-o", self.folder / "other.collage")
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        refused = self.collage("compare", self.program, self.folder / "other.collage")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("they are not two programs of one model", refused.stderr)
+
     def test_bench_profiles_nodes_of_the_model(self):
         done = self.collage("bench", self.program, "--iterations", 2, "--profile", "--json", self.folder / "b.json")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,0 +1,146 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "collage/cost/comparison.h"
+#include "collage/lower/save.h"
+#include "collage/measure/race.h"
+#include "collage/runtime/parallel.h"
+#include "tools/command.h"
+#include "tools/inputs.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
+#include "tools/terminal_progress.h"
+
+namespace collage::tools {
+namespace {
+
+struct Options {
+  std::string files[2];
+  InputOptions inputs;
+  std::vector<std::string> shapes;
+  int threads = AvailableThreads();
+  double duration = 10;
+  std::string json;
+};
+
+/// A program loaded, with inputs and outputs of its own.
+struct Loaded {
+  Executable executable;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+};
+
+Result<Loaded> Load(const std::string& file, const Options& options) {
+  Executable executable = std::move(COLLAGE_TRY(LoadProgram(file, Device{DeviceKind::kCpu, 0, options.threads})).executable);
+  const std::vector<InputShapes> asked = COLLAGE_TRY(ParseProfiles(options.shapes));
+  GatheredInputs inputs =
+      COLLAGE_TRY(GatherInputs(options.inputs, executable.shape_profiles(), asked.size() == 1 ? asked[0] : InputShapes()));
+  Loaded loaded{std::move(executable), std::move(inputs.tensors), {}};
+  for (const NamedType& output : loaded.executable.shape_profiles()[inputs.profile].outputs) loaded.outputs.emplace_back(output.type);
+  return loaded;
+}
+
+/// Two programs that take other inputs do other things, so that no time of theirs compares.
+Status CheckComparable(const Options& options, const std::vector<Loaded>& loaded) {
+  const auto describe = [](const std::vector<Tensor>& tensors) {
+    std::string text;
+    for (const Tensor& tensor : tensors) text += (text.empty() ? "" : ", ") + ToString(tensor.type());
+    return text.empty() ? std::string("nothing") : text;
+  };
+  for (const auto member : {&Loaded::inputs, &Loaded::outputs}) {
+    const std::string a = describe(loaded[0].*member);
+    const std::string b = describe(loaded[1].*member);
+    if (a == b) continue;
+    const char* what = member == &Loaded::inputs ? " takes " : " gives ";
+    return Fail(options.files[0] + what + a + ", and " + options.files[1] + what + b + ": they are not two programs of one model");
+  }
+  return {};
+}
+
+/// a[i] / b[i] of every round in which both ran: who has lost leaves the race early.
+std::vector<double> Ratios(const RaceResult& a, const RaceResult& b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(a.rounds.size(), b.rounds.size()); ++i) ratios.push_back(a.rounds[i] / b.rounds[i]);
+  return ratios;
+}
+
+Status RunCompare(const Options& options) {
+  JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
+  // Where a program's memory lies makes it a few percent faster or slower, so each is loaded twice: what two copies of one program differ
+  // by is the noise of this comparison.
+  constexpr size_t kCopies = 2;
+  std::vector<Loaded> loaded;
+  for (size_t copy = 0; copy < 2 * kCopies; ++copy) loaded.push_back(COLLAGE_TRY(Load(options.files[copy % 2], options)));
+  COLLAGE_TRY_STATUS(CheckComparable(options, loaded));
+  std::vector<Contestant> contestants;
+  for (size_t i = 0; i < loaded.size(); ++i)
+    contestants.push_back({options.files[i % 2], [&one = loaded[i]] { return one.executable.Run(one.inputs, one.outputs); }});
+  RaceOptions race;
+  race.threads = options.threads;
+  race.budget_seconds = options.duration;
+  TerminalProgress terminal(options.duration);
+  const std::vector<RaceResult> results =
+      Race(contestants, race, {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()});
+  for (const RaceResult& result : results) {
+    if (!result.failure.empty()) return Fail(result.name + ": " + result.failure);
+  }
+  terminal.Clear();
+  std::vector<double> ratios = Ratios(results[0], results[1]);
+  const std::vector<double> of_copies = Ratios(results[2], results[3]);
+  ratios.insert(ratios.end(), of_copies.begin(), of_copies.end());
+  double noise = 0;
+  for (size_t i = 0; i < kCopies; ++i) noise = std::max(noise, std::abs(PairedRatio(results[i].rounds, results[i + kCopies].rounds) - 1));
+  const double ratio = Median(ratios);
+  const std::optional<Interval> interval = MedianInterval(ratios, race.declared.confidence);
+  const bool is_real = interval && (interval->low > 1 || interval->high < 1) && std::abs(ratio - 1) > noise;
+
+  nlohmann::ordered_json report = {{"programs", nlohmann::ordered_json::array()}};
+  for (size_t i = 0; i < 2; ++i) {
+    const double median_ms = Median(results[i].rounds) * 1e3;
+    report["programs"].push_back({{"file", options.files[i]}, {"median_ms", median_ms}});
+    std::fprintf(json.Text(), "%10.4f ms  %s\n", median_ms, options.files[i].c_str());
+  }
+  report["ratio"] = ratio;
+  if (interval) report["interval"] = {interval->low, interval->high};
+  report["confidence"] = race.declared.confidence;
+  report["noise"] = noise;
+  report["rounds"] = ratios.size();
+  report["is_real"] = is_real;
+  const std::string between =
+      interval ? fmt::format(" ({:.0f}% confidence: {:.3f} to {:.3f})", 100 * race.declared.confidence, interval->low, interval->high)
+               : std::string(" (too few rounds for an interval)");
+  std::fprintf(json.Text(), "the first takes %.3f times as long as the second%s; two copies of one program differ by %.1f%%\n", ratio,
+               between.c_str(), 100 * noise);
+  std::fprintf(json.Text(), "%s\n",
+               !is_real    ? "no difference between them is shown"
+               : ratio < 1 ? "the first is faster"
+                           : "the second is faster");
+  return json.WriteValue(report);
+}
+
+}  // namespace
+
+void AddCompareCommand(CLI::App& app, int& code) {
+  CLI::App* command = app.add_subcommand("compare", "Say which of two compiled files of one model is faster, and whether that is noise");
+  auto options = std::make_shared<Options>();
+  command->add_option("first", options->files[0], "A compiled file")->required();
+  command->add_option("second", options->files[1], "Another one")->required();
+  command->add_option("--shape", options->shapes, "The profile to take: name=1x3x224x224 (repeat)");
+  command->add_option("--threads", options->threads, "Threads of each")->check(NumberBetween(1, kMostThreads))->capture_default_str();
+  AddInputOptions(*command, options->inputs);
+  command->add_option("--duration", options->duration, "Seconds at most; it ends as soon as the answer is known")
+      ->check(NumberBetween(1e-9, 1e9))
+      ->capture_default_str();
+  command->add_option("--json", options->json, "Write the figures to this file (-: standard output)");
+  command->callback([options, &code] {
+    if (options->inputs.files.empty() && options->inputs.archive.empty() && !options->inputs.random_seed) options->inputs.random_seed = 1;
+    const Status status = RunCompare(*options);
+    code = status ? kDone : ReportError(status.error());
+  });
+}
+
+}  // namespace collage::tools
