@@ -1,6 +1,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "collage/query/rule_json.h"
+#include "collage/search/searcher.h"
+#include "collage/support/file.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
@@ -24,7 +27,16 @@ struct Options {
   std::string single_backends;
   UserConstraints constraints;
   bool choose_devices = false;
+  std::string search = CompileOptions::kUsualSearch;
+  std::string partition_rules;
 };
+
+Result<StatedRules> ReadRules(const std::string& file) {
+  const std::string text = COLLAGE_TRY(ReadFile(file));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return Fail(file + ": is no JSON");
+  return StatedRulesFrom(JsonReader(json, file));
+}
 
 Status Compile(const Options& options) {
   CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options.program));
@@ -40,6 +52,13 @@ Status Compile(const Options& options) {
     if (!seconds) return Fail(seconds.error().At("--tune"));
     compile.tuning_seconds = *seconds;
   }
+  if (!options.partition_rules.empty()) {
+    Result<StatedRules> rules = ReadRules(options.partition_rules);
+    if (!rules) return Fail(rules.error().At("--partition-rules"));
+    compile.partition_rules = std::move(*rules);
+  }
+  if (const auto searcher = FindSearcher(options.search); !searcher) return Fail(searcher.error().At("--search"));
+  compile.search = options.search;
   compile.eager = options.eager;
   compile.exclusive = options.exclusive;
   compile.cache_only = options.cache_only;
@@ -81,6 +100,15 @@ void AddCompileCommand(CLI::App& app, int& code) {
       command->add_option("--tune", options->tune,
                           "Time for tuning the schedules of generated kernels, such as 60s. What earlier compiles with the same "
                           "cache have tuned is used without it");
+  command
+      ->add_option(
+          "--search", options->search,
+          "How the plan is searched among what is priced: sweep and exact find the cheapest; op-level is the paper's dynamic program, "
+          "evolutionary its two stages, the second one timing whole plans; greedy takes the largest candidates in the order of the "
+          "targets. The last three price everything")
+      ->capture_default_str();
+  command->add_option("--partition-rules", options->partition_rules,
+                      "JSON file with a rule tree for each name that -partition_rule=NAME of a --target may have (docs/query.md)");
   command->add_flag("--eager", options->eager,
                     "Measure every candidate. By default those are left out that hardly can be part of the cheapest plan, by what kernels "
                     "like them have taken");

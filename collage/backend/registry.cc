@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <mutex>
 
 #include "collage/backend/registered.h"
 #include "collage/runtime/parallel.h"
@@ -46,7 +48,56 @@ const std::vector<Opened>& OpenedBackends() {
   return opened;
 }
 
+struct Added {
+  std::shared_ptr<const Backend> own;
+  std::shared_ptr<const Backend> backend;  // as the registry hands it out
+  bool is_removed = false;
+};
+
+/// Those of this process. None is ever dropped: whoever compiles may hold it.
+struct AddedBackends {
+  std::mutex mutex;
+  std::vector<Added> all;
+};
+
+AddedBackends& OfThisProcess() {
+  static AddedBackends added;
+  return added;
+}
+
+std::vector<const Backend*> PresentlyAdded() {
+  AddedBackends& added = OfThisProcess();
+  const std::lock_guard lock(added.mutex);
+  std::vector<const Backend*> backends;
+  for (const Added& one : added.all) {
+    if (!one.is_removed) backends.push_back(one.backend.get());
+  }
+  return backends;
+}
+
 }  // namespace
+
+Status AddBackend(std::shared_ptr<const Backend> backend) {
+  const std::string name(backend->Name());
+  const auto is_of_name = [&](const auto& other) { return name == other; };
+  if (IsAdded(name) || std::any_of(kNames.begin(), kNames.end(), is_of_name)) return Fail("there is a backend '" + name + "' already");
+  AddedBackends& added = OfThisProcess();
+  const std::lock_guard lock(added.mutex);
+  std::shared_ptr<const Backend> registered = Registered(*backend, {});
+  added.all.push_back({std::move(backend), std::move(registered)});
+  return {};
+}
+
+void RemoveBackend(const std::string& name) {
+  AddedBackends& added = OfThisProcess();
+  const std::lock_guard lock(added.mutex);
+  for (Added& one : added.all) one.is_removed = one.is_removed || one.own->Name() == name;
+}
+
+bool IsAdded(std::string_view name) {
+  const std::vector<const Backend*> added = PresentlyAdded();
+  return std::any_of(added.begin(), added.end(), [&](const Backend* backend) { return backend->Name() == name; });
+}
 
 std::vector<BackendRecord> AvailableBackends(const Device& device) {
   std::vector<BackendRecord> records;
@@ -54,6 +105,7 @@ std::vector<BackendRecord> AvailableBackends(const Device& device) {
     Presence presence = opened.backend ? opened.backend->Probe(device) : Presence::Absent(opened.reason);
     records.push_back({opened.name, opened.backend.get(), std::move(presence)});
   }
+  for (const Backend* added : PresentlyAdded()) records.push_back({std::string(added->Name()), added, added->Probe(device)});
   return records;
 }
 
@@ -66,7 +118,8 @@ Result<const Backend*> FindBackend(const std::string& name, const Device& device
     }
     if (record.presence.present) present += (present.empty() ? "" : ", ") + record.name;
   }
-  return Fail("unknown backend '" + name + "'; available: " + present);
+  return Fail("unknown backend '" + name + "'; available: " + present +
+              "; a backend of the user's is there once its process has registered it");
 }
 
 }  // namespace collage

@@ -154,7 +154,7 @@ typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, ui
  *    "cache": "prices.sqlite"                   where prices are kept; ~/.cache/collage/prices.sqlite
  *    "tune": 60                                 seconds for tuning generated kernels; 0
  *    "cache_only": true, "eager": true          as the command line's
- *    "pin": ["conv1=dnnl"], "forbid": ["openvino"]
+ *    "pin": ["conv1=dnnl"], "forbid": ["openvino"], "search": "sweep"
  *  `progress` may be null. */
 COLLAGE_API collage_error* collage_compile(const char* model, const char* output, const char* options, collage_progress progress,
                                            void* user) COLLAGE_NOTHROW;

@@ -35,6 +35,12 @@ Result<std::vector<PatternRule>> CallableFor(const Target& target, const std::ve
   return callable;
 }
 
+std::string NamesOf(const StatedRules& rules) {
+  std::string names;
+  for (const auto& [name, rule] : rules) names += (names.empty() ? "'" : ", '") + name + "'";
+  return names.empty() ? "none is stated" : "stated are " + names;
+}
+
 Result<SpecPointer> SpecOf(const Target& target, const std::vector<Target>& targets, const RulesOfCompiler& rules_of,
                            const GatherOptions& options) {
   PartitionSpec spec;
@@ -46,9 +52,9 @@ Result<SpecPointer> SpecOf(const Target& target, const std::vector<Target>& targ
   if (!rules) return fail("there is no compiler '" + spec.name + "'");
   if (const Status checked = CheckPatterns(rules->patterns); !checked) return fail(checked.error().message);
   if (!named.empty()) {
-    const auto at = options.named_rules.find(named);
-    if (at == options.named_rules.end()) return fail("there is no partition rule '" + named + "'");
-    spec.rule = at->second;
+    const auto at = options.stated_rules.find(named);
+    if (at == options.stated_rules.end()) return fail("there is no partition rule '" + named + "'; " + NamesOf(options.stated_rules));
+    spec.rule = at->second(spec.name == "native" ? "" : spec.name);
   } else if (rules->style == BackendRules::Style::kNative) {
     spec.rule = RuleForNative(spec.name, *rules, options, COLLAGE_TRY(CallableFor(target, targets, rules_of, options)));
   } else if (!rules->patterns.empty()) {

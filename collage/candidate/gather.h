@@ -1,8 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "collage/backend/backend.h"
@@ -10,9 +10,14 @@
 
 namespace collage {
 
+/// A rule tree that a user states, for the compiler of whichever target names it; empty for native code.
+using StatedRule = std::function<Rule(const std::string& compiler)>;
+/// By the name that "-partition_rule=" gives.
+using StatedRules = std::map<std::string, StatedRule>;
+
 struct GatherOptions {
-  /// Rules that "-partition_rule=" may name, taken as they are.
-  std::unordered_map<std::string, Rule> named_rules;
+  /// Taken as they are.
+  StatedRules stated_rules;
   RegionCutLimits region_cuts;
   /// What native enumeration grows; the groups of the fusion pass are offered beside it.
   CombineLimits native_limits = {.max_depth = 8, .max_operators = 16, .max_exits = 1, .max_per_last_node = 16};

@@ -86,6 +86,7 @@ Result<FoundCandidates> FindCandidates(const Placement& placement) {
     return at == backends.end() ? nullptr : &targets[at->second.front()].rules;
   };
   GatherOptions options;
+  options.stated_rules = placement.stated_rules;
   std::unordered_map<std::string, BackendRules> libraries;
   options.library_rules = [&](const std::string& library) -> const BackendRules* {
     const Result<const Backend*> backend = FindBackend(library, Device{});

@@ -5,8 +5,10 @@
 #include "collage/backend/registry.h"
 #include "collage/cache/cache.h"
 #include "collage/cache/cache_entry.h"
+#include "collage/decide/priced_problem.h"
 #include "collage/driver/compile_control.h"
 #include "collage/driver/compile_profiles.h"
+#include "collage/driver/estimated_compile.h"
 #include "collage/driver/evidence_store.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/more_candidates.h"
@@ -14,13 +16,16 @@
 #include "collage/driver/plan_measurer.h"
 #include "collage/driver/plans.h"
 #include "collage/driver/race.h"
+#include "collage/driver/search_by_name.h"
 #include "collage/driver/timer.h"
 #include "collage/driver/tuning.h"
+#include "collage/driver/whole_plans.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
 #include "collage/support/clock.h"
 #include "collage/support/file.h"
+#include "collage/support/hash.h"
 #include "collage/support/log.h"
 #include "collage/support/priority.h"
 #include "collage/transform/outline_blocks.h"
@@ -85,36 +90,23 @@ class Compile {
   Result<PlacedFunction> PlaceOnly() {
     COLLAGE_TRY_STATUS(Place());
     COLLAGE_TRY_STATUS(Decide());
-    const FinalPlans plans =
-        COLLAGE_TRY(PlansToRace(*placement_, Believe(placement_->arms.kernels, evidence_, options_.declared), greedy_, options_.declared));
-    return PlacedFunction{COLLAGE_TRY(Apply(*placement_, plans.plans.front())), Save(*placement_, plans.plans.front())};
+    prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    const FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, prices_, greedy_, options_.declared, COLLAGE_TRY(ChosenByName())));
+    const Plan& plan = plans.plans.front();
+    return PlacedFunction{COLLAGE_TRY(Apply(*placement_, plan)), Save(*placement_, plan),
+                          ReportOf(*placement_, {evidence_, prices_}, plan)};
   }
 
  private:
   /// Phases 1 and 2, what the classic flow would take included, so that each single-backend plan is in the search space.
   Status Place() {
-    placement_ =
-        COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints, options_.choose_devices));
+    placement_ = COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints,
+                                           {.choose_devices = options_.choose_devices, .stated_rules = options_.partition_rules}));
     greedy_ = GreedyPlans(*placement_);
-    PlacementAddition addition;
-    for (const GreedyPlan& plan : greedy_) {
-      for (const PricedCandidate& candidate : plan.candidates) {
-        if (!HasCandidate(addition, candidate)) addition.candidates.push_back(candidate);
-      }
-    }
-    if (!addition.candidates.empty()) placement_ = COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_));
+    placement_ = COLLAGE_TRY(WithGreedyPlans(placement_, greedy_, pricer_));
     store_.emplace(pricer_, placement_->ContextHash());
     evidence_ = COLLAGE_TRY(store_->Load(*placement_));
     return {};
-  }
-
-  [[nodiscard]] bool HasCandidate(const PlacementAddition& addition, const PricedCandidate& wanted) const {
-    const auto is_wanted = [&](const PricedCandidate& candidate) {
-      return candidate.is_partition && candidate.backend == wanted.backend &&
-             candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
-    };
-    return std::any_of(placement_->candidates.begin(), placement_->candidates.end(), is_wanted) ||
-           std::any_of(addition.candidates.begin(), addition.candidates.end(), is_wanted);
   }
 
   /// What an earlier compile has decided is not decided again, unless there is more time now than there was then.
@@ -124,7 +116,7 @@ class Compile {
     COLLAGE_TRY(Sample());
     StartMeasuring();
     COLLAGE_TRY_STATUS(MeasureConversions());
-    if (options_.eager) COLLAGE_TRY_STATUS(MeasureEverything());
+    if (options_.eager || !COLLAGE_TRY(FindSearcher(options_.search)).is_exact) COLLAGE_TRY_STATUS(MeasureEverything());
     decision_ = COLLAGE_TRY(DecideAmongAll());
     if (options_.tuning_seconds > 0) {
       const Plan plan = MakePlan(*placement_, "searched", decision_->best);
@@ -140,7 +132,12 @@ class Compile {
                                  {{decision_->is_settled ? kForever : options_.seconds_spent + Clock::SecondsSince(start)}, {}});
   }
 
-  [[nodiscard]] MeasurementKey KeyOfDecision() const { return pricer_.KeyOf(Fact::kDecision, placement_->DecisionHash()); }
+  [[nodiscard]] MeasurementKey KeyOfDecision() const {
+    const uint64_t hash = placement_->DecisionHash();
+    return pricer_.KeyOf(Fact::kDecision, IsUsualSearch() ? hash : HashCombine(hash, HashBytes(options_.search)));
+  }
+
+  [[nodiscard]] bool IsUsualSearch() const { return options_.search == CompileOptions::kUsualSearch; }
 
   Result<bool> IsDecided() {
     const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDecision()));
@@ -168,8 +165,10 @@ class Compile {
     measurer_.emplace(pricer_, *store_, lower_, sample_->inputs, options_, measuring_);
     measurer_->SetPlacement(*placement_);
     const double left = seconds_left_ - Clock::SecondsSince(start_);
-    measuring_.deadline = Clock::After(std::max(0.0, left - SecondsOfRace() - seconds_of_sample_));
-    before_race_ = measuring_.deadline;
+    const double seconds = std::max(0.0, left - SecondsOfRace() - seconds_of_sample_);
+    measuring_.deadline = before_race_ = Clock::After(seconds);
+    constexpr double kShareOfDeciding = 0.5;  // the rest is for whole plans of the graph level
+    if (options_.search == "evolutionary") measuring_.deadline = Clock::After(kShareOfDeciding * seconds);
     // The searched plan is two of them where fewer partitions are as good.
     measurer_->SetContestants(2 + placement_->Singles().size() + greedy_.size());
   }
@@ -270,12 +269,24 @@ class Compile {
     return {};
   }
 
+  /// By the searcher that was asked for; nothing where that is the usual one.
+  Result<std::optional<SearchResult>> ChosenByName() {
+    if (IsUsualSearch()) return std::nullopt;
+    measuring_.deadline = before_race_;
+    WholePlans plans(*placement_, pricer_, measurer_ ? &*measurer_ : nullptr, evidence_);
+    Result<SearchResult> found = SearchByName(
+        options_.search, *placement_, Centres(prices_), [&](const std::vector<SearchChoice>& cover) { return plans.TimeOf(cover); },
+        measuring_);
+    if (!plans.status()) return Fail(plans.status().error());
+    return COLLAGE_TRY(std::move(found));
+  }
+
   /// Kernels of single backends' plans have not all been compared with the reference by now. Plans that are likely to be fast come first,
   /// and have no time when that ends; without those that are wrong, other plans are best.
   Result<FinalPlans> ReadyPlans() {
     while (true) {
       prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
-      FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, prices_, greedy_, options_.declared));
+      FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, prices_, greedy_, options_.declared, COLLAGE_TRY(ChosenByName())));
       if (!measurer_) return plans;
       std::vector<Plan*> order;
       for (Plan& plan : plans.plans) order.push_back(&plan);
@@ -309,6 +320,8 @@ class Compile {
     CompileReport report = ReportOf(*placement_, {evidence_, prices_}, winner);
     report.model = name;
     report.threads = options_.threads;
+    report.searcher = options_.search;
+    report.timed_here = TimedHere(targets_);
     for (const auto& [input, type] : race.lowered->executable.inputs()) report.inputs.emplace_back(input, type.shape);
     report.end_to_end = race.timings;
     report.winner = race.winner == 0 ? "searched" : winner.name;
@@ -381,7 +394,13 @@ class Compile {
 
 Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions& options) {
   const Device device{DeviceKind::kCpu, 0, options.threads};
+  COLLAGE_TRY(FindSearcher(options.search));
   std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices));
+  if (options.estimator) {
+    const EstimatedPlan planned = COLLAGE_TRY(PlanByEstimates(function, targets, options));
+    return PlacedFunction{COLLAGE_TRY(Apply(*planned.placement, planned.plan)), Save(*planned.placement, planned.plan),
+                          ReportOf(planned, options)};
+  }
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache));
   return Compile(options, cache, std::move(targets), {}, IRModule::FromMain(function)).PlaceOnly();
 }
@@ -392,18 +411,23 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   // Minutes of measuring should not end at a folder that is not there.
   if (!options.output.empty()) COLLAGE_TRY_STATUS(CheckWritable(options.output));
   COLLAGE_TRY_STATUS(CheckFolder(options.single_backends));
+  COLLAGE_TRY(FindSearcher(options.search));
   if (options.cache_only && options.tuning_seconds > 0) return Fail("time for tuning is given, and nothing may be measured");
   std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices));
   using Missing = MeasurementCache::Missing;
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
   std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(path, options));
   const std::string name = path.filename().string();
+  const auto place = [&](const CompileOptions& of_part, OnnxModel model, IRModule module) {
+    if (of_part.estimator) return CompileByEstimates(std::move(model), module, targets, name, of_part);
+    return Compile(of_part, cache, targets, std::move(model), std::move(module)).Run(name);
+  };
   const auto compile_block = [&](const Expr& block, const CompileOptions& of_block) {
-    return Compile(of_block, cache, targets, {}, IRModule::FromMain(block)).Run(name);
+    return place(of_block, {}, IRModule::FromMain(block));
   };
   const auto compile = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
     IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
-    if (IsStraightLine(module)) return Compile(of_profile, cache, targets, std::move(model), std::move(module)).Run(name);
+    if (IsStraightLine(module)) return place(of_profile, std::move(model), std::move(module));
     return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, cache, compile_block);
   };
   CompiledModel compiled =

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "collage/candidate/gather.h"
 #include "collage/cost/statistics.h"
 #include "collage/driver/constraints.h"
+#include "collage/driver/estimator.h"
 #include "collage/explain/report.h"
 #include "collage/ir/module.h"
 #include "collage/lower/lower.h"
@@ -28,6 +30,15 @@ struct CompileOptions {
   std::vector<std::string> targets;
   /// Where operators must and must not run; errors name the flag, the node and the backend.
   UserConstraints constraints;
+  /// Rules that "-partition_rule=NAME" of a target may name; what they find is taken as it is, nothing is added.
+  StatedRules partition_rules;
+  /// The searcher that chooses the cover among what is priced (search/searcher.h). One that is not exact asks for every price, and the
+  /// evolutionary one has half of the time for measuring whole plans.
+  std::string search = kUsualSearch;
+  static constexpr const char* kUsualSearch = "sweep";
+  /// Prices in place of measurements: with it nothing is timed, and neither the cache nor a race says anything. Empty: kernels are
+  /// measured.
+  CostEstimator estimator;
   /// One for each profile of the program: shapes of inputs by name, for those that the model leaves symbolic.
   std::vector<InputShapes> profiles = {{}};
   /// The search chooses the device of everything that nothing fixes; else that lies where device planning has it, by default on the host.
@@ -81,6 +92,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& model, const Com
 struct PlacedFunction {
   IRModule module;
   std::string plan;  ///< as text from which phase 4 runs alone (LoadPlan, ApplyCover)
+  CompileReport report;
 };
 Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions& options);
 

@@ -196,7 +196,7 @@ class ControlCompile {
   }
 
   Status TimeWhole(Executable& executable, CompileReport& report) {
-    if (samples_.empty()) return {};
+    if (samples_.empty() || options_.estimator) return {};
     const MeasurementKey key = KeyOfWhole(report);
     std::optional<Measurement> known = COLLAGE_TRY(cache_.Find(key));
     if (!known && options_.cache_only) return {};

@@ -29,11 +29,14 @@ std::optional<PricedCandidate> ToPriced(const Placement& placement, const Candid
   return priced;
 }
 
-bool IsThere(const Placement& placement, const PricedCandidate& wanted) {
-  return std::any_of(placement.candidates.begin(), placement.candidates.end(), [&](const PricedCandidate& candidate) {
-    return candidate.is_partition && candidate.backend == wanted.backend &&
-           candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
-  });
+bool IsSamePartition(const PricedCandidate& candidate, const PricedCandidate& wanted) {
+  return candidate.is_partition && candidate.backend == wanted.backend &&
+         candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
+}
+
+bool IsThere(const std::vector<PricedCandidate>& candidates, const PricedCandidate& wanted) {
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [&](const PricedCandidate& candidate) { return IsSamePartition(candidate, wanted); });
 }
 
 }  // namespace
@@ -52,7 +55,7 @@ std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const 
       if (placement.targets[TargetOf(placement, whole, device)].rules.style != BackendRules::Style::kPredicate) return false;
       if (!placement.constraints->Allow(whole)) return false;
       std::optional<PricedCandidate> candidate = ToPriced(placement, whole, device);
-      if (candidate && !IsThere(placement, *candidate)) joined.push_back(std::move(*candidate));
+      if (candidate && !IsThere(placement.candidates, *candidate)) joined.push_back(std::move(*candidate));
       return false;
     });
   }
@@ -84,6 +87,7 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
   for (const size_t target : placement.Singles()) {
     // The classic flow knows one device.
     if (placement.targets[target].device) continue;
+    if (placement.HasStatedRule(target)) continue;
     GreedyPlan plan{target, {}, {}, {}};
     const SingleBackend backend = single(target);
     Result<SingleBackendPlan> found =
@@ -102,6 +106,16 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
   return plans;
 }
 
+Result<PlacementPointer> WithGreedyPlans(PlacementPointer placement, const std::vector<GreedyPlan>& greedy, Pricer& pricer) {
+  PlacementAddition addition;
+  for (const GreedyPlan& plan : greedy) {
+    for (const PricedCandidate& wanted : plan.candidates) {
+      if (!IsThere(placement->candidates, wanted) && !IsThere(addition.candidates, wanted)) addition.candidates.push_back(wanted);
+    }
+  }
+  return addition.candidates.empty() ? placement : Extend(*placement, std::move(addition), pricer);
+}
+
 namespace {
 
 /// The candidates of a placement that a greedy plan takes, by their position; those of the host included.
@@ -114,11 +128,7 @@ std::optional<std::vector<size_t>> CandidatesOf(const Placement& placement, cons
   };
   for (const PricedCandidate& wanted : plan.candidates) {
     size_t c = 0;
-    const auto is_wanted = [&](const PricedCandidate& candidate) {
-      return candidate.is_partition && candidate.backend == wanted.backend &&
-             candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
-    };
-    while (c < placement.candidates.size() && !is_wanted(placement.candidates[c])) ++c;
+    while (c < placement.candidates.size() && !IsSamePartition(placement.candidates[c], wanted)) ++c;
     if (c == placement.candidates.size()) return std::nullopt;
     take(c);
   }

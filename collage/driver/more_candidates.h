@@ -15,7 +15,7 @@ namespace collage {
 /// run of small pieces. Two partitions at a time; who wins may be joined again.
 std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const Plan& plan);
 
-/// What `partition_for_<backend>` would do, greedy and unmeasured.
+/// What `partition_for_<backend>` would do, greedy and unmeasured. There is none for a target whose rule the user states.
 struct GreedyPlan {
   size_t target;
   std::vector<IndexSet> inside;             ///< of its partitions and of what stays with the host
@@ -23,6 +23,9 @@ struct GreedyPlan {
   std::vector<PricedCandidate> candidates;  ///< of its partitions
 };
 std::vector<GreedyPlan> GreedyPlans(const Placement& placement);
+
+/// With the partitions of these plans that are no candidates yet, so that each single backend's plan is in the search space.
+Result<PlacementPointer> WithGreedyPlans(PlacementPointer placement, const std::vector<GreedyPlan>& greedy, Pricer& pricer);
 
 /// The choices that cover the function with these partitions, each in its first variant of known price; nothing where one has none.
 std::optional<std::vector<SearchChoice>> ChoicesOf(const Placement& placement, const GreedyPlan& plan, const std::vector<Price>& prices);

@@ -188,17 +188,27 @@ std::vector<std::string> NamesOfNodes(const DataflowGraph& graph, const std::vec
   return of_nodes;
 }
 
+uint64_t HashOfStated(const Placement& placement) {
+  uint64_t hash = 0;
+  for (const PricedCandidate& candidate : placement.candidates) {
+    if (candidate.is_partition && placement.HasStatedRule(candidate.backend))
+      hash = HashCombine(HashCombine(hash, candidate.backend), candidate.candidate.sub_graph.inside().Hash());
+  }
+  return hash;
+}
+
 }  // namespace
 
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                       const Progress& progress, const UserConstraints& said, bool choose_devices) {
+                                       const Progress& progress, const UserConstraints& said, const PlacementOptions& options) {
   progress.Report({"finding candidates", 0, 0, {}});
   Placement placement;
-  const DeviceConstraints stated = COLLAGE_TRY(ReadDeviceStatements(function, targets, pricer.device(), said, choose_devices));
+  const DeviceConstraints stated = COLLAGE_TRY(ReadDeviceStatements(function, targets, pricer.device(), said, options.choose_devices));
   placement.graph = std::make_shared<const DataflowGraph>(stated.function);
   placement.targets = targets;
   placement.devices = DevicesOf(targets, pricer.device());
   placement.said = said;
+  placement.stated_rules = options.stated_rules;
   for (const std::vector<Expr>& calls : stated.may_take) {
     IndexSet& nodes = placement.may_take.emplace_back();
     for (const Expr& call : calls) nodes.Add(placement.graph->IndexOf(call));
@@ -210,8 +220,11 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   FoundCandidates found = COLLAGE_TRY(FindCandidates(placement));
   placement.candidates = std::move(found.candidates);
   placement.refusals = std::move(found.refusals);
-  const TransitionCosts transitions = COLLAGE_TRY(TransitionsBetween(targets, pricer, progress));
-  placement.built.problem.transition = TransitionMatrix(targets, transitions);
+  placement.found_by_stated_rules = HashOfStated(placement);
+  if (!options.free_transitions) {
+    const TransitionCosts transitions = COLLAGE_TRY(TransitionsBetween(targets, pricer, progress));
+    placement.built.problem.transition = TransitionMatrix(targets, transitions);
+  }
   const FunctionProblem nodes = COLLAGE_TRY(BuildProblem(*placement.graph, {}, targets.size(), {}));
   placement.node_names = NamesOfNodes(*placement.graph, nodes.nodes);
   return Builder(std::move(placement), pricer).Finish();
@@ -249,6 +262,11 @@ TensorPlace Placement::PlaceOf(size_t device, const Layout& layout) const {
   return {layout};
 }
 
+bool Placement::HasStatedRule(size_t target) const {
+  const Result<Target> parsed = Target::Parse(targets[target].target);
+  return parsed && !parsed->Attribute("partition_rule").empty();
+}
+
 bool Placement::MayTake(size_t target, const IndexSet& inside) const {
   if (may_take.empty()) return true;
   bool may = true;
@@ -258,6 +276,7 @@ bool Placement::MayTake(size_t target, const IndexSet& inside) const {
 
 uint64_t Placement::DecisionHash() const {
   uint64_t hash = HashCombine(ContextHash(), HashBytes(constraints->ToString()));
+  if (found_by_stated_rules != 0) hash = HashCombine(hash, found_by_stated_rules);
   for (const IndexSet& calls : may_take) {
     calls.ForEach([&](PostDfsIndex node) { hash = HashCombine(hash, node); });
     hash = HashCombine(hash, calls.Count());

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "collage/candidate/gather.h"
 #include "collage/dataflow/dataflow_graph.h"
 #include "collage/decide/decide.h"
 #include "collage/driver/constraints.h"
@@ -36,6 +37,8 @@ struct PlacementTarget {
 /// compiler, or the reason of an absent one.
 Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device,
                                                     bool all_devices = false);
+/// Names of those that only this process has, whose kernels therefore are timed in it.
+std::vector<std::string> TimedHere(const std::vector<PlacementTarget>& targets);
 
 /// A way to compute something: an arm of the decision. Candidates with equal functions share it.
 struct PlacedKernel {
@@ -54,6 +57,7 @@ struct Placement {
   std::vector<Device> devices;     ///< the host first
   std::vector<IndexSet> may_take;  ///< by target: the calls that it may take by what is said of devices. Empty: all
   UserConstraints said;
+  StatedRules stated_rules;
   std::shared_ptr<const Constraints> constraints;
   std::vector<Refusal> refusals;  ///< what rules declined
   std::vector<PricedCandidate> candidates;
@@ -62,6 +66,7 @@ struct Placement {
   std::vector<PlacedKernel> kernels;  ///< numbered as in `arms`
   std::vector<IndexSet> coverable;    ///< search nodes that each target has a variant for
   std::vector<std::string> node_names;
+  uint64_t found_by_stated_rules = 0;  ///< a hash; zero where there are none
 
   [[nodiscard]] const Expr& function() const { return graph->function(); }
   [[nodiscard]] size_t OperatorCount() const { return built.nodes.size(); }
@@ -75,7 +80,10 @@ struct Placement {
   [[nodiscard]] bool MayTake(size_t target, const IndexSet& inside) const;
   /// Of the function and the transitions that its prices inside of programs leave out.
   [[nodiscard]] uint64_t ContextHash() const;
-  /// Of everything that a decision hangs on beside evidence: function, backends, versions, constraints, tuned schedules.
+  /// Whether the user states the rule of a target, which then is taken as it is.
+  [[nodiscard]] bool HasStatedRule(size_t target) const;
+  /// Of everything that a decision hangs on beside evidence: function, backends, versions, constraints, what stated rules have found, tuned
+  /// schedules.
   [[nodiscard]] uint64_t DecisionHash() const;
   /// Targets, by their position, whose backend can run some operator; the fallback is none of them.
   [[nodiscard]] std::vector<size_t> Singles() const;
@@ -91,9 +99,15 @@ using PlacementPointer = std::shared_ptr<const Placement>;
 
 /// Phases 1 and 2: candidates of all targets that keep to the constraints, their variants and those that earlier compiles have tuned, the
 /// transitions between their backends (measured where the cache has none). Errors are of the targets, the constraints or the cache.
-/// Where something is said of devices, calls lie there; with `choose_devices` all others on any device, else where planning has them.
+/// Where something is said of devices, calls lie there.
+struct PlacementOptions {
+  bool choose_devices = false;  ///< all other calls may lie on any device, else where planning has them
+  StatedRules stated_rules = {};
+  bool free_transitions = false;  ///< nothing is measured, and transitions cost nothing
+};
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                       const Progress& progress, const UserConstraints& constraints = {}, bool choose_devices = false);
+                                       const Progress& progress, const UserConstraints& constraints = {},
+                                       const PlacementOptions& options = {});
 
 /// What is added to a placement: candidates behind the others, variants behind the others of those that share a kernel with them. Kernels
 /// keep their numbers.

@@ -170,6 +170,8 @@ Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
       if (const Status ran = anchor_->Run(/*keep=*/true); !ran) return Blame(*anchor_, ran.error());
     }
   }
+  if (first_anchor_seconds_ == 0) first_anchor_seconds_ = anchor_->Whole();
+  seconds_of_last_ = program.Whole() / anchor_->Whole() * first_anchor_seconds_;
   Found found = Learn(program, anchor_->Whole());
   if (is_anchor) return found;
   // The anchor's kernels ran in this round too.

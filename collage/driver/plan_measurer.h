@@ -61,6 +61,9 @@ class PlanMeasurer : public Measurer {
   /// How many plans will be prepared and run when measuring is over.
   void SetContestants(size_t count) { contestants_ = count; }
 
+  /// Seconds of the cover that was measured last, as a whole, at the speed that the machine had when the anchor first ran.
+  [[nodiscard]] double SecondsOfLast() const { return seconds_of_last_; }
+
   /// The anchor, and what it usually takes; null where no program was measured.
   [[nodiscard]] ProfiledPlan* anchor() { return anchor_ ? &*anchor_ : nullptr; }
   [[nodiscard]] size_t alone() const { return alone_; }
@@ -87,6 +90,8 @@ class PlanMeasurer : public Measurer {
   Activity* activity_ = nullptr;
   std::optional<ProfiledPlan> anchor_;
   uint64_t anchor_number_ = 0;
+  double first_anchor_seconds_ = 0;
+  double seconds_of_last_ = 0;
   std::optional<ProfiledPlan> last_;  // built: the same cover may be asked for again
   double open_ = 1;
   size_t alone_ = 0;

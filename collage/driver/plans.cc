@@ -35,27 +35,39 @@ SearchResult Priced(const Placement& placement, std::vector<SearchChoice> choice
   return result;
 }
 
-}  // namespace
-
-Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
-                               const Declared& declared) {
-  FinalPlans result;
+/// The plan of tried kernels that is preferred, and where the cheapest is another one, that behind it.
+Status AddSearched(const Placement& placement, const std::vector<Price>& prices, const Declared& declared, std::vector<Plan>& plans) {
   const std::vector<bool> competing = placement.Competing();
-  const std::vector<Cost> centres = Centres(prices);
   std::vector<Cost> costs = TriedCosts(placement, prices);
   Result<SearchResult> best = SearchAt(placement.arms, costs, competing);
   if (!best) best = SearchAt(placement.arms, costs, {});
   if (!best) {
-    costs = centres;
+    costs = Centres(prices);
     best = SearchAt(placement.arms, costs, competing);
     if (!best) best = SearchAt(placement.arms, costs, {});
   }
   if (!best) return Fail(placement.NameNode(best.error().message));
   PricedProblem problem(placement.arms, competing);
   const SearchResult fewest = WithFewerPartitions(problem, costs, *best, declared.smallest_difference);
-  result.plans.push_back(MakePlan(placement, "searched", fewest));
-  const bool is_tie = fewest.choices != best->choices;
-  if (is_tie) result.plans.front().tie = PlanTie{declared.smallest_difference, best->partitions, best->cost};
+  plans.push_back(MakePlan(placement, "searched", fewest));
+  if (fewest.choices == best->choices) return {};
+  plans.front().tie = PlanTie{declared.smallest_difference, best->partitions, best->cost};
+  plans.push_back(MakePlan(placement, "cheapest", std::move(*best)));
+  return {};
+}
+
+}  // namespace
+
+Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
+                               const Declared& declared, std::optional<SearchResult> chosen) {
+  FinalPlans result;
+  const std::vector<Cost> centres = Centres(prices);
+  if (chosen) {
+    result.plans.push_back(MakePlan(placement, "searched", std::move(*chosen)));
+  } else {
+    COLLAGE_TRY_STATUS(AddSearched(placement, prices, declared, result.plans));
+  }
+  const auto searched = static_cast<std::ptrdiff_t>(result.plans.size());
   for (const size_t target : placement.Singles()) {
     Result<SearchResult> single = SearchAt(placement.arms, centres, placement.AllowedFor(target));
     if (!single) {
@@ -75,7 +87,8 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
     result.plans.push_back(MakePlan(placement, name, Priced(placement, std::move(*choices), prices)));
     result.plans.back().is_single_backend = true;
   }
-  if (is_tie) result.plans.push_back(MakePlan(placement, "cheapest", *best));
+  // What a single backend comes to as well goes by its name.
+  std::rotate(result.plans.begin() + 1, result.plans.begin() + searched, result.plans.end());
   return result;
 }
 

@@ -126,4 +126,12 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
   return resolved;
 }
 
+std::vector<std::string> TimedHere(const std::vector<PlacementTarget>& targets) {
+  std::vector<std::string> names;
+  for (const PlacementTarget& target : targets) {
+    if (IsAdded(target.backend->Name())) names.emplace_back(target.backend->Name());
+  }
+  return names;
+}
+
 }  // namespace collage

@@ -4,15 +4,37 @@
 #include <bit>
 #include <filesystem>
 
+#include "collage/backend/registry.h"
 #include "collage/ir/visit.h"
 #include "collage/measure/worker.h"
 #include "collage/support/log.h"
 
 namespace collage {
 
+namespace {
+
+/// No other process can make kernels of the backends that were added to this one.
+class TimerByBackend final : public KernelTimer {
+ public:
+  explicit TimerByBackend(WorkerOptions options) : worker_(std::move(options)) {}
+  Result<Measurement> Measure(const KernelJob& job) override { return TimerFor(job).Measure(job); }
+  Result<double> Difference(const KernelJob& job) override { return TimerFor(job).Difference(job); }
+
+ private:
+  KernelTimer& TimerFor(const KernelJob& job) {
+    if (IsAdded(job.backend->Name())) return here_;
+    return worker_;
+  }
+
+  WorkerTimer worker_;
+  InProcessTimer here_;
+};
+
+}  // namespace
+
 std::unique_ptr<KernelTimer> MakeTimer(bool isolated) {
   const std::filesystem::path worker = DefaultWorkerProgram();
-  if (isolated && std::filesystem::exists(worker)) return std::make_unique<WorkerTimer>(WorkerOptions{worker});
+  if (isolated && std::filesystem::exists(worker)) return std::make_unique<TimerByBackend>(WorkerOptions{worker});
   if (isolated) spdlog::warn("{} is not there: kernels are timed in this process", worker.string());
   return std::make_unique<InProcessTimer>();
 }

@@ -7,7 +7,8 @@
 
 namespace collage {
 
-/// Times kernels in a worker process, or in this one where `isolated` is false or the worker program is not there (a warning then).
+/// Times kernels in a worker process, but those of backends that only this process has (backend/registry.h); or all in this one where
+/// `isolated` is false or the worker program is not there (a warning then).
 std::unique_ptr<KernelTimer> MakeTimer(bool isolated);
 
 /// How kernels of this model are timed: between two uses of a weight a run touches all others, so that much is evicted between samples: a

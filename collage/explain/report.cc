@@ -150,6 +150,9 @@ Json ReportJson(const CompileReport& report) {
           {"end_to_end_ms", std::move(timings)},
           {"end_to_end_ratio", std::move(ratios)},
           {"difference_from_reference", std::move(differences)},
+          {"searcher", report.searcher},
+          {"is_estimated", report.is_estimated},
+          {"timed_here", report.timed_here},
           {"winner", report.winner},
           {"raced", report.raced},
           {"noise", report.noise},
@@ -197,6 +200,9 @@ CompileReport ReportFrom(const Json& json) {
     report.end_to_end.push_back(
         {name, median, json.at("end_to_end_ratio").at(name), NumberOrNothing(json.at("difference_from_reference").at(name))});
   }
+  report.searcher = json.value("searcher", report.searcher);
+  report.is_estimated = json.value("is_estimated", false);
+  report.timed_here = json.value("timed_here", report.timed_here);
   report.winner = json.at("winner");
   report.raced = json.at("raced");
   report.noise = json.at("noise");
@@ -257,6 +263,17 @@ std::string ProfileName(const CompileReport& report) {
   return text;
 }
 
+namespace {
+
+std::string StatementText(const CompileReport& report) {
+  if (report.is_estimated) return "prices are a user's estimates; nothing was timed";
+  if (!report.search_complete) return fmt::format("time ended: a cover of these candidates might be {:.1f}% cheaper", 100 * report.open);
+  return fmt::format("with {:.0f}% confidence no cover of these candidates is more than {:.1f}% cheaper", 100 * report.confidence,
+                     100 * report.smallest_difference);
+}
+
+}  // namespace
+
 std::string PlanTable(const CompileReport& report) {
   std::string text;
   for (const CompileReport& profile : report.profiles) text += "profile " + ProfileName(profile) + "\n" + PlanTable(profile);
@@ -268,15 +285,15 @@ std::string PlanTable(const CompileReport& report) {
     cost += entry.cost_us;
   }
   text += fmt::format("plan: {} partitions, estimated {:.1f} us\n", report.plan.size(), report.estimated_us);
-  text += report.search_complete ? fmt::format("  with {:.0f}% confidence no cover of these candidates is more than {:.1f}% cheaper",
-                                               100 * report.confidence, 100 * report.smallest_difference)
-                                 : fmt::format("  time ended: a cover of these candidates might be {:.1f}% cheaper", 100 * report.open);
+  text += "  " + StatementText(report);
   if (report.candidates.variants.assumed > 0)
     text += fmt::format(", if the {} kernels that never ran are like those that did", report.candidates.variants.assumed);
   text += fmt::format("\n  likely bound {:.1f} us, proved bound {:.1f} us\n", report.lower_bound_us, report.proved_lower_bound_us);
   if (report.tie)
     text += fmt::format("  the cheapest has {} partitions and is {:.1f} us cheaper, which is less than makes a difference ({:.2f}%)\n",
                         report.tie->partitions, report.estimated_us - report.tie->cost_us, 100 * report.tie->within);
+  if (report.searcher != CompileReport().searcher) text += "  the plan called searched is that of --search " + report.searcher + "\n";
+  for (const std::string& backend : report.timed_here) text += "  timed in this process and in no worker: " + backend + "\n";
   for (const std::string& pin : report.pins) text += "  --pin " + pin + "\n";
   for (const std::string& forbid : report.forbids) text += "  --forbid " + forbid + "\n";
   for (const auto& [variant, total] : by_variant) {

@@ -93,6 +93,7 @@ struct ReportedTie {
 struct CompileReport {
   std::string model;
   int threads = 1;
+  std::string searcher = "sweep";    ///< by which the plan called "searched" was chosen
   std::vector<std::string> pins;     ///< as the user wrote them
   std::vector<std::string> forbids;  ///< as the user wrote them
   std::vector<PlanEntry> plan;
@@ -114,8 +115,10 @@ struct CompileReport {
   std::vector<MissingPlan> missing = {};  ///< single backends' plans that did not race
   std::string not_compared = {};          ///< what of the program was not compared with the reference, and why; empty: all was
   std::optional<ReportedTie> tie;
-  bool raced = false;  ///< false: the outcome of an earlier, equal race was in the cache
-  std::string winner;  ///< "searched", or the single backend whose plan won the race
+  bool is_estimated = false;                 ///< prices are a user's estimates: nothing was timed
+  std::vector<std::string> timed_here = {};  ///< backends that only the compiling process had, where their kernels were timed
+  bool raced = false;                        ///< false: the outcome of an earlier, equal race was in the cache
+  std::string winner;                        ///< "searched", or the single backend whose plan won the race
   std::vector<PlanTiming> end_to_end;
   double noise = 0;  ///< what an A/A pair of the same race differed by
   /// "Measured whole minus summed parts" of the plan that won: its median in the race less `estimated_us`.

@@ -226,4 +226,16 @@ Result<SubGraphConfig> OptionalConfig(const JsonReader& object) {
   return ConfigFrom(COLLAGE_TRY(object.At("config")));
 }
 
+Result<StatedRules> StatedRulesFrom(const JsonReader& reader) {
+  StatedRules rules;
+  for (const auto& [name, tree] : COLLAGE_TRY(reader.Fields())) {
+    COLLAGE_TRY(RuleFrom(tree, {}));
+    // What can be read for one compiler can be for any.
+    rules[name] = [json = std::make_shared<const Json>(tree.value()), place = tree.place()](const std::string& compiler) {
+      return RuleFrom(JsonReader(*json, place), compiler).value();
+    };
+  }
+  return rules;
+}
+
 }  // namespace collage

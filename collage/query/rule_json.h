@@ -1,5 +1,6 @@
 #pragma once
 
+#include "collage/candidate/gather.h"
 #include "collage/candidate/rules.h"
 #include "collage/query/json_reader.h"
 
@@ -19,5 +20,8 @@ Rule NativeFusionRule();
 Result<SubGraphConfig> ConfigFrom(const JsonReader& reader);
 /// The field "config" of an object that may lack it.
 Result<SubGraphConfig> OptionalConfig(const JsonReader& object);
+
+/// What "-partition_rule=NAME" may name: an object with a rule tree for each name. Which compiler a tree is for, the target says.
+Result<StatedRules> StatedRulesFrom(const JsonReader& reader);
 
 }  // namespace collage

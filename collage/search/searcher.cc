@@ -19,7 +19,7 @@ Result<SearchResult> SearchInTwoStages(const SearchProblem& problem, const Searc
   evolution.is_graph_backend = options.is_graph_backend;
   evolution.seed = options.seed;
   evolution.measure = options.measure;
-  EvolutionResult evolved = COLLAGE_TRY(SearchByEvolution(problem, start->choices, evolution));
+  EvolutionResult evolved = COLLAGE_TRY(SearchByEvolution(problem, start->choices, evolution, options.progress));
   SearchResult result;
   result.cost = PriceOfCover(problem, evolved.choices);
   for (const SearchChoice& choice : evolved.choices) result.partitions += problem.candidates[choice.candidate].is_partition ? 1 : 0;
@@ -31,7 +31,7 @@ Result<SearchResult> SearchInTwoStages(const SearchProblem& problem, const Searc
 }  // namespace
 
 std::vector<Searcher> Searchers(const SearcherOptions& options) {
-  return {{"shortest-path", true, [](const SearchProblem& problem) { return SearchShortestPath(problem); }},
+  return {{"sweep", true, [](const SearchProblem& problem) { return SearchShortestPath(problem); }},
           {"dijkstra", true, SearchDijkstra},
           {"exact", true, [options](const SearchProblem& problem) { return SearchExactly(problem, {options.most_seconds}); }},
           {"op-level", false, [options](const SearchProblem& problem) { return SearchOpLevel(problem, {options.is_graph_backend}); }},

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collage/search/search.h"
+#include "collage/support/progress.h"
 
 namespace collage {
 
@@ -15,16 +16,20 @@ struct Searcher {
   std::function<Result<SearchResult>(const SearchProblem&)> search;
 };
 
+/// What a whole plan really takes; Invalid where it cannot be compiled, run or measured.
+using PlanTime = std::function<Cost(const std::vector<SearchChoice>&)>;
+
 struct SearcherOptions {
   std::vector<bool> is_graph_backend;  ///< by number, for "op-level" and "evolutionary"
   std::vector<size_t> priority;        ///< of backends, for "greedy"
   uint64_t seed = 1;                   ///< for "evolutionary"
   double most_seconds = 60;            ///< for "exact"
   /// End-to-end measurement of whole plans, for "evolutionary"; empty: the sum of prices.
-  std::function<Cost(const std::vector<SearchChoice>&)> measure;
+  PlanTime measure;
+  Progress progress;  ///< of "evolutionary", which ends with the best plan so far when it should stop
 };
 
-/// "shortest-path" (a sweep over covered sets, the default), "dijkstra" (a priority queue), "exact" (integer programming), "op-level"
+/// "sweep" (over covered sets, the default), "dijkstra" (a priority queue), "exact" (integer programming), "op-level"
 /// and "evolutionary" (the paper's two stages, the second starting from the first), "greedy" (priorities alone).
 std::vector<Searcher> Searchers(const SearcherOptions& options = {});
 /// Errors list the names.

@@ -9,21 +9,42 @@
 A script written for ONNX Runtime may say `import collage as ort` instead; a model is then compiled when its session is made.
 """
 
-from collage._compile import compile
+from typing import Any
+
+from collage._backend import Backend, register_backend, unregister_backend
+from collage._compile import Placement, compile, parse, place, read
 from collage._errors import ArgumentError, BugError, CompileError, Error, LoadError, RunError, StoppedError
 from collage._session import InferenceSession, NodeArg, SessionOptions, Step
 
 __all__ = [
     "ArgumentError",
+    "Backend",
     "BugError",
     "CompileError",
     "Error",
     "InferenceSession",
     "LoadError",
     "NodeArg",
+    "Placement",
     "RunError",
     "SessionOptions",
     "Step",
     "StoppedError",
     "compile",
+    "parse",
+    "pattern",
+    "place",
+    "read",
+    "register_backend",
+    "rules",
+    "unregister_backend",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # They bring the compiler's libraries, which whoever only runs programs does not need.
+    if name in ("pattern", "rules"):
+        import importlib
+
+        return importlib.import_module(f"collage.{name}")
+    raise AttributeError(f"module 'collage' has no attribute '{name}'")

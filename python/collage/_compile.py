@@ -7,15 +7,20 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
-from collage import _collage
+from collage import _backend, _collage
 
 if TYPE_CHECKING:
+    from collage._placement import Function, Program, Rule
     from collage._session import InferenceSession
 
 # A file, its bytes, or an onnx.ModelProto (anything with SerializeToString).
 Model = Union[str, os.PathLike, bytes, Any]
+# Is given a function and a target ("cpu -compiler=dnnl"), and answers seconds, or None where it cannot say.
+Estimator = Callable[["Function", str], "float | None"]
+# By the name that a target's -partition_rule gives: a tree of collage.rules, or one in JSON's form.
+PartitionRules = Mapping[str, "Rule | Mapping[str, Any]"]
 
 
 def compile(
@@ -33,6 +38,9 @@ def compile(
     eager: bool = False,
     pin: Sequence[str] = (),
     forbid: Sequence[str] = (),
+    search: str | None = None,
+    partition_rules: PartitionRules | None = None,
+    estimator: Estimator | None = None,
 ) -> InferenceSession:
     """Places a model by measurement, and loads the result.
 
@@ -45,23 +53,104 @@ def compile(
     progress: called with (stage, done, total, detail) several times a second; when it answers true, the compile ends with the best
         plan of what was measured so far. Ctrl-C does the same; pressed again it raises KeyboardInterrupt.
     tune, cache_only, eager, pin, forbid: as the options of `collage compile`.
+    search: "sweep", "exact", "op-level", "evolutionary" or "greedy"; None: "sweep", which finds the cheapest plan.
+    partition_rules: what "-partition_rule=NAME" of a target may name, instead of the rules of its backend.
+    estimator: prices instead of measurements. Nothing is timed then, and the plan depends on no machine.
 
-    Raises ArgumentError, CompileError, and what `progress` raises. Other threads run meanwhile."""
+    Raises ArgumentError, CompileError, and what `progress` raises. Other threads run meanwhile.
+
+    A compile is a process of its own, which no kernel that crashes gets out of. With backends of Python, trees of collage.rules or an
+    estimator it is in this process; kernels of other backends then are still priced in a worker, and whole plans run here."""
     from collage._session import InferenceSession
 
     options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid), "cache_only": cache_only, "eager": eager}
     given = {"targets": targets and list(targets), "budget": budget, "threads": threads, "tune": tune, "cache": cache and os.fspath(cache)}
-    options.update({name: value for name, value in given.items() if value is not None})
-    if shapes:
-        profiles = [shapes] if isinstance(shapes, Mapping) else shapes
-        options["shapes"] = [{name: [int(extent) for extent in shape] for name, shape in profile.items()} for profile in profiles]
+    options.update(_given(**given, shapes=_profiles(shapes), search=search))
+    trees, options["partition_rules"] = _split(partition_rules or {})
     with tempfile.TemporaryDirectory(prefix="collage.") as folder:
-        source = pathlib.Path(folder) / "model.onnx"
-        if isinstance(model, (str, os.PathLike)):
-            source = pathlib.Path(model)
-        else:
-            source.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+        source = _as_file(model, folder)
         program = os.fspath(output) if output is not None else os.path.join(folder, "model.collage")
-        _collage.compile(os.fspath(source), program, json.dumps(options), progress)
+        if trees or estimator is not None or _backend.has_backends():
+            from collage import _placement
+
+            _placement.compile(source, program, json.dumps(options), trees, estimator, progress)
+        else:
+            _collage.compile(source, program, json.dumps(options), progress)
         # It stays mapped when the folder goes.
         return InferenceSession(program)
+
+
+class Placement(NamedTuple):
+    """Where a model's operators would run."""
+
+    report: dict[str, Any]  # as InferenceSession.report
+    text: str  # the partitioned program as Relay text
+
+    @property
+    def plan(self) -> list[dict[str, Any]]:
+        """Its partitions: backend, operators, nodes, cost_us and the rest."""
+        return self.report["plan"]
+
+
+def place(
+    model: Model | Program,
+    *,
+    estimator: Estimator,
+    targets: Sequence[str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    search: str | None = None,
+    partition_rules: PartitionRules | None = None,
+    threads: int | None = None,
+    pin: Sequence[str] = (),
+    forbid: Sequence[str] = (),
+) -> Placement:
+    """The plan of a model at an estimator's prices, with the options of `collage.compile`. No kernel is made, run or timed."""
+    from collage import _placement
+
+    options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid)}
+    options.update(_given(targets=targets and list(targets), search=search, threads=threads))
+    trees, options["partition_rules"] = _split(partition_rules or {})
+    report, text = _placement.place(read(model, shapes=shapes), json.dumps(options), trees, estimator)
+    return Placement(json.loads(report), text)
+
+
+def read(model: Model | Program, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:
+    """A model as backends see it: read, and simplified by the passes that come before placement."""
+    from collage import _placement
+
+    if isinstance(model, _placement.Program):
+        return model
+    with tempfile.TemporaryDirectory(prefix="collage.") as folder:
+        return _placement.read(_as_file(model, folder), json.dumps(_given(shapes=_profiles(shapes))))
+
+
+def parse(text: str) -> Program:
+    """A program from Relay text; constants that the text does not hold are random."""
+    from collage import _placement
+
+    return _placement.parse(text)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _profiles(shapes: Mapping[str, Sequence[int]] | Sequence[Mapping[str, Sequence[int]]] | None) -> list[dict[str, list[int]]] | None:
+    if not shapes:
+        return None
+    profiles = [shapes] if isinstance(shapes, Mapping) else shapes
+    return [{name: [int(extent) for extent in shape] for name, shape in profile.items()} for profile in profiles]
+
+
+def _split(rules: PartitionRules) -> tuple[dict[str, Rule], dict[str, Any]]:
+    """Trees of C++, and those in JSON's form."""
+    in_json = {name: rule for name, rule in rules.items() if isinstance(rule, Mapping)}
+    return {name: rule for name, rule in rules.items() if name not in in_json}, in_json
+
+
+def _as_file(model: Model, folder: str) -> str:
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model)
+    path = pathlib.Path(folder) / "model.onnx"
+    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+    return str(path)

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "python/src/program.h"
+#include "python/src/watched.h"
 
 namespace collage_python {
 namespace {
@@ -35,27 +36,6 @@ nb::object LoadBytes(const nb::bytes& content, const std::string& options) {
   }
   return Loaded(error, program);
 }
-
-/// A compile as its caller in Python sees it.
-struct Watched {
-  nb::object progress;
-  int interrupts = 0;
-  std::optional<nb::python_error> raised;
-
-  int Wish(const char* stage, uint64_t done, uint64_t total, const char* detail) {
-    try {
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (!progress.is_none() && nb::cast<bool>(nb::bool_(progress(stage, done, total, detail)))) return COLLAGE_FINISH;
-    } catch (nb::python_error& error) {
-      // Ctrl-C, which Python may notice inside of `progress` as well, ends the measuring; pressed again, everything.
-      if (!error.matches(PyExc_KeyboardInterrupt) || ++interrupts > 1) {
-        raised.emplace(std::move(error));
-        return COLLAGE_GIVE_UP;
-      }
-    }
-    return interrupts > 0 ? COLLAGE_FINISH : COLLAGE_GO_ON;
-  }
-};
 
 int OnProgress(void* user, const char* stage, uint64_t done, uint64_t total, const char* detail) {
   const nb::gil_scoped_acquire acquire;

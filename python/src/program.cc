@@ -171,6 +171,8 @@ Program::Program(collage_program* program) : program_(program) {
 }
 
 Program::~Program() {
+  // Kernels of Python take the lock when they go, in whichever thread holds what guards them.
+  const nb::gil_scoped_release release;
   for (collage_session* session : idle_) collage_session_free(session);
   collage_program_free(program_);
 }

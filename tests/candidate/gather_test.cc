@@ -75,9 +75,10 @@ TEST_F(Gather, ErrorsNameTheTarget) {
 
 TEST_F(Gather, NamedRulesAreTakenAsTheyAre) {
   GatherOptions options;
-  options.named_rules["mine"] = OpPredicateRule("mine", {});
+  const Rule rule = OpPredicateRule("mine", {});
+  options.stated_rules["mine"] = [&](const std::string& compiler) { return compiler == "library" ? rule : nullptr; };
   const auto specs = Specs({"cpu -compiler=library -partition_rule=mine"}, options).value();
-  EXPECT_EQ(specs[0]->rule, options.named_rules["mine"]);
+  EXPECT_EQ(specs[0]->rule, rule);
 }
 
 TEST_F(Gather, MnistCandidates) {

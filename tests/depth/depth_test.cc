@@ -260,7 +260,7 @@ TEST_P(DeepSearch, AChain) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Searchers, DeepSearch, testing::Values("shortest-path", "dijkstra", "op-level", "greedy"), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Searchers, DeepSearch, testing::Values("sweep", "dijkstra", "op-level", "greedy"), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;

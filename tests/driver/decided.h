@@ -33,7 +33,8 @@ class Decided {
           const UserConstraints& constraints = {})
       : options_(std::move(options)), pricer_({}, cache, measure) {
     const std::vector<PlacementTarget>& targets = on.targets;
-    placement_ = MakePlacement(function, targets, pricer_, options_.progress, constraints, options_.choose_devices).value();
+    placement_ =
+        MakePlacement(function, targets, pricer_, options_.progress, constraints, {.choose_devices = options_.choose_devices}).value();
     lower_.find_backend = [targets](const std::string& name, const Device&) -> Result<const Backend*> {
       for (const PlacementTarget& target : targets) {
         if (target.backend->Name() == name) return target.backend;

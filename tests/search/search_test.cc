@@ -225,8 +225,7 @@ INSTANTIATE_TEST_SUITE_P(FineAndTiedPrices, SearchersTest, testing::Bool(), [](c
 TEST(FindSearcherTest, AnUnknownNameIsAnErrorThatListsTheKnown) {
   const Result<Searcher> found = FindSearcher("best");
   ASSERT_FALSE(found.has_value());
-  EXPECT_EQ(found.error().message,
-            "there is no searcher 'best', expected one of shortest-path, dijkstra, exact, op-level, evolutionary, greedy");
+  EXPECT_EQ(found.error().message, "there is no searcher 'best', expected one of sweep, dijkstra, exact, op-level, evolutionary, greedy");
 }
 
 /// The paper's graph level: a region is worth more to a graph compiler than the sum of its kernels' prices says.

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "collage/query/rule_json.h"
 #include "collage/runtime/parallel.h"
+#include "collage/search/searcher.h"
 #include "tools/default_cache.h"
 
 namespace collage::tools {
@@ -64,6 +66,25 @@ Reader Shapes(std::vector<InputShapes>& target) {
   };
 }
 
+Reader Rules(StatedRules& target) {
+  return [&target](const Json& value) -> Status {
+    const nlohmann::ordered_json document = value;
+    Result<StatedRules> rules = StatedRulesFrom(JsonReader(document, "partition_rules"));
+    if (!rules) return Fail("is wrong: " + rules.error().message);
+    target = std::move(*rules);
+    return {};
+  };
+}
+
+Reader Searcher(std::string& target) {
+  return [&target](const Json& value) -> Status {
+    if (!value.is_string()) return Fail("is " + value.dump() + ", expected the name of a searcher");
+    target = value.get<std::string>();
+    const auto found = FindSearcher(target);
+    return found ? Status{} : Fail("is wrong: " + found.error().message);
+  };
+}
+
 }  // namespace
 
 Result<CompileOptions> ReadJobOptions(const std::string& text) {
@@ -79,6 +100,8 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
       {"threads", Into(options.threads, is_count, "a whole number from 1 to " + std::to_string(kMostThreads))},
       {"cache", Into(
                     cache, [](const Json& value) { return value.is_string(); }, "the path of a file")},
+      {"search", Searcher(options.search)},
+      {"partition_rules", Rules(options.partition_rules)},
       {"tune", Seconds(options.tuning_seconds)},
       {"cache_only", Flag(options.cache_only)},
       {"eager", Flag(options.eager)},

@@ -1,0 +1,133 @@
+// Compiling in this process, where callables of Python may take part, and placing without compiling.
+
+#include <collage.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "collage/driver/compile.h"
+#include "collage/driver/estimated_compile.h"
+#include "collage/ir/parse.h"
+#include "collage/ir/print.h"
+#include "collage/lower/save.h"
+#include "collage/op/table.h"
+#include "collage/support/clock.h"
+#include "collage/support/file.h"
+#include "collage/transform/pass.h"
+#include "python/placement/rules.h"
+#include "python/placement/values.h"
+#include "python/src/watched.h"
+#include "tools/compiler/job.h"
+
+namespace collage_python {
+
+using namespace collage;
+
+namespace {
+
+using Trees = std::map<std::string, RuleTree>;
+
+/// Options of JSON, and what only Python can say.
+CompileOptions OptionsFrom(const std::string& text, const Trees& rules, nb::object estimator) {
+  CompileOptions options = ValueOr(tools::ReadJobOptions(text), "ArgumentError");
+  for (const auto& [name, tree] : rules) options.partition_rules[name] = tree.make;
+  if (estimator.is_none()) return options;
+  options.estimator = [kept = Kept(std::move(estimator))](const Expr& function, const std::string& target) -> Result<Cost> {
+    FunctionView view = COLLAGE_TRY(ViewOf(function));
+    const nb::gil_scoped_acquire acquire;
+    const nb::object answer = kept.get()(std::move(view), target);
+    if (answer.is_none()) return Cost::Unknown();
+    const double seconds = PyFloat_AsDouble(answer.ptr());
+    PyErr_Clear();  // what is no number gives -1
+    if (std::isnan(seconds) || seconds < 0)
+      Raise("ArgumentError", std::string("an estimator answers seconds or None, not ") + nb::repr(answer).c_str());
+    return std::isinf(seconds) ? Cost::Invalid() : Cost::Seconds(seconds);
+  };
+  return options;
+}
+
+/// Tells the caller in Python, not too often, and stops when it wants that. What it raises comes out of the compile.
+class Listener {
+ public:
+  explicit Listener(nb::object progress) : watched_{std::move(progress)} {}
+
+  [[nodiscard]] Progress AsProgress() {
+    return {[this](const ProgressEvent& event) { Hear(event); }, &stop_};
+  }
+
+ private:
+  static constexpr double kSecondsBetweenCalls = 0.05;  // as collage_compile's
+
+  void Hear(const ProgressEvent& event) {
+    if (Clock::SecondsSince(told_) < kSecondsBetweenCalls) return;
+    told_ = Clock::now();
+    const nb::gil_scoped_acquire acquire;
+    const int wish = watched_.Wish(event.stage.c_str(), event.done, event.total, event.detail.c_str());
+    if (wish == COLLAGE_GIVE_UP) throw nb::python_error(std::move(*watched_.raised));
+    if (wish == COLLAGE_FINISH) stop_ = true;
+  }
+
+  Watched watched_;
+  std::atomic<bool> stop_ = false;
+  Clock::time_point told_ = {};
+};
+
+void CompileHere(const std::string& model, const std::string& output, const std::string& options_text, const Trees& rules,
+                 nb::object estimator, nb::object progress) {
+  CompileOptions options = OptionsFrom(options_text, rules, std::move(estimator));
+  Listener listener(std::move(progress));
+  options.progress = listener.AsProgress();
+  options.output = output;
+  Result<CompiledModel> compiled = [&] {
+    const nb::gil_scoped_release release;
+    return CompileModel(model, options);
+  }();
+  ValueOr(std::move(compiled), "CompileError");
+}
+
+ProgramView Read(const std::string& path, const std::string& options_text) {
+  const CompileOptions options = ValueOr(tools::ReadJobOptions(options_text), "ArgumentError");
+  const auto read = [&]() -> Result<ProgramView> {
+    const OnnxFile file = COLLAGE_TRY(OnnxFile::Open(path));
+    OnnxModel model = COLLAGE_TRY(file.Read({options.profiles.front(), {}, {}}));
+    model.module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
+    return ProgramView{std::move(model)};
+  };
+  return ValueOr(read(), "CompileError");
+}
+
+ProgramView Parse(const std::string& text) {
+  ParseOptions options;
+  options.missing_constant = RandomConstants(1);
+  ProgramView program;
+  program.model.module = ValueOr(ParseModule(text, Operators(), options), "ArgumentError").module;
+  return program;
+}
+
+/// (report as JSON, the partitioned program).
+nb::tuple Place(const ProgramView& program, const std::string& options_text, const Trees& rules, nb::object estimator) {
+  const CompileOptions options = OptionsFrom(options_text, rules, std::move(estimator));
+  if (!program.model.module.Find("main")) Raise("ArgumentError", "the program has no @main");
+  const auto place = [&]() -> Result<std::pair<std::string, std::string>> {
+    const nb::gil_scoped_release release;
+    const PlacedFunction placed = COLLAGE_TRY(PlaceFunction(program.model.module.MainExpr(), options));
+    return std::pair(ToJson(placed.report), Print(placed.module));
+  };
+  const auto [report, text] = ValueOr(place(), "CompileError");
+  return nb::make_tuple(report, text);
+}
+
+}  // namespace
+
+void BindCompiling(nb::module_& module) {
+  module.def("compile", &CompileHere, nb::arg("model"), nb::arg("output"), nb::arg("options"), nb::arg("rules"),
+             nb::arg("estimator").none(), nb::arg("progress").none());
+  module.def("read", &Read, nb::arg("path"), nb::arg("options"));
+  module.def("parse", &Parse, nb::arg("text"));
+  module.def("place", &Place, nb::arg("program"), nb::arg("options"), nb::arg("rules"), nb::arg("estimator").none());
+}
+
+}  // namespace collage_python

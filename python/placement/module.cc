@@ -1,0 +1,15 @@
+// The package's other module in C++: what opens placement to Python (collage.pattern, collage.rules, backends, estimators). It is made of
+// Collage's C++ libraries, the compiler's among them, and imported only where it is needed.
+
+#include "collage/support/log.h"
+#include "python/placement/values.h"
+
+NB_MODULE(_placement, module) {
+  using namespace collage_python;
+  collage::InitialiseLogging();
+  BindValues(module);
+  BindPatterns(module);
+  BindRules(module);
+  BindBackends(module);
+  BindCompiling(module);
+}
