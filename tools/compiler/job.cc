@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/default_cache.h"
+#include "tools/plugins.h"
 
 namespace collage::tools {
 namespace {
@@ -70,6 +71,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
   if (!json.is_object()) return Fail("options are '" + text + "', expected a JSON object");
   CompileOptions options;
   std::string cache = DefaultCache();
+  std::vector<std::string> plugins;
   constexpr int kMostThreads = 1024;
   const auto is_count = [](const Json& value) { return value.is_number_integer() && value >= 1 && value <= kMostThreads; };
   const std::map<std::string, Reader> readers = {
@@ -84,6 +86,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
       {"eager", Flag(options.eager)},
       {"pin", Strings(options.constraints.pin)},
       {"forbid", Strings(options.constraints.forbid)},
+      {"plugins", Strings(plugins)},
   };
   for (const auto& [name, value] : json.items()) {
     const auto reader = readers.find(name);
@@ -95,6 +98,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
     const Status status = reader->second(value);
     if (!status) return Fail("option '" + name + "' " + status.error().message);
   }
+  COLLAGE_TRY_STATUS(UsePlugins(plugins));
   options.cache = cache;
   return options;
 }

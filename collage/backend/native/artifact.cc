@@ -1,9 +1,12 @@
 #include "collage/backend/native/artifact.h"
 
-#include "collage/backend/native/artifact_bytes.h"
+#include "collage/backend/artifact_bytes.h"
 
 namespace collage::native {
 namespace {
+
+using artifact::ArtifactReader;
+using artifact::ArtifactWriter;
 
 constexpr std::string_view kMagic = "collage-native-1";
 

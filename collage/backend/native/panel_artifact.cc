@@ -1,4 +1,4 @@
-#include "collage/backend/native/artifact_bytes.h"
+#include "collage/backend/artifact_bytes.h"
 #include "collage/backend/native/panel_recipe.h"
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
@@ -6,6 +6,9 @@
 
 namespace collage::native {
 namespace {
+
+using artifact::ArtifactReader;
+using artifact::ArtifactWriter;
 
 constexpr std::string_view kMagic = "collage-native-calls-1";
 

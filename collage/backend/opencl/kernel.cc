@@ -2,10 +2,19 @@
 
 #include <algorithm>
 
-#include "collage/backend/opencl/source.h"
+#include "collage/backend/element_code/source.h"
 
 namespace collage::opencl {
 namespace {
+
+using element_code::GeneratedSource;
+using element_code::Launch;
+
+std::string KernelText(const std::string& name, const std::vector<std::string>& inputs, const std::string& body) {
+  std::string parameters;
+  for (const std::string& input : inputs) parameters += "__global const float* " + input + ", ";
+  return "__kernel void " + name + "(" + parameters + "__global float* out) {\n  const int i = get_global_id(0);\n" + body + "}\n";
+}
 
 size_t Aligned(size_t bytes) {
   constexpr size_t kAlignment = 64;
@@ -96,7 +105,7 @@ class OpenClKernel final : public Kernel {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> CompileKernel(const OpSequence& sequence, std::shared_ptr<OpenClContext> context) {
-  GeneratedSource source = COLLAGE_TRY(GenerateSource(sequence));
+  GeneratedSource source = COLLAGE_TRY(element_code::GenerateSource(sequence, KernelText));
   auto kernel = std::make_unique<OpenClKernel>(sequence, std::move(source), std::move(context));
   COLLAGE_TRY_STATUS(kernel->Build(sequence));
   return kernel;

@@ -10,7 +10,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/tensor/tensor.h"
 
-namespace collage::native {
+namespace collage::artifact {
 
 class ArtifactWriter {
  public:
@@ -38,10 +38,10 @@ class ArtifactReader {
   Result<std::vector<Port>> Ports();
   Result<std::vector<Tensor>> Tensors();
   [[nodiscard]] bool AtEnd() const { return bytes_.empty(); }
-  static tl::unexpected<Error> Damaged() { return Fail("native: the saved kernel is damaged"); }
+  static tl::unexpected<Error> Damaged() { return Fail("the saved kernel is damaged"); }
 
  private:
   std::string_view bytes_;
 };
 
-}  // namespace collage::native
+}  // namespace collage::artifact

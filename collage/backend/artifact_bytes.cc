@@ -1,11 +1,11 @@
-#include "collage/backend/native/artifact_bytes.h"
+#include "collage/backend/artifact_bytes.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "collage/tensor/checked_bytes.h"
 
-namespace collage::native {
+namespace collage::artifact {
 
 void ArtifactWriter::Text(std::string_view text) {
   Number(text.size());
@@ -96,4 +96,4 @@ Result<std::vector<Tensor>> ArtifactReader::Tensors() {
   return tensors;
 }
 
-}  // namespace collage::native
+}  // namespace collage::artifact
