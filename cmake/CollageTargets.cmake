@@ -48,11 +48,15 @@ endfunction()
 
 # collage_source_version(<target> <symbol> FILES <file>...): defines the C symbol <symbol>, a `const char* const`, in <target>. It is a
 # hash of the files, computed when something is built: it changes when one of them does, and only one small source is compiled for it.
+# With HEADER <file> it is a constant of namespace collage in that header instead, for who must know it when it is compiled.
 function(collage_source_version target symbol)
-  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADER" "FILES" ${ARGN})
   list(SORT ARG_FILES)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_${symbol}.txt)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_${symbol}.cc)
+  if(ARG_HEADER)
+    set(source ${ARG_HEADER})
+  endif()
   list(JOIN ARG_FILES "\n" lines)
   file(CONFIGURE OUTPUT ${list} CONTENT "${lines}\n" @ONLY)
   add_custom_command(

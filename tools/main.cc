@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
+#include "tools/plugins.h"
 #include "tools/supervision.h"
 #include "tools/version.h"
 
@@ -42,8 +43,11 @@ int Run(int argc, char** argv) {
   collage::tools::AddOptCommand(app, code);
   collage::tools::AddQueryCommand(app, code);
   collage::tools::AddCacheCommand(app, code);
+  for (CLI::App* command : app.get_subcommands({})) collage::tools::AddPluginOption(*command);
   try {
     app.parse(argc, argv);
+  } catch (const collage::tools::OptionError& error) {
+    return collage::tools::ReportError({error.what()});
   } catch (const CLI::ParseError& error) {
     // Help and version come this way as well.
     if (error.get_exit_code() != 0) return collage::tools::ReportError({std::string(error.what()) + "; --help lists what there is"});

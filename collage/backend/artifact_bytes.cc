@@ -5,7 +5,7 @@
 
 #include "collage/tensor/checked_bytes.h"
 
-namespace collage {
+namespace collage::artifact {
 
 void ArtifactWriter::Text(std::string_view text) {
   Number(text.size());
@@ -110,4 +110,4 @@ Result<std::vector<Tensor>> ArtifactReader::Tensors() {
   return tensors;
 }
 
-}  // namespace collage
+}  // namespace collage::artifact

@@ -11,7 +11,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/tensor/tensor.h"
 
-namespace collage {
+namespace collage::artifact {
 
 class ArtifactWriter {
  public:
@@ -50,4 +50,4 @@ class ArtifactReader {
   std::string backend_;
 };
 
-}  // namespace collage
+}  // namespace collage::artifact

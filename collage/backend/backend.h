@@ -54,6 +54,8 @@ struct BackendRules {
   /// kNative: can one kernel be generated of this function, which holds a function that a library labels Composite and calls that library
   /// for it? Empty: of none.
   std::function<Verdict(const Function& function)> supports_calls = {};
+  /// It competes only where a target names it.
+  bool only_where_named = false;
 };
 
 /// One way to run a function: an algorithm, and the layout of every input and output tensor (flattened as in Kernel).
@@ -115,17 +117,4 @@ class Backend {
   }
 };
 
-/// A backend's shared object exports this symbol, of type BackendEntry; the object owns the backend.
-inline constexpr const char* kBackendEntrySymbol = "collage_backend";
-using BackendEntry = const Backend* (*)();
-/// And this one, a `const char* const`, which changes with its sources (cmake/CollageTargets.cmake makes it).
-inline constexpr const char* kBackendSourcesSymbol = "collage_backend_sources";
-
 }  // namespace collage
-
-/// Defines the entry symbol of a backend's shared object.
-#define COLLAGE_BACKEND(Type)                                                                     \
-  extern "C" __attribute__((visibility("default"))) const ::collage::Backend* collage_backend() { \
-    static const Type backend;                                                                    \
-    return &backend;                                                                              \
-  }

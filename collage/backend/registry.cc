@@ -4,49 +4,125 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <sstream>
 
-#include "collage/backend/registered.h"
-#include "collage/runtime/parallel.h"
+#include "collage/backend/shared_object.h"
 #include "collage/support/check.h"
 
 namespace collage {
 namespace {
 
 // The declared order. Only this file and tests name concrete backends.
-constexpr std::array<const char*, 6> kNames = {"dnnl", "openvino", "openblas", "native", "opencl", "reference"};
+constexpr std::array<const char*, 7> kNames = {"dnnl", "openvino", "openblas", "native", "opencl", "c", "reference"};
+constexpr const char* kPrefix = "libcollage_backend_";
 
 struct Opened {
   std::string name;
+  std::filesystem::path file;
   std::unique_ptr<const Backend> backend;
   std::string reason;
 };
 
-Opened Open(const std::string& name) {
+/// Beside this library.
+std::filesystem::path Folder() {
   Dl_info self{};
   COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&AvailableBackends), &self) != 0);
-  const std::filesystem::path path =
-      std::filesystem::path(self.dli_fname).parent_path() / "collage" / ("libcollage_backend_" + name + ".so");
-  if (!std::filesystem::exists(path)) return {name, nullptr, "not built: its library was not found when Collage was configured"};
-  // RTLD_NODELETE: backends own threads and thread-local state that must outlive a close.
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) return {name, nullptr, ::dlerror()};
-  const auto entry = reinterpret_cast<BackendEntry>(::dlsym(library, kBackendEntrySymbol));
-  if (!entry) return {name, nullptr, path.string() + " does not export " + kBackendEntrySymbol};
-  const auto* sources = static_cast<const char* const*>(::dlsym(library, kBackendSourcesSymbol));
-  return {name, Registered(*entry(), sources ? *sources : ""), {}};
+  return std::filesystem::path(self.dli_fname).parent_path() / "collage";
 }
 
-const std::vector<Opened>& OpenedBackends() {
-  static const std::vector<Opened> opened = [] {
-    PrepareThreadPool();
-    std::vector<Opened> backends;
-    for (const char* name : kNames) backends.push_back(Open(name));
-    return backends;
-  }();
-  return opened;
+Opened OpenDeclared(const std::string& name) {
+  const std::filesystem::path file = Folder() / (kPrefix + name + ".so");
+  if (!std::filesystem::exists(file)) return {name, file, nullptr, "not built: its library was not found when Collage was configured"};
+  Result<std::unique_ptr<const Backend>> backend = OpenBackend(file);
+  if (!backend) return {name, file, nullptr, backend.error().message};
+  return {name, file, std::move(*backend), {}};
 }
+
+/// The file itself, or the shared objects of a folder by name. What is not there stays, to be listed as absent.
+std::vector<std::filesystem::path> SharedObjects(const std::filesystem::path& place) {
+  if (!std::filesystem::is_directory(place)) return {place};
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
+    if (entry.path().extension() == ".so") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Of COLLAGE_BACKENDS and the installation.
+std::vector<std::filesystem::path> SearchPath() {
+  std::vector<std::filesystem::path> found;
+  const std::filesystem::path installed = Folder() / "plugins";
+  if (std::filesystem::is_directory(installed)) found = SharedObjects(installed);
+  const char* variable = std::getenv("COLLAGE_BACKENDS");
+  std::istringstream places(variable ? variable : "");
+  for (std::string place; std::getline(places, place, ':');) {
+    if (place.empty()) continue;
+    for (std::filesystem::path& file : SharedObjects(place)) found.push_back(std::move(file));
+  }
+  return found;
+}
+
+/// What is opened; entries stay where they are.
+class Registry {
+ public:
+  static Registry& Get() {
+    static Registry registry;
+    return registry;
+  }
+
+  Status Add(const std::filesystem::path& file) {
+    const std::lock_guard lock(mutex_);
+    const Opened& opened = *AddOnce(file);
+    return opened.backend ? Status() : Fail(opened.reason);
+  }
+
+  std::vector<const Opened*> All() {
+    const std::lock_guard lock(mutex_);
+    if (!was_searched_) Search();
+    std::vector<const Opened*> all;
+    for (const auto& entry : entries_) all.push_back(entry.get());
+    return all;
+  }
+
+ private:
+  void Search() {
+    was_searched_ = true;
+    std::vector<std::unique_ptr<const Opened>> declared;
+    for (const char* name : kNames) declared.push_back(std::make_unique<const Opened>(OpenDeclared(name)));
+    entries_.insert(entries_.begin(), std::make_move_iterator(declared.begin()), std::make_move_iterator(declared.end()));
+    for (const std::filesystem::path& file : SearchPath()) AddOnce(file);
+  }
+
+  const Opened* AddOnce(const std::filesystem::path& given) {
+    std::error_code error;
+    const std::filesystem::path file = std::filesystem::weakly_canonical(given, error);
+    const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) { return entry->file == file; });
+    if (known != entries_.end()) return known->get();
+    return entries_.emplace_back(std::make_unique<const Opened>(OpenPlugin(error ? given : file))).get();
+  }
+
+  Opened OpenPlugin(const std::filesystem::path& file) const {
+    // A name for the list, until it has said its own.
+    std::string name = file.stem().string();
+    if (name.starts_with(kPrefix)) name = name.substr(std::string(kPrefix).size());
+    Result<std::unique_ptr<const Backend>> backend = OpenBackend(file);
+    if (!backend) return {name, file, nullptr, backend.error().message};
+    name = (*backend)->Name();
+    const bool is_declared = std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+    const bool is_known = std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) { return entry->name == name; });
+    if (is_declared || is_known) return {name, file, nullptr, file.string() + ": there is another backend named '" + name + "'"};
+    return {name, file, std::move(*backend), {}};
+  }
+
+  std::mutex mutex_;
+  bool was_searched_ = false;
+  std::vector<std::unique_ptr<const Opened>> entries_;
+};
 
 struct Added {
   std::shared_ptr<const Backend> own;
@@ -79,8 +155,9 @@ std::vector<const Backend*> PresentlyAdded() {
 
 Status AddBackend(std::shared_ptr<const Backend> backend) {
   const std::string name(backend->Name());
-  const auto is_of_name = [&](const auto& other) { return name == other; };
-  if (IsAdded(name) || std::any_of(kNames.begin(), kNames.end(), is_of_name)) return Fail("there is a backend '" + name + "' already");
+  const std::vector<const Opened*> opened = Registry::Get().All();
+  const bool is_opened = std::any_of(opened.begin(), opened.end(), [&](const Opened* other) { return other->name == name; });
+  if (IsAdded(name) || is_opened) return Fail("there is a backend '" + name + "' already");
   AddedBackends& added = OfThisProcess();
   const std::lock_guard lock(added.mutex);
   std::shared_ptr<const Backend> registered = Registered(*backend, {});
@@ -101,9 +178,9 @@ bool IsAdded(std::string_view name) {
 
 std::vector<BackendRecord> AvailableBackends(const Device& device) {
   std::vector<BackendRecord> records;
-  for (const Opened& opened : OpenedBackends()) {
-    Presence presence = opened.backend ? opened.backend->Probe(device) : Presence::Absent(opened.reason);
-    records.push_back({opened.name, opened.backend.get(), std::move(presence)});
+  for (const Opened* opened : Registry::Get().All()) {
+    Presence presence = opened->backend ? opened->backend->Probe(device) : Presence::Absent(opened->reason);
+    records.push_back({opened->name, opened->backend.get(), std::move(presence)});
   }
   for (const Backend* added : PresentlyAdded()) records.push_back({std::string(added->Name()), added, added->Probe(device)});
   return records;
@@ -119,7 +196,9 @@ Result<const Backend*> FindBackend(const std::string& name, const Device& device
     if (record.presence.present) present += (present.empty() ? "" : ", ") + record.name;
   }
   return Fail("unknown backend '" + name + "'; available: " + present +
-              "; a backend of the user's is there once its process has registered it");
+              "; one that does not come with Collage is named by --plugin or COLLAGE_BACKENDS, or registered by its process");
 }
+
+Status AddBackend(const std::filesystem::path& file) { return Registry::Get().Add(file); }
 
 }  // namespace collage

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,21 +10,29 @@
 
 namespace collage {
 
-/// A backend that this build knows, opened or not.
+/// A backend that this process knows, opened or not.
 struct BackendRecord {
   std::string name;
   const Backend* backend = nullptr;  ///< null when its shared object could not be opened
   Presence presence;
 };
 
-/// Every backend in the declared order, those that were added last (the last-but-one tie-break of the search), each from its own shared
-/// object, opened privately (RTLD_LOCAL: two LLVMs or two OpenMPs must not see each other) on first call and never closed. A missing
-/// library disables only its own backend, and `presence.reason` says why.
+/// Every backend in order (the last-but-one tie-break of the search), each from its own shared object, opened on first call and never
+/// closed. A missing library disables only its own backend, and `presence.reason` says why. They are
+///   those of this build, in the declared order;
+///   those that AddBackend was given;
+///   all shared objects in collage/plugins of the folder of this library, by name;
+///   the files, and all shared objects in the folders, of the environment variable COLLAGE_BACKENDS (with colons between): so
+///   processes that measure and compile for this one find the same ones;
+///   those that this process alone has.
 std::vector<BackendRecord> AvailableBackends(const Device& device);
 
 /// The present backend of that name, or an error that lists the names and, for one that is absent, the reason.
 Result<const Backend*> FindBackend(const std::string& name, const Device& device);
 
+/// A backend out of this tree, from now on among the available ones; again does nothing. Opening it runs its code. Errors as OpenBackend's
+/// (shared_object.h), and where its name is taken.
+Status AddBackend(const std::filesystem::path& file);
 /// Adds a backend that this process alone has, one that is written in Python, say, behind all others. Its kernels are timed in this
 /// process. An error where one of that name is there.
 Status AddBackend(std::shared_ptr<const Backend> backend);

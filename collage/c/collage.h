@@ -73,7 +73,8 @@ typedef struct collage_tensor_info {
 } collage_tensor_info;
 
 /** Loads a compiled file.
- *  `options`: null, or JSON {"threads": N, "compile_again": false}. Without "threads" there are as many as the plan was made for.
+ *  `options`: null, or JSON {"threads": N, "compile_again": false, "plugins": ["backend.so"]}. Without "threads" there are as many as the
+ *  plan was made for. "plugins": backends that do not come with Collage, from now on known to this process; their code is run.
  *  "compile_again": the machine code in the file is left alone and kernels are compiled from their functions, for files from elsewhere. */
 COLLAGE_API collage_error* collage_program_load(const char* path, const char* options, collage_program** program) COLLAGE_NOTHROW;
 /** The same of the bytes of such a file, which are copied. */
@@ -154,7 +155,7 @@ typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, ui
  *    "cache": "prices.sqlite"                   where prices are kept; ~/.cache/collage/prices.sqlite
  *    "tune": 60                                 seconds for tuning generated kernels; 0
  *    "cache_only": true, "eager": true          as the command line's
- *    "pin": ["conv1=dnnl"], "forbid": ["openvino"], "search": "sweep"
+ *    "pin": ["conv1=dnnl"], "forbid": ["openvino"], "search": "sweep", "plugins": ["backend.so"]
  *  `progress` may be null. */
 COLLAGE_API collage_error* collage_compile(const char* model, const char* output, const char* options, collage_progress progress,
                                            void* user) COLLAGE_NOTHROW;

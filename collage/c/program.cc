@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,7 @@ namespace {
 struct LoadOptions {
   std::optional<int> threads;
   MachineCode machine_code = MachineCode::kLoad;
+  std::vector<std::string> plugins;
 };
 
 Result<LoadOptions> ReadOptions(const char* text) {
@@ -29,8 +31,12 @@ Result<LoadOptions> ReadOptions(const char* text) {
     } else if (key == "compile_again") {
       if (!value.is_boolean()) return Fail("option 'compile_again' is " + value.dump() + ", expected true or false");
       if (value) options.machine_code = MachineCode::kCompileAgain;
+    } else if (key == "plugins") {
+      const bool is_list = value.is_array() && std::all_of(value.begin(), value.end(), [](const auto& file) { return file.is_string(); });
+      if (!is_list) return Fail("option 'plugins' is " + value.dump() + ", expected a list of files");
+      options.plugins = value.get<std::vector<std::string>>();
     } else {
-      return Fail("unknown option '" + key + "'; there are 'threads' and 'compile_again'");
+      return Fail("unknown option '" + key + "'; there are 'threads', 'compile_again' and 'plugins'");
     }
   }
   return options;
@@ -39,6 +45,10 @@ Result<LoadOptions> ReadOptions(const char* text) {
 /// `opened` is what Container::Open, or Of, gives.
 collage_error* Load(Result<OpenedProgram> opened, const LoadOptions& options, collage_program** program) {
   if (!opened) return MakeError(COLLAGE_ERROR_LOAD, opened.error().message);
+  for (const std::string& plugin : options.plugins) {
+    const Status added = AddBackend(plugin);
+    if (!added) return MakeError(COLLAGE_ERROR_LOAD, added.error().message);
+  }
   BuildOptions build;
   build.device = opened->stored.device;
   if (options.threads) build.device.threads = *options.threads;

@@ -31,6 +31,12 @@ Result<NamedTarget> ParseNamedTarget(const std::string& text) {
 // The backend that knows every operator by its reference kernel runs what nobody else does, and never competes.
 constexpr const char* kFallback = "reference";
 
+/// That which a target without a compiler means.
+bool IsNative(const BackendRecord& record) {
+  const BackendRules rules = record.backend->Rules();
+  return rules.style == BackendRules::Style::kNative && !rules.only_where_named;
+}
+
 std::string PresentNames(const std::vector<BackendRecord>& records) {
   std::string names;
   for (const BackendRecord& record : records) {
@@ -43,7 +49,7 @@ Result<const BackendRecord*> FindRecord(const std::vector<BackendRecord>& record
   const std::string compiler = target.Attribute("compiler");
   const auto at = std::find_if(records.begin(), records.end(), [&](const BackendRecord& record) {
     if (!compiler.empty()) return record.name == compiler;
-    return record.backend && record.backend->Rules().style == BackendRules::Style::kNative;
+    return record.backend && IsNative(record);
   });
   const std::string quoted = "--target \"" + target.ToString() + "\": ";
   if (at == records.end()) return Fail(quoted + "unknown compiler '" + target.CompilerName() + "'; available: " + PresentNames(records));
@@ -101,8 +107,8 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
   };
   if (targets.empty()) {
     for (const BackendRecord& record : records) {
-      const bool is_native = record.presence.present && record.backend->Rules().style == BackendRules::Style::kNative;
-      if (record.presence.present && record.name != kFallback) add(record, is_native ? "cpu" : "cpu -compiler=" + record.name);
+      if (!record.presence.present || record.name == kFallback || record.backend->Rules().only_where_named) continue;
+      add(record, IsNative(record) ? "cpu" : "cpu -compiler=" + record.name);
     }
     for (const BackendRecord& record : records) {
       for (const Device& found : all_devices ? FoundBy(record, device) : std::vector<Device>()) {

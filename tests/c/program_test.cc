@@ -150,7 +150,9 @@ TEST_F(ProgramTest, WrongOptionsAndNullsAreErrorsOfTheCaller) {
   const auto said = [&](const char* options) { return Said(collage_program_load(path_.c_str(), options, &program)); };
   EXPECT_THAT(said("{"), AllOf(StartsWith("1: "), HasSubstr("expected a JSON object")));
   EXPECT_EQ(said(R"({"threads": 0})"), "1: option 'threads' is 0, expected a whole number from 1 to 1024");
-  EXPECT_EQ(said(R"({"thread": 1})"), "1: unknown option 'thread'; there are 'threads' and 'compile_again'");
+  EXPECT_EQ(said(R"({"thread": 1})"), "1: unknown option 'thread'; there are 'threads', 'compile_again' and 'plugins'");
+  EXPECT_EQ(said(R"({"plugins": "x.so"})"), R"(1: option 'plugins' is "x.so", expected a list of files)");
+  EXPECT_THAT(said(R"({"plugins": ["/nowhere/x.so"]})"), HasSubstr("/nowhere/x.so: cannot open shared object file"));
   EXPECT_EQ(said(R"({"compile_again": 1})"), "1: option 'compile_again' is 1, expected true or false");
   EXPECT_THAT(Said(collage_program_load(nullptr, nullptr, &program)), HasSubstr("must not be null"));
   EXPECT_THAT(Said(collage_program_load(path_.c_str(), nullptr, nullptr)), HasSubstr("must not be null"));

@@ -7,10 +7,8 @@
 
 namespace collage::conformance {
 
-/// Every backend of the registry, and those whose shared objects the environment variable COLLAGE_EXTRA_BACKENDS names
-/// (colon-separated paths): so a backend that is not in the registry yet is tested by the same suite.
-std::vector<BackendRecord> AllBackends(const Device& device);
-/// Those that are present.
+/// The backends of the registry that are present. One that does not come with Collage is tested by the same suite where the environment
+/// variable COLLAGE_BACKENDS names it.
 std::vector<BackendRecord> PresentBackends(const Device& device);
 /// And those that run on another device than the host's CPU.
 std::vector<BackendRecord> TestedBackends(const Device& device);

@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 
 #include "tests/conformance/backends.h"
+#include "tests/conformance/case_check.h"
 #include "tests/conformance/corpus.h"
-#include "tests/conformance/kernel_check.h"
 #include "tests/conformance/partitions.h"
 
 namespace collage {
@@ -27,66 +26,20 @@ Device Cpu(int threads) {
   return device;
 }
 
-/// A kernel that has run before, with data to run it on.
-struct Earlier {
-  std::unique_ptr<KernelRunner> runner;
-  Sample sample;
-};
-
 class ConformanceTest : public testing::TestWithParam<std::tuple<BackendRecord, ProgramCase>> {
  protected:
-  static const Backend& backend() { return *std::get<0>(GetParam()).backend; }
-  static Device On(int threads) { return DeviceFor(backend(), Cpu(threads)); }
-
-  void CheckVariant(const Partition& partition, const Device& device, const Variant& variant, const std::vector<Sample>& samples) {
-    SCOPED_TRACE("variant " + variant.name + ", threads " + std::to_string(device.threads));
-    auto kernel = backend().Compile(*partition.function->As<Function>(), device, variant);
-    ASSERT_TRUE(kernel) << kernel.error().message;
-    CheckLayouts(**kernel, variant);
-    auto runner = std::make_unique<KernelRunner>(std::move(*kernel), device.threads);
-    for (const Sample& sample : samples) EXPECT_EQ(runner->Check(sample.inputs, sample.expected), "");
-    runner->ChangeBuffers();
-    EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected), "") << "at other addresses";
-    Earlier& earlier = earlier_[std::string(backend().Name())];
-    if (earlier.runner) {
-      EXPECT_EQ(earlier.runner->Check(earlier.sample.inputs, earlier.sample.expected), "") << "an earlier kernel, run again";
-      EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected), "") << "after another kernel";
-    }
-    earlier = {std::move(runner), samples[0]};
+  /// Of one backend, in all its tests: each has kernels of the tests before.
+  static CaseChecker& Checker(const BackendRecord& record) {
+    static std::map<std::string, CaseChecker> checkers;
+    return checkers.try_emplace(record.name, *record.backend).first->second;
   }
-
-  static void CheckLayouts(const Kernel& kernel, const Variant& variant) {
-    ASSERT_EQ(kernel.inputs().size(), variant.inputs.size());
-    ASSERT_EQ(kernel.outputs().size(), variant.outputs.size());
-    for (size_t i = 0; i < variant.inputs.size(); ++i) EXPECT_EQ(kernel.inputs()[i].layout, variant.inputs[i]) << "input " << i;
-    for (size_t i = 0; i < variant.outputs.size(); ++i) EXPECT_EQ(kernel.outputs()[i].layout, variant.outputs[i]) << "output " << i;
-  }
-
-  void CheckPartition(const Program& program, const Partition& partition, int threads) {
-    SCOPED_TRACE(partition.name);
-    const std::vector<Variant> variants = backend().Variants(*partition.function->As<Function>(), On(threads));
-    EXPECT_FALSE(variants.empty()) << "it was accepted, but there is no way to run it";
-    std::set<std::string> names;
-    const std::vector<Sample> samples = {MakeSample(program, partition, 1), MakeSample(program, partition, 2)};
-    for (const Variant& variant : variants) {
-      EXPECT_TRUE(names.insert(variant.name).second) << "two variants named " << variant.name;
-      CheckVariant(partition, On(threads), variant, samples);
-    }
-  }
-
- private:
-  static std::map<std::string, Earlier> earlier_;
 };
 
-std::map<std::string, Earlier> ConformanceTest::earlier_;
-
 TEST_P(ConformanceTest, WhatItTakesComputesWhatTheReferenceComputes) {
-  const Program program = std::get<1>(GetParam()).make();
-  const Partitions partitions = PartitionsOf(program, backend(), On(1));
-  for (const Partition& partition : partitions.taken) {
-    for (int threads : {1, 2}) CheckPartition(program, partition, threads);
-  }
-  if (partitions.taken.empty()) GTEST_SKIP() << partitions.reason;
+  const auto& [backend, program] = GetParam();
+  const CaseResult result = Checker(backend).Check(program);
+  for (const std::string& problem : result.problems) ADD_FAILURE() << problem;
+  if (!result.refusal.empty()) GTEST_SKIP() << result.refusal;
 }
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<BackendRecord, ProgramCase>>& info) {
@@ -128,7 +81,7 @@ TEST(PresenceTest, MergedRegionsOfLibrariesAreTested) {
 
 TEST(PresenceTest, AbsentBackendsSayWhy) {
   std::string absent;
-  for (const BackendRecord& backend : AllBackends(Cpu(2))) {
+  for (const BackendRecord& backend : AvailableBackends(Cpu(2))) {
     const bool is_elsewhere = backend.backend && !(DeviceFor(*backend.backend, Cpu(2)) == Cpu(2));
     if (is_elsewhere) continue;
     if (backend.presence.present) {

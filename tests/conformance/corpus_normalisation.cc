@@ -79,6 +79,11 @@ std::vector<ProgramCase> NormalisationCases() {
       Unary("log_softmax_channels", "nn.log_softmax", {2, 7, 3, 3}, {{"axis", 1}}),
       Unary("lrn", "nn.lrn", {1, 16, 5, 5}, {{"size", 5}, {"bias", 1.0}, {"alpha", 1e-2}, {"beta", 0.75}}),
       Unary("lrn_size3", "nn.lrn", {2, 7, 4, 3}, {{"size", 3}, {"bias", 2.0}, {"alpha", 0.5}, {"beta", 0.5}}),
+      {"softmax_of_scaled",
+       [] {
+         B b;
+         return b.Finish(B::Call("nn.softmax", {B::Multiply(b.Input({4, 24}, -4, 4), B::Scalar(0.25))}));
+       }},
       {"softmax_of_scaled_masked",
        [] {
          B b;

@@ -125,14 +125,18 @@ class InstallTest:
         run(self.options.compiler, "-std=c++20", "-fsyntax-only", f"-I{self.prefix / 'include'}", everything)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(description):
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--program", type=pathlib.Path, required=True)
     parser.add_argument("--examples", type=pathlib.Path, required=True)
     parser.add_argument("--compiler", required=True)
+    return parser.parse_args()
+
+
+def main():
     with tempfile.TemporaryDirectory() as folder:
-        test = InstallTest(parser.parse_args(), pathlib.Path(folder))
+        test = InstallTest(options(__doc__), pathlib.Path(folder))
         test.check_that_nothing_needs_the_build()
         test.check_that_the_runtime_is_small()
         test.check_that_backends_are_found()

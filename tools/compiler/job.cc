@@ -10,6 +10,7 @@
 #include "collage/runtime/parallel.h"
 #include "collage/search/searcher.h"
 #include "tools/default_cache.h"
+#include "tools/plugins.h"
 
 namespace collage::tools {
 namespace {
@@ -92,6 +93,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
   if (!json.is_object()) return Fail("options are '" + text + "', expected a JSON object");
   CompileOptions options;
   std::string cache = DefaultCache();
+  std::vector<std::string> plugins;
   const auto is_count = [](const Json& value) { return value.is_number_integer() && value >= 1 && value <= kMostThreads; };
   const std::map<std::string, Reader> readers = {
       {"targets", Strings(options.targets)},
@@ -107,6 +109,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
       {"eager", Flag(options.eager)},
       {"pin", Strings(options.constraints.pin)},
       {"forbid", Strings(options.constraints.forbid)},
+      {"plugins", Strings(plugins)},
   };
   for (const auto& [name, value] : json.items()) {
     const auto reader = readers.find(name);
@@ -118,6 +121,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
     const Status status = reader->second(value);
     if (!status) return Fail("option '" + name + "' " + status.error().message);
   }
+  COLLAGE_TRY_STATUS(UsePlugins(plugins));
   options.cache = cache;
   return options;
 }

@@ -1,5 +1,3 @@
-#include "collage/backend/backend.h"
-
 #include <omp.h>
 
 #include <dnnl.hpp>
@@ -7,6 +5,7 @@
 #include "collage/backend/dnnl/kernel.h"
 #include "collage/backend/dnnl/plan_cache.h"
 #include "collage/backend/dnnl/rules.h"
+#include "collage/backend/entry.h"
 
 namespace collage {
 namespace {

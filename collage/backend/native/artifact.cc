@@ -5,6 +5,9 @@
 namespace collage::native {
 namespace {
 
+using artifact::ArtifactReader;
+using artifact::ArtifactWriter;
+
 constexpr std::string_view kMagic = "collage-native-1";
 
 }  // namespace

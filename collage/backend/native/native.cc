@@ -1,4 +1,4 @@
-#include "collage/backend/backend.h"
+#include "collage/backend/entry.h"
 #include "collage/backend/native/generated.h"
 #include "collage/backend/native/generator.h"
 #include "collage/backend/native/library_call.h"

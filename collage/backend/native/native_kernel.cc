@@ -2,13 +2,15 @@
 
 #include <HalideRuntime.h>
 
+#include "collage/backend/machine_code.h"
 #include "collage/backend/native/artifact.h"
 #include "collage/backend/native/codegen/generate.h"
-#include "collage/backend/native/machine_code.h"
 #include "collage/backend/native/runtime_functions.h"
 
 namespace collage::native {
 namespace {
+
+using artifact::MachineCode;
 
 class NativeKernel : public Kernel {
  public:

@@ -7,6 +7,9 @@
 namespace collage::native {
 namespace {
 
+using artifact::ArtifactReader;
+using artifact::ArtifactWriter;
+
 constexpr std::string_view kMagic = "collage-native-calls-1";
 
 void WriteArguments(const std::vector<PanelArgument>& arguments, ArtifactWriter& writer) {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "collage/backend/backend.h"
+#include "collage/backend/entry.h"
 #include "collage/ir/op_sequence.h"
 
 namespace collage::null {

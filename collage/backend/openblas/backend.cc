@@ -1,10 +1,9 @@
-#include "collage/backend/backend.h"
-
 #include <cblas.h>
 
 #include <algorithm>
 #include <array>
 
+#include "collage/backend/entry.h"
 #include "collage/backend/openblas/product.h"
 
 namespace collage::openblas {

@@ -1,9 +1,6 @@
-#include "collage/backend/backend.h"
-
-#include <algorithm>
-
+#include "collage/backend/element_code/source.h"
+#include "collage/backend/entry.h"
 #include "collage/backend/opencl/kernel.h"
-#include "collage/backend/opencl/source.h"
 
 namespace collage::opencl {
 namespace {
@@ -32,19 +29,13 @@ class OpenClBackend final : public Backend {
   }
   [[nodiscard]] Result<std::shared_ptr<DeviceContext>> Open(const Device& device) const override { return ContextOf(device); }
 
-  [[nodiscard]] BackendRules Rules() const override { return {BackendRules::Style::kNative, {}, Supports}; }
+  [[nodiscard]] BackendRules Rules() const override {
+    return {BackendRules::Style::kNative, {}, [](const Expr& call) { return element_code::Supports("opencl", call); }};
+  }
 
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     const Result<OpSequence> sequence = ToOpSequence(function);
-    if (device.kind != DeviceKind::kOpenCl || !sequence) return {};
-    const auto is_supported = [](const OpSequence::Step& step) { return Supports(step.call).accepted; };
-    const auto is_made = [&](size_t result) {
-      return std::any_of(sequence->steps.begin(), sequence->steps.end(), [&](const OpSequence::Step& step) {
-        return std::find(step.outputs.begin(), step.outputs.end(), result) != step.outputs.end();
-      });
-    };
-    if (!std::all_of(sequence->steps.begin(), sequence->steps.end(), is_supported)) return {};
-    if (!std::all_of(sequence->results.begin(), sequence->results.end(), is_made)) return {};
+    if (device.kind != DeviceKind::kOpenCl || !sequence || !element_code::SupportsSequence(*sequence)) return {};
     return {{kVariant, std::vector<Layout>(sequence->parameters.size()), std::vector<Layout>(sequence->results.size())}};
   }
 

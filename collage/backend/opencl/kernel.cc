@@ -3,11 +3,22 @@
 #include <algorithm>
 
 #include "collage/backend/artifact_bytes.h"
-#include "collage/backend/opencl/source.h"
+#include "collage/backend/element_code/source.h"
 #include "collage/support/memory.h"
 
 namespace collage::opencl {
 namespace {
+
+using artifact::ArtifactReader;
+using artifact::ArtifactWriter;
+using element_code::GeneratedSource;
+using element_code::Launch;
+
+std::string KernelText(const std::string& name, const std::vector<std::string>& inputs, const std::string& body) {
+  std::string parameters;
+  for (const std::string& input : inputs) parameters += "__global const float* " + input + ", ";
+  return "__kernel void " + name + "(" + parameters + "__global float* out) {\n  const int i = get_global_id(0);\n" + body + "}\n";
+}
 
 constexpr std::string_view kMagic = "collage-opencl-1";
 
@@ -197,7 +208,7 @@ class OpenClKernel final : public Kernel {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> CompileKernel(const OpSequence& sequence, std::shared_ptr<OpenClContext> context) {
-  GeneratedSource source = COLLAGE_TRY(GenerateSource(sequence));
+  GeneratedSource source = COLLAGE_TRY(element_code::GenerateSource(sequence, KernelText));
   auto kernel = std::make_unique<OpenClKernel>(RecipeOf(sequence, source), std::move(context));
   COLLAGE_TRY_STATUS(kernel->BuildSource(source.text));
   return kernel;

@@ -1,7 +1,7 @@
 // OpenVINO's CPU plugin as a graph compiler: a region goes to it as the bytes of an ONNX model, and what it makes of it
 // (layouts, fusions, algorithms) is its own affair.
 
-#include "collage/backend/backend.h"
+#include "collage/backend/entry.h"
 #include "collage/backend/openvino/session.h"
 #include "collage/backend/openvino/supports.h"
 #include "collage/ir/op_sequence.h"

@@ -1,8 +1,7 @@
-#include "collage/backend/backend.h"
-
 #include <algorithm>
 #include <cstring>
 
+#include "collage/backend/entry.h"
 #include "collage/ir/op_sequence.h"
 
 namespace collage::reference {

@@ -1,15 +1,16 @@
-#include "collage/backend/opencl/source.h"
+#include "collage/backend/element_code/source.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <unordered_map>
 
-#include "collage/backend/opencl/loops.h"
+#include "collage/backend/element_code/loops.h"
 #include "collage/op/rules.h"
 
-namespace collage::opencl {
+namespace collage::element_code {
 namespace {
 
 using Step = OpSequence::Step;
@@ -44,7 +45,8 @@ bool IsMovement(const std::string& name) { return name == "transpose"; }
 
 class Generator {
  public:
-  explicit Generator(const OpSequence& sequence) : sequence_(sequence), maker_(sequence.values.size(), nullptr) {
+  Generator(const OpSequence& sequence, const KernelText& kernel)
+      : sequence_(sequence), kernel_(kernel), maker_(sequence.values.size(), nullptr) {
     for (const Step& step : sequence.steps) {
       for (const size_t output : step.outputs) maker_[output] = &step;
     }
@@ -56,10 +58,6 @@ class Generator {
       for (const size_t output : step.outputs) {
         if (is_stored_[output]) COLLAGE_TRY_STATUS(AddKernel(step, output));
       }
-    }
-    // A parameter or a constant may be a result as it is.
-    for (const size_t result : sequence_.results) {
-      if (!maker_[result]) return Fail("opencl: a result that nothing computes");
     }
     return std::move(result_);
   }
@@ -79,7 +77,8 @@ class Generator {
   }
 
   Status AddKernel(const Step& step, size_t output) {
-    launch_ = {"collage_" + std::to_string(result_.launches.size()), static_cast<size_t>(TypeOf(output).ElementCount()), {}};
+    launch_ = {"collage_" + std::to_string(result_.launches.size()), static_cast<size_t>(TypeOf(output).ElementCount()), 0, {}};
+    launch_.flops = step.op->work(step.argument_types, step.result_type, step.attributes).flops;
     KernelBody body([this](KernelBody& in, size_t value, const std::string& index) { return Element(in, value, index); });
     if (const Loops loops = FindLoops(step.op->name)) {
       launch_.items = COLLAGE_TRY(loops(body, sequence_, step));
@@ -87,12 +86,11 @@ class Generator {
       body.Line("out[i] = " + Computed(body, step, output, "i") + ";");
     }
     launch_.values.push_back(output);
-    std::string parameters;
+    std::vector<std::string> inputs;
     for (const size_t value : launch_.values) {
-      if (value != output) parameters += "__global const float* " + BufferOf(value) + ", ";
+      if (value != output) inputs.push_back(BufferOf(value));
     }
-    result_.text += "__kernel void " + launch_.name + "(" + parameters + "__global float* out) {\n  const int i = get_global_id(0);\n" +
-                    body.text() + "}\n";
+    result_.text += kernel_(launch_.name, inputs, body.text());
     const bool is_result = std::find(sequence_.results.begin(), sequence_.results.end(), output) != sequence_.results.end();
     if (!is_result) result_.intermediate.push_back(output);
     result_.launches.push_back(std::move(launch_));
@@ -186,39 +184,59 @@ class Generator {
   }
 
   const OpSequence& sequence_;
+  const KernelText& kernel_;
   std::vector<const Step*> maker_;  // by value
   std::vector<bool> is_stored_;     // by value
   GeneratedSource result_;
   Launch launch_;
 };
 
-Verdict SupportsTensor(const TensorType& type) {
+/// Why there is no code for a tensor; empty: there is.
+std::string Objection(const TensorType& type) {
   constexpr int64_t kMostElements = int64_t{1} << 30;  // generated code counts in 32 bits
-  if (type.dtype != DType::kFloat32) return Verdict::Reject("opencl: tensors of " + std::string(Name(type.dtype)));
-  if (type.ElementCount() == 0) return Verdict::Reject("opencl: an empty tensor");
-  if (type.ElementCount() > kMostElements) return Verdict::Reject("opencl: a tensor of more than 2^30 elements");
-  return Verdict::Accept();
+  if (type.dtype != DType::kFloat32) return "tensors of " + std::string(Name(type.dtype));
+  if (type.ElementCount() == 0) return "an empty tensor";
+  if (type.ElementCount() > kMostElements) return "a tensor of more than 2^30 elements";
+  return {};
 }
 
-}  // namespace
-
-Verdict Supports(const Expr& expr) {
+std::string Objection(const Expr& expr) {
   const OpDef* op = CalledOp(expr);
-  if (!op) return Verdict::Reject("opencl: not a call of an operator");
+  if (!op) return "not a call of an operator";
   const bool is_known =
       op->is_view || IsMovement(op->name) || op->name == "clip" || Formulas().contains(op->name) || FindLoops(op->name) != nullptr;
-  if (!is_known) return Verdict::Reject("opencl: no code for " + op->name);
+  if (!is_known) return "no code for " + op->name;
   std::vector<TensorType> types = FlattenTensors(expr->type());
-  if (types.size() != 1) return Verdict::Reject("opencl: several results");
+  if (types.size() != 1) return "several results";
   for (const Expr& argument : expr->As<Call>()->args) {
     for (TensorType& type : FlattenTensors(argument->type())) types.push_back(std::move(type));
   }
   for (const TensorType& type : types) {
-    if (Verdict verdict = SupportsTensor(type); !verdict.accepted) return verdict;
+    if (std::string objection = Objection(type); !objection.empty()) return objection;
   }
-  return Verdict::Accept();
+  return {};
 }
 
-Result<GeneratedSource> GenerateSource(const OpSequence& sequence) { return Generator(sequence).Generate(); }
+}  // namespace
 
-}  // namespace collage::opencl
+Verdict Supports(const std::string& backend, const Expr& call) {
+  const std::string objection = Objection(call);
+  return objection.empty() ? Verdict::Accept() : Verdict::Reject(backend + ": " + objection);
+}
+
+bool SupportsSequence(const OpSequence& sequence) {
+  const auto is_supported = [](const Step& step) { return Objection(step.call).empty(); };
+  const auto is_made = [&](size_t result) {
+    return std::any_of(sequence.steps.begin(), sequence.steps.end(),
+                       [&](const Step& step) { return std::find(step.outputs.begin(), step.outputs.end(), result) != step.outputs.end(); });
+  };
+  const std::set<size_t> results(sequence.results.begin(), sequence.results.end());
+  return results.size() == sequence.results.size() && std::all_of(sequence.steps.begin(), sequence.steps.end(), is_supported) &&
+         std::all_of(results.begin(), results.end(), is_made);
+}
+
+Result<GeneratedSource> GenerateSource(const OpSequence& sequence, const KernelText& kernel) {
+  return Generator(sequence, kernel).Generate();
+}
+
+}  // namespace collage::element_code

@@ -1,4 +1,4 @@
-#include "collage/backend/opencl/loops.h"
+#include "collage/backend/element_code/loops.h"
 
 #include <cmath>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include "collage/op/rules.h"
 #include "collage/op/window.h"
 
-namespace collage::opencl {
+namespace collage::element_code {
 namespace {
 
 using Step = OpSequence::Step;
@@ -212,4 +212,4 @@ Loops FindLoops(const std::string& name) {
   return found == table.end() ? nullptr : found->second;
 }
 
-}  // namespace collage::opencl
+}  // namespace collage::element_code

@@ -8,7 +8,7 @@
 #include "collage/ir/op_sequence.h"
 #include "collage/support/result.h"
 
-namespace collage::opencl {
+namespace collage::element_code {
 
 /// "1.5f", "(-INFINITY)".
 std::string FloatText(double value);
@@ -50,4 +50,4 @@ using Loops = Result<size_t> (*)(KernelBody& body, const OpSequence& sequence, c
 /// By operator name; null for an operator that works on one element at a time, or for which there is no code.
 Loops FindLoops(const std::string& name);
 
-}  // namespace collage::opencl
+}  // namespace collage::element_code

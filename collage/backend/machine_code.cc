@@ -1,4 +1,4 @@
-#include "collage/backend/native/machine_code.h"
+#include "collage/backend/machine_code.h"
 
 #include <elf.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace collage::native {
+namespace collage::artifact {
 
 struct SymbolAddresses {
   std::unordered_map<std::string, void*> by_name;
@@ -238,4 +238,4 @@ void* MachineCode::Find(const std::string& name) const {
   return found == symbols_->by_name.end() ? nullptr : found->second;
 }
 
-}  // namespace collage::native
+}  // namespace collage::artifact

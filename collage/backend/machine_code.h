@@ -8,7 +8,7 @@
 
 #include "collage/support/result.h"
 
-namespace collage::native {
+namespace collage::artifact {
 
 /// Machine code from a relocatable x86-64 ELF object, placed into memory of this process and linked there. A linker and a
 /// shared object would do as well, but would have to be installed where Collage runs and cost a process for each kernel.
@@ -35,4 +35,4 @@ class MachineCode {
   std::unique_ptr<struct SymbolAddresses> symbols_;
 };
 
-}  // namespace collage::native
+}  // namespace collage::artifact

@@ -1,0 +1,88 @@
+#include "tests/conformance/case_check.h"
+
+#include <exception>
+#include <set>
+
+#include "tests/conformance/backends.h"
+
+namespace collage::conformance {
+namespace {
+
+/// Problems of one place.
+class Problems {
+ public:
+  Problems(std::string place, CaseResult& result) : place_(std::move(place)), result_(result) {}
+  /// Nothing for an empty one.
+  void Add(const std::string& problem, const std::string& when = "") {
+    if (!problem.empty()) result_.problems.push_back(place_ + ": " + problem + (when.empty() ? "" : " (" + when + ")"));
+  }
+
+ private:
+  std::string place_;
+  CaseResult& result_;
+};
+
+void CheckLayouts(const std::vector<Port>& ports, const std::vector<Layout>& layouts, const std::string& what, Problems& problems) {
+  if (ports.size() != layouts.size()) {
+    problems.Add("the kernel has " + std::to_string(ports.size()) + " " + what + "s, its variant " + std::to_string(layouts.size()));
+    return;
+  }
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (ports[i].layout == layouts[i]) continue;
+    problems.Add(what + " " + std::to_string(i) + " of the kernel is " + ports[i].layout.ToString() + ", of its variant " +
+                 layouts[i].ToString());
+  }
+}
+
+}  // namespace
+
+Device CaseChecker::On(int threads) const { return DeviceFor(backend_, Device{DeviceKind::kCpu, 0, threads}); }
+
+void CaseChecker::CheckVariant(const Partition& partition, const Device& device, const Variant& variant, const std::vector<Sample>& samples,
+                               CaseResult& result) {
+  Problems problems(partition.name + ", variant " + variant.name + ", threads " + std::to_string(device.threads), result);
+  auto kernel = backend_.Compile(*partition.function->As<Function>(), device, variant);
+  if (!kernel) return problems.Add("it was accepted, but does not compile: " + kernel.error().message);
+  ++result.kernels;
+  CheckLayouts((*kernel)->inputs(), variant.inputs, "input", problems);
+  CheckLayouts((*kernel)->outputs(), variant.outputs, "output", problems);
+  auto runner = std::make_unique<KernelRunner>(std::move(*kernel), device.threads);
+  for (const Sample& sample : samples) problems.Add(runner->Check(sample.inputs, sample.expected));
+  runner->ChangeBuffers();
+  problems.Add(runner->Check(samples[0].inputs, samples[0].expected), "at other addresses");
+  if (earlier_.runner) {
+    problems.Add(earlier_.runner->Check(earlier_.sample.inputs, earlier_.sample.expected), "an earlier kernel, run again");
+    problems.Add(runner->Check(samples[0].inputs, samples[0].expected), "after another kernel");
+  }
+  earlier_ = {std::move(runner), samples[0]};
+}
+
+void CaseChecker::CheckPartition(const Program& program, const Partition& partition, int threads, CaseResult& result) {
+  const std::vector<Variant> variants = backend_.Variants(*partition.function->As<Function>(), On(threads));
+  Problems problems(partition.name, result);
+  if (variants.empty()) problems.Add("it was accepted, but there is no way to run it");
+  std::set<std::string> names;
+  const std::vector<Sample> samples = {MakeSample(program, partition, 1), MakeSample(program, partition, 2)};
+  for (const Variant& variant : variants) {
+    if (!names.insert(variant.name).second) problems.Add("two variants named " + variant.name);
+    CheckVariant(partition, On(threads), variant, samples, result);
+  }
+}
+
+CaseResult CaseChecker::Check(const ProgramCase& one) {
+  CaseResult result;
+  try {
+    const Program program = one.make();
+    const Partitions partitions = PartitionsOf(program, backend_, On(1));
+    result.partitions = partitions.taken.size();
+    if (partitions.taken.empty()) result.refusal = partitions.reason;
+    for (const Partition& partition : partitions.taken) {
+      for (const int threads : {1, 2}) CheckPartition(program, partition, threads, result);
+    }
+  } catch (const std::exception& error) {
+    result.problems.push_back(one.name + ": " + error.what());
+  }
+  return result;
+}
+
+}  // namespace collage::conformance

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/kernel_check.h"
+#include "tests/conformance/partitions.h"
+
+namespace collage::conformance {
+
+/// What one program has shown of a backend.
+struct CaseResult {
+  /// What a kernel did and must not do, a line each, with the part of the program, the variant and the number of threads.
+  std::vector<std::string> problems;
+  /// Why the backend takes nothing of it, where it takes nothing.
+  std::string refusal;
+  size_t partitions = 0;
+  size_t kernels = 0;
+};
+
+/// Parts of programs that a backend takes by its own rules must compile in every variant and give what the operators define: on two sets
+/// of data, at other addresses, and after another kernel of the same backend has run, which must still be right as well. It runs where
+/// DeviceFor says, with one thread and with two.
+class CaseChecker {
+ public:
+  explicit CaseChecker(const Backend& backend) : backend_(backend) {}
+  CaseResult Check(const ProgramCase& one);
+
+ private:
+  /// A kernel that has run before, with data to run it on.
+  struct Earlier {
+    std::unique_ptr<KernelRunner> runner;
+    Sample sample;
+  };
+  [[nodiscard]] Device On(int threads) const;
+  void CheckPartition(const Program& program, const Partition& partition, int threads, CaseResult& result);
+  void CheckVariant(const Partition& partition, const Device& device, const Variant& variant, const std::vector<Sample>& samples,
+                    CaseResult& result);
+
+  const Backend& backend_;
+  Earlier earlier_;
+};
+
+}  // namespace collage::conformance
