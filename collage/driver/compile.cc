@@ -414,7 +414,10 @@ Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions&
   const Device device{DeviceKind::kCpu, 0, options.threads};
   std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices));
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache));
-  return Compile(options, cache, std::move(targets), {}, IRModule::FromMain(function)).PlaceOnly();
+  CompileOptions place = options;
+  // A plan as text is a cover of the operators that the program has.
+  place.constraints.forbid.emplace_back("forms");
+  return Compile(place, cache, std::move(targets), {}, IRModule::FromMain(function)).PlaceOnly();
 }
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& options) {

@@ -13,6 +13,7 @@
 #include "collage/dataflow/dataflow_graph.h"
 #include "collage/decide/decide.h"
 #include "collage/driver/constraints.h"
+#include "collage/form/form.h"
 #include "collage/pricing/pricer.h"
 #include "collage/pricing/problem.h"
 #include "collage/support/progress.h"
@@ -49,7 +50,8 @@ struct PlacedKernel {
 };
 
 struct Placement {
-  std::shared_ptr<const DataflowGraph> graph;
+  std::shared_ptr<const DataflowGraph> graph;  ///< of the function
+  FormedGraph formed;                          ///< the same with all its forms; nodes of candidates and of `built` are of its graph
   std::vector<PlacementTarget> targets;
   std::vector<Device> devices;     ///< the host first
   std::vector<IndexSet> may_take;  ///< by target: the calls that it may take by what is said of devices. Empty: all
@@ -64,6 +66,8 @@ struct Placement {
   std::vector<std::string> node_names;
 
   [[nodiscard]] const Expr& function() const { return graph->function(); }
+  /// Whether a candidate computes something of a form.
+  [[nodiscard]] bool IsOfForm(size_t candidate) const;
   [[nodiscard]] size_t OperatorCount() const { return built.nodes.size(); }
   [[nodiscard]] std::string NameOf(size_t target) const { return std::string(targets[target].backend->Name()); }
   /// Of a plan of that target alone: "dnnl", "opencl@opencl:0".
@@ -93,7 +97,8 @@ using PlacementPointer = std::shared_ptr<const Placement>;
 /// transitions between their backends (measured where the cache has none). Errors are of the targets, the constraints or the cache.
 /// Where something is said of devices, calls lie there; with `choose_devices` all others on any device, else where planning has them.
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                       const Progress& progress, const UserConstraints& constraints = {}, bool choose_devices = false);
+                                       const Progress& progress, const UserConstraints& constraints = {}, bool choose_devices = false,
+                                       const std::vector<FormRule>& forms = FormRules());
 
 /// What is added to a placement: candidates behind the others, variants behind the others of those that share a kernel with them. Kernels
 /// keep their numbers.
