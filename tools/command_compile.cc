@@ -127,7 +127,8 @@ void AddCompileCommand(CLI::App& app, int& code) {
   command->add_flag("--choose-devices", options->choose_devices,
                     "Choose the device of everything that no pin fixes; without --target, among all that collage backends lists");
   command->add_option("--forbid", options->constraints.forbid,
-                      "BACKEND[:NODE]: run nothing there, or nothing that holds this node or operator (repeat)");
+                      "BACKEND[:NODE]: run nothing there, or nothing that holds this node or operator; forms[:NODE or rule] in place of "
+                      "a backend: keep the form that the model has (repeat)");
   command->callback([options, &code] {
     if (const std::optional<int> done = RunSupervised(CacheOf(options->program))) {
       code = *done;

@@ -1,5 +1,6 @@
 #include "collage/driver/candidates.h"
 
+#include <optional>
 #include <unordered_map>
 
 #include "collage/backend/registry.h"
@@ -31,59 +32,58 @@ bool HoldsACall(const DataflowGraph& graph, const SubGraph& sub_graph) {
 /// By the name of their backend, which has one for each device.
 using TargetsByName = std::unordered_map<std::string, std::vector<size_t>>;
 
-/// The candidate as the search wants it, once for each device on which it may lie; none when it is none of the search's business or cannot
-/// be extracted.
-void Take(const Placement& placement, const CandidatePartition& found, const TargetsByName& targets,
+/// The candidate as the search wants it, once for each device on which it may lie. `claimed`: the nodes of the function that it decides.
+void Take(const Placement& placement, PricedCandidate candidate, const IndexSet& claimed, const TargetsByName& targets,
           std::vector<PricedCandidate>& candidates) {
-  const DataflowGraph& graph = *placement.graph;
-  if (!HoldsACall(graph, found.sub_graph)) return;
-  Result<ExtractedFunction> extracted = ExtractFunction(graph, found.sub_graph);
-  if (!extracted) {
-    spdlog::debug("candidate of {} cannot be extracted: {}", found.spec->name, extracted.error().message);
-    return;
-  }
-  PricedCandidate candidate{found, std::move(*extracted)};
-  candidate.is_partition = !found.spec->is_host;
+  const PartitionSpec& spec = *candidate.candidate.spec;
+  candidate.is_partition = !spec.is_host;
   if (!candidate.is_partition) {
     for (size_t device = 0; device < placement.devices.size(); ++device)
       candidate.variants.push_back(HostVariant(candidate.extracted, device));
     candidates.push_back(std::move(candidate));
     return;
   }
-  for (const size_t target : targets.at(found.spec->name)) {
-    if (!placement.MayTake(target, found.sub_graph.inside())) continue;
+  for (const size_t target : targets.at(spec.name)) {
+    if (!placement.MayTake(target, claimed)) continue;
     candidate.backend = target;
     candidates.push_back(candidate);
   }
 }
 
-/// Every call by itself, for a backend of last resort: a candidate may turn out Invalid, so each call needs one.
-std::vector<CandidatePartition> LastResort(const DataflowGraph& graph, const std::string& compiler) {
-  return AllCandidates(graph, FallbackSpec(compiler));
+/// Nothing when it is none of the search's business or cannot be extracted.
+std::optional<PricedCandidate> Extracted(const DataflowGraph& graph, const CandidatePartition& found) {
+  if (!HoldsACall(graph, found.sub_graph)) return std::nullopt;
+  Result<ExtractedFunction> extracted = ExtractFunction(graph, found.sub_graph);
+  if (extracted) return PricedCandidate{found, std::move(*extracted)};
+  spdlog::debug("candidate of {} cannot be extracted: {}", found.spec->name, extracted.error().message);
+  return std::nullopt;
 }
 
-}  // namespace
+/// The rules of a placement's targets.
+struct Specs {
+  TargetsByName targets;
+  std::vector<SpecPointer> found;          ///< of all but the backend of last resort
+  std::optional<std::string> last_resort;  ///< takes every call by itself: a candidate may turn out Invalid, so each call needs one
+};
 
-Result<FoundCandidates> FindCandidates(const Placement& placement) {
-  const DataflowGraph& graph = *placement.graph;
+Result<Specs> SpecsOf(const Placement& placement) {
   const std::vector<PlacementTarget>& targets = placement.targets;
+  Specs specs;
   std::vector<Target> named;
-  TargetsByName backends;
-  std::vector<CandidatePartition> fallback;
   for (size_t i = 0; i < targets.size(); ++i) {
     const Target target = COLLAGE_TRY(Target::Parse(targets[i].target));
-    std::vector<size_t>& of_backend = backends[target.CompilerName()];
+    std::vector<size_t>& of_backend = specs.targets[target.CompilerName()];
     of_backend.push_back(i);
     if (of_backend.size() > 1) continue;  // on another device
     if (targets[i].is_fallback) {
-      fallback = LastResort(graph, target.CompilerName());
+      specs.last_resort = target.CompilerName();
     } else {
       named.push_back(target);
     }
   }
   const RulesOfCompiler rules_of = [&](const std::string& compiler) {
-    const auto at = backends.find(compiler);
-    return at == backends.end() ? nullptr : &targets[at->second.front()].rules;
+    const auto at = specs.targets.find(compiler);
+    return at == specs.targets.end() ? nullptr : &targets[at->second.front()].rules;
   };
   GatherOptions options;
   options.stated_rules = placement.stated_rules;
@@ -92,14 +92,94 @@ Result<FoundCandidates> FindCandidates(const Placement& placement) {
     const Result<const Backend*> backend = FindBackend(library, Device{});
     return backend ? &libraries.try_emplace(library, (*backend)->Rules()).first->second : nullptr;
   };
+  specs.found = COLLAGE_TRY(GatherPartitionSpecs(named, rules_of, options));
+  return specs;
+}
+
+}  // namespace
+
+Result<FoundCandidates> FindCandidates(const Placement& placement) {
+  const DataflowGraph& graph = *placement.graph;
+  const Specs specs = COLLAGE_TRY(SpecsOf(placement));
   FoundCandidates result;
-  std::vector<CandidatePartition> all = AllCandidates(graph, COLLAGE_TRY(GatherPartitionSpecs(named, rules_of, options)), &result.refusals);
-  all.insert(all.end(), fallback.begin(), fallback.end());
+  std::vector<CandidatePartition> all = AllCandidates(graph, specs.found, &result.refusals);
+  if (specs.last_resort) {
+    const std::vector<CandidatePartition> fallback = AllCandidates(graph, FallbackSpec(*specs.last_resort));
+    all.insert(all.end(), fallback.begin(), fallback.end());
+  }
   COLLAGE_TRY_STATUS(placement.constraints->Check(all, result.refusals));
   for (const CandidatePartition& found : all) {
-    if (placement.constraints->Allow(found)) Take(placement, found, backends, result.candidates);
+    if (!placement.constraints->Allow(found)) continue;
+    if (std::optional<PricedCandidate> candidate = Extracted(graph, found))
+      Take(placement, std::move(*candidate), found.sub_graph.inside(), specs.targets, result.candidates);
   }
   return result;
+}
+
+namespace {
+
+/// A function with a layer of forms applied, as a graph, and its nodes as those of the formed graph.
+struct Layer {
+  static Result<Layer> Create(const FormedGraph& formed, const std::vector<size_t>& forms) {
+    const AppliedForms applied = COLLAGE_TRY(ApplyForms(formed, forms));
+    Layer layer{DataflowGraph(applied.function), {}};
+    layer.whole.reserve(applied.image.size());
+    for (PostDfsIndex node = 0; node < formed.graph->size(); ++node) {
+      const auto image = applied.image.find((*formed.graph)[node].expr.get());
+      const PostDfsIndex at = image == applied.image.end() ? DataflowGraph::kNone : layer.graph.Find(image->second);
+      if (at != DataflowGraph::kNone) layer.whole.emplace(at, node);
+    }
+    return layer;
+  }
+
+  [[nodiscard]] bool HoldsForms(const FormedGraph& formed, const IndexSet& inside) const {
+    bool holds = false;
+    inside.ForEach([&](PostDfsIndex node) {
+      const auto at = whole.find(node);
+      holds = holds || (at != whole.end() && formed.FormOf(at->second) != FormedGraph::kNoForm);
+    });
+    return holds;
+  }
+
+  DataflowGraph graph;
+  std::unordered_map<PostDfsIndex, PostDfsIndex> whole;
+};
+
+/// Nodes of the function that a candidate computes, or computes something in place of.
+IndexSet Claimed(const FormedGraph& formed, const IndexSet& inside) {
+  IndexSet claimed;
+  inside.ForEach([&](PostDfsIndex node) {
+    const size_t form = formed.FormOf(node);
+    if (form != FormedGraph::kNoForm) claimed |= formed.forms[form].covered;
+    if (form == FormedGraph::kNoForm && (*formed.graph)[node].op) claimed.Add(node);
+  });
+  return claimed;
+}
+
+}  // namespace
+
+Result<std::vector<PricedCandidate>> FindFormCandidates(const Placement& placement) {
+  // A form and what is fused to it. Larger regions of graph compilers would be priced again for each set of forms inside of them.
+  constexpr size_t kMostOperators = 16;
+  const FormedGraph& formed = placement.formed;
+  std::vector<PricedCandidate> candidates;
+  if (formed.forms.empty()) return candidates;
+  const Specs specs = COLLAGE_TRY(SpecsOf(placement));
+  for (const std::vector<size_t>& forms : LayersOfForms(formed)) {
+    const Layer layer = COLLAGE_TRY(Layer::Create(formed, forms));
+    for (const CandidatePartition& found : AllCandidates(layer.graph, specs.found)) {
+      if (found.sub_graph.operator_count() > kMostOperators || !layer.HoldsForms(formed, found.sub_graph.inside())) continue;
+      std::optional<PricedCandidate> candidate = Extracted(layer.graph, found);
+      if (!candidate) continue;
+      candidate->candidate.sub_graph = found.sub_graph.Substitute(*formed.graph, layer.whole);
+      const IndexSet claimed = Claimed(formed, candidate->candidate.sub_graph.inside());
+      if (!placement.constraints->Allow({SubGraph(*placement.graph, claimed), found.spec})) continue;
+      for (TensorSource& input : candidate->extracted.inputs) input.node = layer.whole.at(input.node);
+      for (TensorSource& output : candidate->extracted.outputs) output.node = layer.whole.at(output.node);
+      Take(placement, std::move(*candidate), claimed, specs.targets, candidates);
+    }
+  }
+  return candidates;
 }
 
 std::vector<std::string> PartitionSymbols(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates,
@@ -117,7 +197,7 @@ std::vector<std::string> PartitionSymbols(const DataflowGraph& graph, const std:
 }
 
 Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choices) {
-  const std::vector<std::string> symbols = PartitionSymbols(*placement.graph, placement.candidates, choices);
+  const std::vector<std::string> symbols = PartitionSymbols(*placement.formed.graph, placement.candidates, choices);
   Cover cover;
   for (size_t i = 0; i < choices.size(); ++i) {
     const PricedCandidate& candidate = placement.candidates[choices[i].candidate];

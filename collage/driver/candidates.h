@@ -20,6 +20,10 @@ struct FoundCandidates {
 /// that cannot be extracted are left out. Errors are of the targets, or of a pin that leaves no candidate.
 Result<FoundCandidates> FindCandidates(const Placement& placement);
 
+/// Candidates that compute something of a form, together with what touches it: found in the function with all forms applied that do not
+/// overlap, and once more for those that do. The backend of last resort has none, since what a form stands for is there.
+Result<std::vector<PricedCandidate>> FindFormCandidates(const Placement& placement);
+
 /// The chosen candidates as a plan: those with a compiler carry "Compiler", all carry "global_symbol" and "Variant", and those on another
 /// device than the host "Device".
 Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choices);

@@ -402,7 +402,10 @@ Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions&
                           ReportOf(planned, options)};
   }
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache));
-  return Compile(options, cache, std::move(targets), {}, IRModule::FromMain(function)).PlaceOnly();
+  CompileOptions place = options;
+  // A plan as text is a cover of the operators that the program has.
+  place.constraints.forbid.emplace_back("forms");
+  return Compile(place, cache, std::move(targets), {}, IRModule::FromMain(function)).PlaceOnly();
 }
 
 Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& options) {

@@ -4,9 +4,13 @@
 #include <set>
 
 #include "collage/candidate/library_calls.h"
+#include "collage/form/form.h"
 
 namespace collage {
 namespace {
+
+/// Stands for a backend in what a user forbids.
+constexpr const char* kForms = "forms";
 
 std::string Joined(const std::vector<std::string>& words) {
   std::string text;
@@ -23,6 +27,13 @@ Result<Constraints> Constraints::Resolve(const DataflowGraph& graph, const std::
   for (const std::string& text : said.forbid) COLLAGE_TRY_STATUS(constraints.AddForbidden(text));
   for (const std::string& text : said.pin) COLLAGE_TRY_STATUS(constraints.AddPin(text));
   return constraints;
+}
+
+bool Constraints::ForbidsForm(const std::string& rule, const IndexSet& covered) const {
+  if (std::find(forbidden_forms_.begin(), forbidden_forms_.end(), rule) != forbidden_forms_.end()) return true;
+  bool forbids = false;
+  covered.ForEach([&](PostDfsIndex node) { forbids = forbids || Forbids(kForms, node); });
+  return forbids;
 }
 
 Status Constraints::CheckBackend(const std::string& flag, const std::string& backend) const {
@@ -59,9 +70,15 @@ Status Constraints::AddForbidden(const std::string& text) {
   const std::string flag = "--forbid " + text;
   const size_t colon = text.find(':');
   Forbidden forbidden{text.substr(0, colon), std::nullopt, flag};
-  COLLAGE_TRY_STATUS(CheckBackend(flag, forbidden.backend));
+  const bool is_of_forms = forbidden.backend == kForms;
+  if (!is_of_forms) COLLAGE_TRY_STATUS(CheckBackend(flag, forbidden.backend));
   if (colon != std::string::npos) {
     const std::string name = text.substr(colon + 1);
+    const std::vector<FormRule>& rules = FormRules();
+    if (is_of_forms && std::any_of(rules.begin(), rules.end(), [&](const FormRule& rule) { return rule.name == name; })) {
+      forbidden_forms_.push_back(name);
+      return {};
+    }
     forbidden.nodes = Called(name);
     if (forbidden.nodes->Empty()) return Fail(flag + ": " + WhyNotCalled(name));
   }

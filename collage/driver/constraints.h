@@ -15,7 +15,9 @@ struct UserConstraints {
   /// "conv1=dnnl": what comes from that ONNX node runs there; in place of the node may stand an operator, for all its calls, and
   /// where no model was read the number or place that the text form gives a call (CallNames).
   std::vector<std::string> pin;
-  /// "dnnl": nothing runs there; "dnnl:conv1", "dnnl:nn.conv2d": nothing that holds such a node or operator does.
+  /// "dnnl": nothing runs there; "dnnl:conv1", "dnnl:nn.conv2d": nothing that holds such a node or operator does. "forms": nothing is
+  /// computed in another form than the model's; "forms:conv1", "forms:nn.conv2d", "forms:transposed_convolution": not that node or
+  /// operator, or not by that rule.
   std::vector<std::string> forbid;
 
   [[nodiscard]] bool Empty() const { return pin.empty() && forbid.empty(); }
@@ -34,6 +36,8 @@ class Constraints {
   [[nodiscard]] std::string PinOf(PostDfsIndex node) const;
   [[nodiscard]] bool HoldsPinned(const IndexSet& inside) const { return inside.Intersects(pinned_); }
   [[nodiscard]] bool Forbids(const std::string& backend, PostDfsIndex node) const { return !ForbiddingFlag(backend, node).empty(); }
+  /// Whether these nodes may not be computed in another form by that rule.
+  [[nodiscard]] bool ForbidsForm(const std::string& rule, const IndexSet& covered) const;
   /// "conv1, bn1 (nn.conv2d)".
   [[nodiscard]] std::string NameOf(PostDfsIndex node) const;
 
@@ -78,6 +82,7 @@ class Constraints {
   std::unordered_map<PostDfsIndex, Pin> pins_;
   IndexSet pinned_;
   std::vector<Forbidden> forbidden_;
+  std::vector<std::string> forbidden_forms_;  // rules, by name
 };
 
 }  // namespace collage

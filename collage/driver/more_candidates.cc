@@ -44,7 +44,10 @@ bool IsThere(const std::vector<PricedCandidate>& candidates, const PricedCandida
 std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const Plan& plan) {
   std::vector<Cover> by_device(placement.devices.size());
   for (const PlanKernel& kernel : plan.kernels) {
-    const PricedCandidate& candidate = placement.candidates[plan.result.choices[kernel.choice].candidate];
+    const size_t c = plan.result.choices[kernel.choice].candidate;
+    // The graph of the function has no nodes of forms.
+    if (placement.IsOfForm(c)) continue;
+    const PricedCandidate& candidate = placement.candidates[c];
     by_device[placement.DeviceOf(candidate.backend)].push_back({candidate.candidate, {}});
   }
   std::vector<PricedCandidate> joined;

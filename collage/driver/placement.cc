@@ -31,7 +31,7 @@ class Builder {
   Result<PlacementPointer> Finish() {
     Placement& placement = placement_;
     for (size_t c = placement.arms.kernel_of.size(); c < placement.candidates.size(); ++c) COLLAGE_TRY_STATUS(AddKernels(c));
-    FunctionProblem built = COLLAGE_TRY(BuildProblem(*placement.graph, placement.candidates, placement.targets.size(), {}));
+    FunctionProblem built = COLLAGE_TRY(BuildProblem(placement.formed, placement.candidates, placement.targets.size(), {}));
     built.problem.transition = placement.built.problem.transition;
     placement.built = std::move(built);
     placement.arms.problem = placement.built.problem;
@@ -167,7 +167,7 @@ class Builder {
     for (size_t c = 0; c < placement_.candidates.size(); ++c) {
       const SearchCandidate& searched = placement_.built.problem.candidates[c];
       if (placement_.candidates[c].is_partition && !searched.variants.empty())
-        placement_.coverable[placement_.candidates[c].backend] |= searched.inside;
+        placement_.coverable[placement_.candidates[c].backend] |= placement_.built.own[c];
     }
   }
 
@@ -178,12 +178,15 @@ class Builder {
   std::map<std::pair<size_t, uint64_t>, std::vector<Variant>> variants_;  // by target and function
 };
 
-std::vector<std::string> NamesOfNodes(const DataflowGraph& graph, const std::vector<PostDfsIndex>& nodes) {
-  const auto names = PrintExpr(graph.function()).names;
+/// Those of a form by what it replaces: "%3'".
+std::vector<std::string> NamesOfNodes(const FormedGraph& formed, const std::vector<PostDfsIndex>& nodes) {
+  const auto names = PrintExpr(formed.function).names;
   std::vector<std::string> of_nodes;
   for (const PostDfsIndex index : nodes) {
-    const auto name = names.find(graph[index].expr.get());
-    of_nodes.push_back(name == names.end() ? "result" : name->second);
+    const size_t form = formed.FormOf(index);
+    const bool is_of_form = form != FormedGraph::kNoForm;
+    const auto name = names.find((*formed.graph)[is_of_form ? formed.forms[form].gate : index].expr.get());
+    of_nodes.push_back((name == names.end() ? "result" : name->second) + (is_of_form ? "'" : ""));
   }
   return of_nodes;
 }
@@ -221,12 +224,16 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   placement.candidates = std::move(found.candidates);
   placement.refusals = std::move(found.refusals);
   placement.found_by_stated_rules = HashOfStated(placement);
+  placement.formed = COLLAGE_TRY(FindForms(placement.graph, options.forms, [&](const FormRule& rule, const IndexSet& covered) {
+    return !placement.constraints->ForbidsForm(rule.name, covered);
+  }));
+  for (PricedCandidate& candidate : COLLAGE_TRY(FindFormCandidates(placement))) placement.candidates.push_back(std::move(candidate));
   if (!options.free_transitions) {
     const TransitionCosts transitions = COLLAGE_TRY(TransitionsBetween(targets, pricer, progress));
     placement.built.problem.transition = TransitionMatrix(targets, transitions);
   }
-  const FunctionProblem nodes = COLLAGE_TRY(BuildProblem(*placement.graph, {}, targets.size(), {}));
-  placement.node_names = NamesOfNodes(*placement.graph, nodes.nodes);
+  const FunctionProblem nodes = COLLAGE_TRY(BuildProblem(placement.formed, {}, targets.size(), {}));
+  placement.node_names = NamesOfNodes(placement.formed, nodes.nodes);
   return Builder(std::move(placement), pricer).Finish();
 }
 
@@ -244,6 +251,12 @@ uint64_t Placement::ContextHash() const {
     for (const Cost cost : row) hash = HashCombine(hash, static_cast<uint64_t>(std::llround(cost.ToSeconds() * 1e12)));
   }
   return hash;
+}
+
+bool Placement::IsOfForm(size_t candidate) const {
+  bool is = false;
+  built.own[candidate].ForEach([&](size_t node) { is = is || formed.FormOf(built.nodes[node]) != FormedGraph::kNoForm; });
+  return is;
 }
 
 std::string Placement::TitleOf(size_t target) const {
@@ -277,6 +290,7 @@ bool Placement::MayTake(size_t target, const IndexSet& inside) const {
 uint64_t Placement::DecisionHash() const {
   uint64_t hash = HashCombine(ContextHash(), HashBytes(constraints->ToString()));
   if (found_by_stated_rules != 0) hash = HashCombine(hash, found_by_stated_rules);
+  for (const Form& form : formed.forms) hash = HashCombine(hash, HashCombine(HashBytes(form.rule), form.gate));
   for (const IndexSet& calls : may_take) {
     calls.ForEach([&](PostDfsIndex node) { hash = HashCombine(hash, node); });
     hash = HashCombine(hash, calls.Count());
@@ -306,9 +320,7 @@ namespace {
 /// True when no other backend covers any operator of the candidate.
 bool CoversOnlyOrphans(const Placement& placement, size_t candidate) {
   for (size_t target = 0; target < placement.targets.size(); ++target) {
-    if (!placement.targets[target].is_fallback &&
-        placement.coverable[target].Intersects(placement.built.problem.candidates[candidate].inside))
-      return false;
+    if (!placement.targets[target].is_fallback && placement.coverable[target].Intersects(placement.built.own[candidate])) return false;
   }
   return true;
 }
@@ -334,8 +346,10 @@ std::vector<bool> Placement::AllowedFor(size_t target) const {
     const bool is_elsewhere = !may_take.empty() && !inside.Intersects(may_take[target]);
     const bool is_generated = candidate.is_partition && targets[candidate.backend].rules.style == BackendRules::Style::kNative &&
                               !targets[candidate.backend].device;
-    const bool fills_a_gap = is_generated && !coverable[target].Intersects(built.problem.candidates[c].inside);
+    const bool fills_a_gap = is_generated && !coverable[target].Intersects(built.own[c]);
     const bool is_pinned = constraints->HoldsPinned(inside);
+    // A single backend is what its library alone would run.
+    if (IsOfForm(c)) continue;
     allowed[c] = !candidate.is_partition || candidate.backend == target || fills_a_gap || is_pinned || is_elsewhere ||
                  (IsFallback(*this, c) && CoversOnlyOrphans(*this, c));
   }
@@ -348,7 +362,8 @@ std::string Placement::NameNode(const std::string& message) const {
   if (message.rfind(prefix, 0) != 0) return message;
   const size_t node = std::stoul(message.substr(prefix.size()));
   if (node >= built.nodes.size()) return message;
-  const PostDfsIndex index = built.nodes[node];
+  const size_t form = formed.FormOf(built.nodes[node]);
+  const PostDfsIndex index = form == FormedGraph::kNoForm ? built.nodes[node] : formed.forms[form].gate;
   const bool is_covered = std::any_of(candidates.begin(), candidates.end(), [&](const PricedCandidate& candidate) {
     return candidate.is_partition && !targets[candidate.backend].is_fallback && candidate.candidate.sub_graph.inside().Contains(index);
   });

@@ -14,6 +14,7 @@
 #include "collage/dataflow/dataflow_graph.h"
 #include "collage/decide/decide.h"
 #include "collage/driver/constraints.h"
+#include "collage/form/form.h"
 #include "collage/pricing/pricer.h"
 #include "collage/pricing/problem.h"
 #include "collage/support/progress.h"
@@ -52,7 +53,8 @@ struct PlacedKernel {
 };
 
 struct Placement {
-  std::shared_ptr<const DataflowGraph> graph;
+  std::shared_ptr<const DataflowGraph> graph;  ///< of the function
+  FormedGraph formed;                          ///< the same with all its forms; nodes of candidates and of `built` are of its graph
   std::vector<PlacementTarget> targets;
   std::vector<Device> devices;     ///< the host first
   std::vector<IndexSet> may_take;  ///< by target: the calls that it may take by what is said of devices. Empty: all
@@ -69,6 +71,8 @@ struct Placement {
   uint64_t found_by_stated_rules = 0;  ///< a hash; zero where there are none
 
   [[nodiscard]] const Expr& function() const { return graph->function(); }
+  /// Whether a candidate computes something of a form.
+  [[nodiscard]] bool IsOfForm(size_t candidate) const;
   [[nodiscard]] size_t OperatorCount() const { return built.nodes.size(); }
   [[nodiscard]] std::string NameOf(size_t target) const { return std::string(targets[target].backend->Name()); }
   /// Of a plan of that target alone: "dnnl", "opencl@opencl:0".
@@ -97,14 +101,16 @@ struct Placement {
 
 using PlacementPointer = std::shared_ptr<const Placement>;
 
-/// Phases 1 and 2: candidates of all targets that keep to the constraints, their variants and those that earlier compiles have tuned, the
-/// transitions between their backends (measured where the cache has none). Errors are of the targets, the constraints or the cache.
-/// Where something is said of devices, calls lie there.
 struct PlacementOptions {
   bool choose_devices = false;  ///< all other calls may lie on any device, else where planning has them
   StatedRules stated_rules = {};
-  bool free_transitions = false;  ///< nothing is measured, and transitions cost nothing
+  bool free_transitions = false;              ///< nothing is measured, and transitions cost nothing
+  std::vector<FormRule> forms = FormRules();  ///< equivalent forms that are looked for
 };
+
+/// Phases 1 and 2: candidates of all targets that keep to the constraints, their variants and those that earlier compiles have tuned, the
+/// transitions between their backends (measured where the cache has none). Errors are of the targets, the constraints or the cache.
+/// Where something is said of devices, calls lie there.
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
                                        const Progress& progress, const UserConstraints& constraints = {},
                                        const PlacementOptions& options = {});

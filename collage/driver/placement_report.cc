@@ -42,9 +42,8 @@ class Reporter {
         problem_(KnownProblem(placement, known, plan)),
         alternatives_(problem_, plan.result.choices),
         names_(placement.node_names) {
-    for (size_t i = 0; i < plan.result.choices.size(); ++i) {
-      Candidate(i).inside.ForEach([&](size_t node) { owner_.resize(std::max(owner_.size(), node + 1)), owner_[node] = i; });
-    }
+    owner_.assign(problem_.node_count, kNobody);
+    for (size_t i = 0; i < plan.result.choices.size(); ++i) Own(i).ForEach([&](size_t node) { owner_[node] = i; });
   }
 
   CompileReport Run() {
@@ -60,11 +59,13 @@ class Reporter {
     std::vector<OperatorPlacement> by_choice;
     for (size_t i = 0; i < plan_.result.choices.size(); ++i) by_choice.push_back(PlacementOf(i, symbols[i], report));
     for (size_t node = 0; node < owner_.size(); ++node) {
+      if (owner_[node] == kNobody) continue;  // the plan computes another form of it
       OperatorPlacement placement = by_choice[owner_[node]];
-      const Expr& call = (*placement_.graph)[placement_.built.nodes[node]].expr;
+      const Expr& call = (*placement_.formed.graph)[placement_.built.nodes[node]].expr;
       placement.name = names_[node];
       placement.nodes = call->origin().OnnxNodes();
       placement.op = CalledOp(call)->name;
+      placement.form = FormOf(node);
       placement.rejections = rejections_[node];
       placement.pinned = !placement_.constraints->PinOf(placement_.built.nodes[node]).empty();
       report.operators.push_back(std::move(placement));
@@ -77,11 +78,19 @@ class Reporter {
     return problem_.candidates[plan_.result.choices[choice].candidate];
   }
 
+  /// What it computes itself, of forms that it takes and of operators that it does not replace.
+  [[nodiscard]] const IndexSet& Own(size_t choice) const { return placement_.built.own[plan_.result.choices[choice].candidate]; }
+
+  [[nodiscard]] std::string FormOf(size_t node) const {
+    const size_t form = placement_.formed.FormOf(placement_.built.nodes[node]);
+    return form == FormedGraph::kNoForm ? std::string() : placement_.formed.forms[form].rule;
+  }
+
   OperatorPlacement PlacementOf(size_t i, const std::string& symbol, CompileReport& report) {
     const SearchChoice& choice = plan_.result.choices[i];
     const PricedCandidate& candidate = placement_.candidates[choice.candidate];
     OperatorPlacement placement;
-    placement.sharers = Candidate(i).inside.Count();
+    placement.sharers = Own(i).Count();
     if (!candidate.is_partition) {
       placement.backend = "host";
       return placement;
@@ -97,8 +106,9 @@ class Reporter {
     placement.left_out = !alternatives_.IsSearchable(i);
     report.decisions_left_out += placement.left_out ? 1 : 0;
     std::vector<Origin> origins;
-    Candidate(i).inside.ForEach([&](size_t node) {
-      const Expr& call = (*placement_.graph)[placement_.built.nodes[node]].expr;
+    Own(i).ForEach([&](size_t node) {
+      if (entry.form.empty()) entry.form = FormOf(node);
+      const Expr& call = (*placement_.formed.graph)[placement_.built.nodes[node]].expr;
       entry.operators.push_back(CalledOp(call)->name);
       origins.push_back(call->origin());
     });
@@ -110,7 +120,7 @@ class Reporter {
   // How much the best plan without partition `i` would cost more, and that in which another backend holds its first operator. Often
   // they are one plan. A plan is only changed near by: far away nothing changes.
   std::optional<double> FindAlternatives(size_t i, OperatorPlacement& placement) {
-    const size_t first = Candidate(i).inside.First();
+    const size_t first = Own(i).First();
     const auto holds_first = [&](size_t c) {
       const SearchCandidate& candidate = problem_.candidates[c];
       return candidate.is_partition && candidate.backend == Candidate(i).backend && candidate.inside.Contains(first);
@@ -143,12 +153,14 @@ class Reporter {
         if (kernel == Arms::kNoKernel || known_.evidence[kernel].invalid_reason.empty()) continue;
         const std::string& reason = known_.evidence[kernel].invalid_reason;
         const Rejection rejection{placement_.kernels[kernel].key.backend, placement_.kernels[kernel].key.variant, reason};
-        problem_.candidates[c].inside.ForEach([&](size_t node) {
+        placement_.built.own[c].ForEach([&](size_t node) {
           if (seen.emplace(node, rejection.backend, rejection.variant, reason).second) rejections_[node].push_back(rejection);
         });
       }
     }
   }
+
+  static constexpr size_t kNobody = static_cast<size_t>(-1);
 
   const Placement& placement_;
   const KnownPrices& known_;
@@ -156,7 +168,7 @@ class Reporter {
   const SearchProblem problem_;
   Alternatives alternatives_;
   std::vector<std::string> names_;                  // of nodes
-  std::vector<size_t> owner_;                       // choice that holds each node
+  std::vector<size_t> owner_;                       // choice that computes each node
   std::vector<std::vector<Rejection>> rejections_;  // by node
 };
 
@@ -208,10 +220,10 @@ RecordedProblem RecordOf(const Placement& placement, const KnownPrices& known, c
   std::vector<std::string> backends;
   for (size_t target = 0; target < placement.targets.size(); ++target) backends.push_back(placement.NameOf(target));
   std::vector<std::string> operators;
-  for (const PostDfsIndex index : placement.built.nodes) operators.push_back(CalledOp((*placement.graph)[index].expr)->name);
+  for (const PostDfsIndex index : placement.built.nodes) operators.push_back(CalledOp((*placement.formed.graph)[index].expr)->name);
   RecordedProblem recorded = Record(problem, std::move(bounds), std::move(backends), placement.node_names, std::move(operators));
   for (const PostDfsIndex index : placement.built.nodes)
-    recorded.onnx_nodes.push_back((*placement.graph)[index].expr->origin().OnnxNodes());
+    recorded.onnx_nodes.push_back((*placement.formed.graph)[index].expr->origin().OnnxNodes());
   for (const PricedCandidate& candidate : placement.candidates) {
     std::vector<std::string>& names = recorded.variants.emplace_back();
     for (const PricedVariant& variant : candidate.variants) names.push_back(variant.variant.name);

@@ -1,5 +1,7 @@
 #include "collage/driver/plan.h"
 
+#include <set>
+
 #include "collage/driver/candidates.h"
 #include "collage/partition/cover.h"
 
@@ -7,7 +9,7 @@ namespace collage {
 
 Plan MakePlan(const Placement& placement, std::string name, SearchResult result) {
   Plan plan{std::move(name), std::move(result)};
-  const std::vector<std::string> symbols = PartitionSymbols(*placement.graph, placement.candidates, plan.result.choices);
+  const std::vector<std::string> symbols = PartitionSymbols(*placement.formed.graph, placement.candidates, plan.result.choices);
   for (size_t i = 0; i < symbols.size(); ++i) {
     const SearchChoice& choice = plan.result.choices[i];
     if (!symbols[i].empty()) plan.kernels.push_back({i, placement.arms.kernel_of[choice.candidate][choice.variant], symbols[i]});
@@ -15,9 +17,29 @@ Plan MakePlan(const Placement& placement, std::string name, SearchResult result)
   return plan;
 }
 
+std::vector<size_t> FormsOf(const Placement& placement, const std::vector<SearchChoice>& choices) {
+  std::set<size_t> forms;
+  for (const SearchChoice& choice : choices) {
+    placement.built.own[choice.candidate].ForEach([&](size_t node) { forms.insert(placement.formed.FormOf(placement.built.nodes[node])); });
+  }
+  forms.erase(FormedGraph::kNoForm);
+  return {forms.begin(), forms.end()};
+}
+
 Result<IRModule> Apply(const Placement& placement, const Plan& plan) {
-  const Cover cover = CoverOf(placement, plan.result.choices);
-  return ApplyCover(IRModule::FromMain(placement.function()), *placement.graph, cover);
+  Cover cover = CoverOf(placement, plan.result.choices);
+  const std::vector<size_t> forms = FormsOf(placement, plan.result.choices);
+  if (forms.empty()) return ApplyCover(IRModule::FromMain(placement.function()), *placement.graph, cover);
+  const AppliedForms applied = COLLAGE_TRY(ApplyForms(placement.formed, forms));
+  const DataflowGraph graph(applied.function);
+  const DataflowGraph& whole = *placement.formed.graph;
+  std::unordered_map<PostDfsIndex, PostDfsIndex> image;
+  for (PostDfsIndex node = 0; node < whole.size(); ++node) {
+    const auto at = applied.image.find(whole[node].expr.get());
+    if (at != applied.image.end()) image.emplace(node, graph.Find(at->second));
+  }
+  for (ChosenPartition& chosen : cover) chosen.candidate.sub_graph = chosen.candidate.sub_graph.Substitute(graph, image);
+  return ApplyCover(IRModule::FromMain(applied.function), graph, cover);
 }
 
 std::string Save(const Placement& placement, const Plan& plan) {

@@ -36,9 +36,11 @@ struct Plan {
 
 Plan MakePlan(const Placement& placement, std::string name, SearchResult result);
 
-/// The partitioned module of a plan.
+/// The forms that a cover takes, by their positions.
+std::vector<size_t> FormsOf(const Placement& placement, const std::vector<SearchChoice>& choices);
+/// The partitioned module of a plan: of the function with the plan's forms.
 Result<IRModule> Apply(const Placement& placement, const Plan& plan);
-/// A plan as text from which phase 4 runs alone (LoadPlan, ApplyCover).
+/// A plan as text from which phase 4 runs alone (LoadPlan, ApplyCover). The plan must take no form.
 std::string Save(const Placement& placement, const Plan& plan);
 /// Seconds that the search charges before each choice for the transition to its backend.
 std::vector<double> TransitionsOf(const Placement& placement, const std::vector<SearchChoice>& choices);

@@ -43,6 +43,8 @@ std::string RunnerUpText(const OperatorPlacement& placement, bool pinned) {
   return placement.backend == "host" || placement.left_out ? "" : "; no other backend could";
 }
 
+std::string FormText(const std::string& form) { return form.empty() ? "" : " in the form " + form; }
+
 class PartitionTexts {
  public:
   explicit PartitionTexts(const CompileReport& report) : report_(report) {
@@ -83,7 +85,8 @@ class PartitionTexts {
       if (entry.nodes.empty()) names.Add(*placement);
       pinned = pinned || placement->pinned;
     }
-    return (entry.nodes.empty() ? names.ToString() : CountedList(entry.nodes, "nodes")) + RunnerUpText(*found->second.front(), pinned);
+    return (entry.nodes.empty() ? names.ToString() : CountedList(entry.nodes, "nodes")) + FormText(entry.form) +
+           RunnerUpText(*found->second.front(), pinned);
   }
 
   const CompileReport& report_;
@@ -100,7 +103,7 @@ std::string OperatorText(const OperatorPlacement& placement) {
     text += fmt::format("  {:.1f} us", placement.cost_us);
     if (placement.sharers > 1) text += fmt::format(" (with {} others: {})", placement.sharers - 1, Shortened(placement.symbol, 60));
   }
-  text += RunnerUpText(placement, placement.pinned) + "\n";
+  text += FormText(placement.form) + RunnerUpText(placement, placement.pinned) + "\n";
   for (const Rejection& rejection : placement.rejections) {
     text += fmt::format("             refused: {} {}: {}\n", rejection.backend, rejection.variant, Shortened(rejection.reason, 100));
   }

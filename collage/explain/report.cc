@@ -32,6 +32,7 @@ Json OperatorJson(const OperatorPlacement& placement) {
   json["left_out"] = placement.left_out;
   json["pinned"] = placement.pinned;
   if (!placement.device.empty()) json["device"] = placement.device;
+  if (!placement.form.empty()) json["form"] = placement.form;
   json["rejections"] = std::move(rejections);
   return json;
 }
@@ -50,6 +51,7 @@ OperatorPlacement OperatorFrom(const Json& json) {
   placement.left_out = json.value("left_out", false);  // files of before have none of these
   placement.pinned = json.value("pinned", false);
   placement.device = json.value("device", std::string());
+  placement.form = json.value("form", std::string());
   placement.nodes = json.value("nodes", std::vector<std::string>());
   for (const Json& rejection : json.at("rejections")) {
     placement.rejections.push_back({rejection.at("backend"), rejection.at("variant"), rejection.at("reason")});
@@ -128,6 +130,7 @@ Json ReportJson(const CompileReport& report) {
                     {"margin_us", OrNull(entry.margin_us)},
                     {"partition", entry.symbol}});
     if (!entry.device.empty()) plan.back()["device"] = entry.device;
+    if (!entry.form.empty()) plan.back()["form"] = entry.form;
   }
   Json timings = Json::object();
   Json ratios = Json::object();
@@ -194,7 +197,7 @@ CompileReport ReportFrom(const Json& json) {
   for (const Json& entry : json.at("plan")) {
     report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
                            NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>()),
-                           entry.value("device", std::string())});
+                           entry.value("device", std::string()), entry.value("form", std::string())});
   }
   for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
     report.end_to_end.push_back(

@@ -23,6 +23,7 @@ struct PlanEntry {
   /// ONNX nodes that it computes, in the model's order. Empty where no model was read, and in files of before.
   std::vector<std::string> nodes = {};
   std::string device = {};  ///< "opencl:0"; empty: the host
+  std::string form = {};    ///< rule of the form that it computes, wholly or in part; empty: what the model says
 };
 
 /// A whole plan timed end to end against the others of the same race.
@@ -76,6 +77,7 @@ struct OperatorPlacement {
   bool left_out = false;                ///< no runner-up was looked for: see CompileReport::decisions_left_out
   std::vector<std::string> nodes = {};  ///< of the ONNX model that it comes from
   std::string device = {};              ///< "opencl:0"; empty: the host
+  std::string form = {};                ///< rule of the form that it is of; such a one stands in the place of the nodes' own
 };
 
 /// "opencl@opencl:0"; of the host the backend alone.

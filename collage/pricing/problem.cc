@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "collage/support/check.h"
@@ -11,7 +12,7 @@ namespace {
 
 class Builder {
  public:
-  explicit Builder(const DataflowGraph& graph) : graph_(graph) {}
+  Builder(const DataflowGraph& graph, const Expr& body, std::span<const Form> forms) : graph_(graph), body_(body), forms_(forms) {}
 
   Result<FunctionProblem> Build(const std::vector<PricedCandidate>& candidates, size_t backend_count, ConversionPrice conversion) {
     COLLAGE_TRY_STATUS(AddNodes());
@@ -25,11 +26,20 @@ class Builder {
 
  private:
   Status AddNodes() {
+    std::map<PostDfsIndex, std::vector<const Form*>> before;  // a form's nodes stand right before its gate, so that few covers are open
+    IndexSet added;
+    for (const Form& form : forms_) {
+      before[form.gate].push_back(&form);
+      added |= form.added;
+      for (const auto& [given, wanted] : form.tensors) same_.emplace(given, wanted);
+    }
     for (PostDfsIndex index = 0; index < graph_.size(); ++index) {
-      if (!CalledOp(graph_[index].expr)) continue;
+      if (!CalledOp(graph_[index].expr) || added.Contains(index)) continue;
       if (graph_[index].block != 0) return Fail("operators inside of an if or of a function literal cannot be placed yet");
-      node_of_.emplace(index, result_.nodes.size());
-      result_.nodes.push_back(index);
+      if (const auto forms = before.find(index); forms != before.end()) {
+        for (const Form* form : forms->second) form->added.ForEach([&](PostDfsIndex node) { AddNode(node); });
+      }
+      AddNode(index);
     }
     result_.problem.node_count = result_.nodes.size();
     for (size_t node = 0; node < result_.nodes.size(); ++node) {
@@ -38,12 +48,50 @@ class Builder {
         for (const TensorSource& source : ResolveTensors(graph_, graph_.IndexOf(argument))) AddUse(source, node);
       }
     }
-    const Function& function = *graph_.function()->As<Function>();
-    for (const TensorSource& source : ResolveTensors(graph_, graph_.IndexOf(function.body))) {
+    for (const TensorSource& source : ResolveTensors(graph_, graph_.IndexOf(body_))) {
       if (graph_[source.node].expr->As<Constant>()) continue;
       result_.problem.tensors[TensorOf(source)].is_result = true;
     }
+    for (const Form& form : forms_) {
+      Alternative alternative{{}, {}, node_of_.at(form.gate), node_of_.at(form.root)};
+      form.covered.ForEach([&](PostDfsIndex node) { alternative.covered.Add(node_of_.at(node)); });
+      form.added.ForEach([&](PostDfsIndex node) { alternative.added.Add(node_of_.at(node)); });
+      by_gate_[alternative.gate].push_back(alternatives_.size());
+      by_root_[alternative.root] = alternatives_.size();
+      alternatives_.push_back(std::move(alternative));
+    }
     return {};
+  }
+
+  void AddNode(PostDfsIndex node) {
+    node_of_.emplace(node, result_.nodes.size());
+    result_.nodes.push_back(node);
+  }
+
+  /// A form in search nodes.
+  struct Alternative {
+    IndexSet covered;
+    IndexSet added;
+    size_t gate;
+    size_t root;
+  };
+
+  /// What a candidate decides against as well: see BuildProblem.
+  [[nodiscard]] IndexSet WithDeclined(const IndexSet& own) const {
+    if (alternatives_.empty()) return own;
+    IndexSet computed_or_replaced = own;
+    own.ForEach([&](size_t node) {
+      if (const auto form = by_root_.find(node); form != by_root_.end()) computed_or_replaced |= alternatives_[form->second].covered;
+    });
+    IndexSet inside = computed_or_replaced;
+    computed_or_replaced.ForEach([&](size_t node) {
+      const auto forms = by_gate_.find(node);
+      for (size_t i = 0; forms != by_gate_.end() && i < forms->second.size(); ++i) {
+        const Alternative& alternative = alternatives_[forms->second[i]];
+        if (!own.Contains(alternative.root)) inside |= alternative.added;
+      }
+    });
+    return inside;
   }
 
   void AddUse(const TensorSource& source, size_t node) {
@@ -52,7 +100,9 @@ class Builder {
     if (consumers.empty() || consumers.back() != node) consumers.push_back(node);
   }
 
-  size_t TensorOf(const TensorSource& source) {
+  size_t TensorOf(TensorSource source) {
+    // What a form gives is what it replaces.
+    if (const auto replaced = same_.find(source); replaced != same_.end()) source = replaced->second;
     const auto [at, is_new] = tensor_of_.emplace(source, result_.tensors.size());
     if (is_new) {
       result_.tensors.push_back(source);
@@ -78,7 +128,8 @@ class Builder {
     candidate.candidate.sub_graph.inside().ForEach([&](PostDfsIndex index) {
       if (const auto node = node_of_.find(index); node != node_of_.end()) inside.push_back(node->second);
     });
-    searched.inside = IndexSet(inside);
+    const IndexSet& own = result_.own.emplace_back(inside);
+    searched.inside = WithDeclined(own);
     searched.backend = candidate.backend;
     searched.is_partition = candidate.is_partition;
     for (const TensorSource& source : candidate.extracted.inputs) searched.inputs.push_back(TensorOf(source));
@@ -111,6 +162,12 @@ class Builder {
   }
 
   const DataflowGraph& graph_;
+  const Expr& body_;
+  const std::span<const Form> forms_;
+  std::vector<Alternative> alternatives_;
+  std::unordered_map<size_t, std::vector<size_t>> by_gate_;  // forms by search nodes
+  std::unordered_map<size_t, size_t> by_root_;
+  std::map<TensorSource, TensorSource> same_;
   FunctionProblem result_;
   std::unordered_map<PostDfsIndex, size_t> node_of_;
   std::map<TensorSource, size_t> tensor_of_;
@@ -121,7 +178,12 @@ class Builder {
 
 Result<FunctionProblem> BuildProblem(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates, size_t backend_count,
                                      ConversionPrice conversion) {
-  return Builder(graph).Build(candidates, backend_count, std::move(conversion));
+  return Builder(graph, graph.function()->As<Function>()->body, {}).Build(candidates, backend_count, std::move(conversion));
+}
+
+Result<FunctionProblem> BuildProblem(const FormedGraph& formed, const std::vector<PricedCandidate>& candidates, size_t backend_count,
+                                     ConversionPrice conversion) {
+  return Builder(*formed.graph, formed.body(), formed.forms).Build(candidates, backend_count, std::move(conversion));
 }
 
 }  // namespace collage

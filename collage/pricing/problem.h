@@ -5,6 +5,7 @@
 
 #include "collage/candidate/rule.h"
 #include "collage/dataflow/extraction.h"
+#include "collage/form/form.h"
 #include "collage/pricing/pricer.h"
 #include "collage/search/search.h"
 
@@ -19,7 +20,8 @@ struct PricedVariant {
   size_t device = 0;  ///< 0: the host
 };
 
-/// A candidate with everything that the search and the rewriting need to know of it.
+/// A candidate with everything that the search and the rewriting need to know of it. Of one that computes something of a form, nodes and
+/// tensors are those of the formed graph.
 struct PricedCandidate {
   CandidatePartition candidate;
   ExtractedFunction extracted;
@@ -34,6 +36,7 @@ struct PricedCandidate {
 struct FunctionProblem {
   SearchProblem problem;
   std::vector<PostDfsIndex> nodes;  ///< of each search node
+  std::vector<IndexSet> own;        ///< by candidate: the search nodes that it computes; without forms all that are inside
   std::vector<TensorSource> tensors;
   std::vector<TensorType> tensor_types;
   std::vector<Layout> layouts;  ///< of each layout number; 0 is plain, on the host
@@ -45,7 +48,13 @@ using ConversionPrice = std::function<Cost(const TensorType&, const Layout& from
 
 /// `candidates` keep their positions: choice.candidate indexes them. Conversions are priced when the search first asks.
 /// Errors on a function that is not straight-line.
+///
+/// With forms the nodes are those of the function and of all its forms. A cover takes either what a form stands for or the form: whoever
+/// computes the gate of what it stands for covers the form's nodes too, and whoever computes the form's root covers all that it stands
+/// for. So each exact cover is that of one set of forms, and each cover of each such set is one.
 Result<FunctionProblem> BuildProblem(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates, size_t backend_count,
+                                     ConversionPrice conversion);
+Result<FunctionProblem> BuildProblem(const FormedGraph& formed, const std::vector<PricedCandidate>& candidates, size_t backend_count,
                                      ConversionPrice conversion);
 
 }  // namespace collage

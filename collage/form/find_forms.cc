@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <map>
+
+#include "collage/dataflow/sub_graph.h"
+#include "collage/form/form.h"
+#include "collage/ir/visit.h"
+#include "collage/pattern/matcher.h"
+#include "collage/support/check.h"
+
+namespace collage {
+namespace {
+
+/// A form before it is part of a graph.
+struct Draft {
+  const FormRule* rule;
+  IndexSet covered;
+  std::vector<std::pair<Expr, Expr>> results;
+};
+
+class Finder {
+ public:
+  Finder(const DataflowGraph& graph, const MayReplace& may_replace) : graph_(graph), may_replace_(may_replace) {}
+
+  Status Find(const FormRule& rule) {
+    std::vector<PatternMatch> matches;
+    ForEachMatch(graph_, rule.pattern, [&](PatternMatch match) {
+      match.inside = CallsOf(match.inside);
+      const bool is_unknown = matches.empty() || !(matches.back().inside == match.inside);
+      if (is_unknown && CanBeReplaced(match.inside) && rule.condition(match.match).accepted) matches.push_back(std::move(match));
+    });
+    for (const std::vector<const PatternMatch*>& group : Grouped(rule, matches)) COLLAGE_TRY_STATUS(Add(rule, group));
+    return {};
+  }
+
+  [[nodiscard]] std::vector<Draft>& drafts() { return drafts_; }
+
+ private:
+  [[nodiscard]] IndexSet CallsOf(const IndexSet& inside) const {
+    IndexSet calls;
+    inside.ForEach([&](PostDfsIndex node) {
+      if (graph_[node].op) calls.Add(node);
+    });
+    return calls;
+  }
+
+  /// In the function's own block, without what others use of its inside, and not left by a path that comes back.
+  [[nodiscard]] bool CanBeReplaced(const IndexSet& calls) const {
+    const SubGraph sub_graph(graph_, calls);
+    return graph_[calls.First()].block == 0 && sub_graph.IsInOneBlock(graph_) && sub_graph.IsConvex(graph_) &&
+           sub_graph.exit().size() == 1 && sub_graph.exit().front() == calls.Last();
+  }
+
+  [[nodiscard]] static std::vector<std::vector<const PatternMatch*>> Grouped(const FormRule& rule,
+                                                                             const std::vector<PatternMatch>& matches) {
+    std::vector<std::vector<const PatternMatch*>> groups;
+    std::map<const ExprNode*, std::vector<size_t>> of_data;  // groups that read it
+    for (const PatternMatch& match : matches) {
+      if (!rule.joins) {
+        groups.push_back({&match});
+        continue;
+      }
+      std::vector<size_t>& candidates = of_data[match.match.Find("data").get()];
+      const auto fits = [&](size_t group) { return rule.joins(groups[group].front()->match, match.match); };
+      const auto at = std::find_if(candidates.begin(), candidates.end(), fits);
+      if (at != candidates.end()) {
+        groups[*at].push_back(&match);
+      } else {
+        candidates.push_back(groups.size());
+        groups.push_back({&match});
+      }
+    }
+    if (rule.joins) std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
+    return groups;
+  }
+
+  Status Add(const FormRule& rule, const std::vector<const PatternMatch*>& group) {
+    Draft draft{&rule, {}, {}};
+    std::vector<Match> matches;
+    std::vector<Origin> origins;
+    for (const PatternMatch* match : group) {
+      draft.covered |= match->inside;
+      matches.push_back(match->match);
+    }
+    if (group.size() > 1 && !CanBeTakenTogether(draft.covered, group.front()->inside)) return {};
+    if (may_replace_ && !may_replace_(rule, draft.covered)) return {};
+    draft.covered.ForEach([&](PostDfsIndex node) { origins.push_back(graph_[node].expr->origin()); });
+    Result<std::vector<Expr>> built = rule.replacement(matches);
+    if (!built) return Fail(built.error().At("form " + rule.name));
+    COLLAGE_CHECK(built->size() == matches.size(), "form " + rule.name + " does not give what it matched");
+    const std::vector<Expr> named = COLLAGE_TRY(Named(*built, Origin::Union(origins)));
+    for (size_t i = 0; i < named.size(); ++i) {
+      const Expr& original = matches[i].root;
+      if (named[i]->type() != original->type())
+        return Fail("form " + rule.name + " makes " + ToString(named[i]->type()) + " of " + ToString(original->type()));
+      draft.results.emplace_back(original, named[i]);
+    }
+    drafts_.push_back(std::move(draft));
+    return {};
+  }
+
+  /// None hangs on another one, and all that is computed for any of them is computed for the first.
+  [[nodiscard]] bool CanBeTakenTogether(const IndexSet& covered, const IndexSet& first) const {
+    IndexSet read;
+    first.ForEach([&](PostDfsIndex node) {
+      for (const PostDfsIndex input : graph_[node].inputs) read.Add(input);
+    });
+    bool are_there = SubGraph(graph_, covered).IsConvex(graph_);
+    (covered - first).ForEach([&](PostDfsIndex node) {
+      for (const PostDfsIndex input : graph_[node].inputs) {
+        const bool is_computed = !graph_[input].Is<Constant>() && !graph_[input].Is<Var>();
+        are_there = are_there && (!is_computed || covered.Contains(input) || read.Contains(input));
+      }
+    });
+    return are_there;
+  }
+
+  /// Calls that are new, with the origins of what they replace.
+  Result<std::vector<Expr>> Named(std::vector<Expr> built, const Origin& origin) const {
+    const auto is_new = [&](const Expr& expr) { return !expr->As<Op>() && graph_.Find(expr) == DataflowGraph::kNone; };
+    const auto name = [&](const Expr&, const Expr& expr) -> Result<Expr> {
+      return expr->As<Call>() && is_new(expr) ? WithOrigin(expr, origin) : expr;
+    };
+    const Expr all = COLLAGE_TRY(Rewrite(MakeTuple(std::move(built)), name, is_new));
+    return all->As<Tuple>()->fields;
+  }
+
+  const DataflowGraph& graph_;
+  const MayReplace& may_replace_;
+  std::vector<Draft> drafts_;
+};
+
+/// The numbers of a form in the whole graph; false where no single call gives all its results.
+bool Number(const DataflowGraph& graph, size_t first_added, Form& form) {
+  std::vector<PostDfsIndex> pending;
+  for (const auto& [original, replacement] : form.results) {
+    const TensorSource gives = ResolveTensor(graph, {graph.IndexOf(replacement), 0});
+    form.tensors.emplace_back(gives, TensorSource{graph.IndexOf(original), 0});
+    form.gate = std::min(form.gate, graph.IndexOf(original));
+    if (form.root == DataflowGraph::kNone) form.root = gives.node;
+    if (form.root != gives.node || gives.node < first_added || !graph[gives.node].op) return false;
+  }
+  pending.push_back(form.root);
+  while (!pending.empty()) {
+    const PostDfsIndex node = pending.back();
+    pending.pop_back();
+    if (graph[node].op && form.added.Contains(node)) continue;
+    if (graph[node].op) form.added.Add(node);
+    for (const PostDfsIndex input : graph[node].inputs) {
+      if (input >= first_added && !graph[input].Is<Constant>()) pending.push_back(input);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& function, const std::vector<FormRule>& rules,
+                              const MayReplace& may_replace) {
+  const Function& of = *function->function()->As<Function>();
+  Finder finder(*function, may_replace);
+  for (const FormRule& rule : rules) COLLAGE_TRY_STATUS(finder.Find(rule));
+  FormedGraph formed{function, function->function(), {}, {}};
+  if (finder.drafts().empty()) return formed;
+  std::vector<Expr> bodies = {of.body};
+  for (Draft& draft : finder.drafts()) {
+    for (const auto& result : draft.results) bodies.push_back(result.second);
+    formed.forms.push_back({draft.rule->name, std::move(draft.covered), {}, std::move(draft.results), {}});
+  }
+  formed.graph = std::make_shared<const DataflowGraph>(COLLAGE_TRY(MakeFunction(of.parameters, MakeTuple(std::move(bodies)))));
+  const size_t first_added = function->size() - 1;
+  for (PostDfsIndex node = 0; node < first_added; ++node)
+    COLLAGE_CHECK((*formed.graph)[node].expr == (*function)[node].expr, "a form changes the numbers of the function");
+  std::erase_if(formed.forms, [&](Form& form) { return !Number(*formed.graph, first_added, form); });
+  formed.form_of.assign(formed.graph->size(), FormedGraph::kNoForm);
+  for (size_t form = 0; form < formed.forms.size(); ++form)
+    formed.forms[form].added.ForEach([&](PostDfsIndex node) { formed.form_of[node] = form; });
+  return formed;
+}
+
+}  // namespace collage

@@ -1,0 +1,255 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "collage/form/rules.h"
+#include "collage/op/interpreter.h"
+#include "collage/support/hash.h"
+#include "tests/driver/decided.h"
+
+namespace collage {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Every operator alone, and with a sigmoid behind it; in two layouts.
+class Library : public Backend {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "library"; }
+  [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    for (const char* op : {"nn.relu", "sigmoid", "tanh", "add", "maximum", "subtract", "concatenate", "split"}) {
+      rules.patterns.push_back({std::string("library.") + op, pattern::CallOf(op), {}});
+      rules.patterns.push_back({std::string("library.sigmoid_") + op, pattern::CallOf("sigmoid", {pattern::CallOf(op)}), {}});
+    }
+    return rules;
+  }
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device&) const override {
+    std::vector<Variant> variants;
+    const size_t results = FlattenTensors(function.body->type()).size();
+    for (const char* from : {"abcd", "acdb"}) {
+      for (const char* to : {"abcd", "acdb"}) {
+        variants.push_back({std::string(from) + to, std::vector<Layout>(function.parameters.size(), Layout::Of(from)),
+                            std::vector<Layout>(results, Layout::Of(to))});
+      }
+    }
+    return variants;
+  }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    return CompileReference(function, device, variant);
+  }
+};
+
+/// The larger of a tensor and zero, from operators that no rule matches.
+Result<Expr> Positive(const Expr& data) { return CallOp("maximum", {data, COLLAGE_TRY(CallOp("subtract", {data, data}))}); }
+
+FormRule OfRelu() {
+  return {"of_relu", pattern::CallOf("nn.relu", {pattern::Wildcard().As("data")}), [](const Match&) { return Verdict::Accept(); },
+          [](const std::vector<Match>& matches) -> Result<std::vector<Expr>> {
+            return std::vector<Expr>{COLLAGE_TRY(Positive(matches.front().Find("data")))};
+          }};
+}
+
+/// relu(tanh(x)) the other way round.
+FormRule OfPair() {
+  FormRule rule = OfRelu();
+  rule.name = "of_pair";
+  rule.pattern = pattern::CallOf("nn.relu", {pattern::CallOf("tanh", {pattern::Wildcard().As("data")})});
+  rule.replacement = [](const std::vector<Match>& matches) -> Result<std::vector<Expr>> {
+    return std::vector<Expr>{COLLAGE_TRY(CallOp("tanh", {COLLAGE_TRY(Positive(matches.front().Find("data")))}))};
+  };
+  return rule;
+}
+
+/// relus of one tensor as parts of one relu.
+FormRule Siblings() {
+  FormRule rule = OfRelu();
+  rule.name = "siblings";
+  rule.joins = [](const Match&, const Match&) { return true; };
+  rule.replacement = [](const std::vector<Match>& matches) -> Result<std::vector<Expr>> {
+    const std::vector<Expr> copies(matches.size(), matches.front().Find("data"));
+    const Expr all = COLLAGE_TRY(CallOp("nn.relu", {COLLAGE_TRY(CallOp("concatenate", {MakeTuple(copies)}))}));
+    const Expr parts = COLLAGE_TRY(CallOp("split", {all}, {{"indices_or_sections", static_cast<int64_t>(matches.size())}}));
+    std::vector<Expr> results;
+    for (size_t i = 0; i < matches.size(); ++i) results.push_back(COLLAGE_TRY(MakeTupleGetItem(parts, i)));
+    return results;
+  };
+  return rule;
+}
+
+/// A few operators, everything used.
+std::string RandomProgram(std::mt19937& random) {
+  const auto pick = [&](size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(random); };
+  std::string text = "fn (%x: Tensor[(1, 2, 2, 2), float32]) { ";
+  const size_t operators = 2 + pick(4);
+  std::vector<std::string> unused;
+  const auto name = [](size_t i) { return i == 0 ? std::string("%x") : fmt::format("%{}", i - 1); };
+  for (size_t i = 0; i < operators; ++i) {
+    const std::string argument = name(pick(i + 1));
+    std::erase(unused, argument);
+    const std::array<const char*, 5> all = {"nn.relu", "nn.relu", "tanh", "tanh", "sigmoid"};
+    text += fmt::format("{} = {}({}); ", name(i + 1), all[pick(all.size())], argument);
+    unused.push_back(name(i + 1));
+  }
+  size_t next = operators;
+  while (unused.size() > 1) {
+    text += fmt::format("%{} = add({}, {}); ", next, unused[0], unused[1]);
+    unused.erase(unused.begin(), unused.begin() + 2);
+    unused.push_back(fmt::format("%{}", next++));
+  }
+  return text + unused[0] + " }";
+}
+
+class FormsTest : public testing::Test {
+ protected:
+  PlacementPointer Place(const Expr& function, const std::vector<FormRule>& rules, const UserConstraints& constraints = {}) {
+    return MakePlacement(function, {TargetOf(library_)}, pricer_, {}, constraints, {.forms = rules}).value();
+  }
+
+  /// Every kernel has a price that hangs on what it computes and how, not where.
+  static Result<SearchResult> Optimum(const Placement& placement, uint64_t seed) {
+    std::vector<Cost> costs;
+    for (const PlacedKernel& kernel : placement.kernels) {
+      const uint64_t hash = HashCombine(HashCombine(kernel.key.function_hash, HashBytes(kernel.key.variant)), seed);
+      costs.push_back(Cost::Microseconds(static_cast<double>(1 + hash % 1000)));
+    }
+    return SearchAt(placement.arms, costs);
+  }
+
+  Library library_;
+  MeasurementCache cache_ = MeasurementCache::Open({}).value();
+  Pricer pricer_{{}, cache_, {}};
+};
+
+/// All sets of forms that do not overlap.
+std::vector<std::vector<size_t>> SetsOfForms(const FormedGraph& formed) {
+  std::vector<std::vector<size_t>> sets;
+  for (size_t bits = 0; bits < size_t{1} << formed.forms.size(); ++bits) {
+    std::vector<size_t> set;
+    IndexSet covered;
+    bool overlaps = false;
+    for (size_t form = 0; form < formed.forms.size(); ++form) {
+      if ((bits >> form & 1) == 0) continue;
+      overlaps = overlaps || covered.Intersects(formed.forms[form].covered);
+      covered |= formed.forms[form].covered;
+      set.push_back(form);
+    }
+    if (!overlaps) sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+TEST_F(FormsTest, TheOptimumIsThatOfTheBestSetOfForms) {
+  std::mt19937 random(7);
+  size_t with_forms = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const std::string text = RandomProgram(random);
+    const Expr function = Parsed(text);
+    const PlacementPointer placement = Place(function, {OfRelu(), OfPair(), Siblings()});
+    if (placement->formed.forms.size() > 6) continue;
+    Cost least = Cost::Invalid();
+    for (const std::vector<size_t>& set : SetsOfForms(placement->formed)) {
+      const Expr formed = ApplyForms(placement->formed, set).value().function;
+      least = std::min(least, Optimum(*Place(formed, {}), seed).value().cost);
+    }
+    const SearchResult best = Optimum(*placement, seed).value();
+    ASSERT_EQ(best.cost, least) << text;
+    const Plan plan = MakePlan(*placement, "searched", best);
+    with_forms += FormsOf(*placement, best.choices).empty() ? 0 : 1;
+    Tensor input(TensorType{{1, 2, 2, 2}, DType::kFloat32});
+    FillRandom(input, seed);
+    const std::vector<Tensor> expected = InterpretFunction(function, {input}).value();
+    const std::vector<Tensor> actual = InterpretMain(Apply(*placement, plan).value(), {input}).value();
+    ASSERT_TRUE(BitwiseEqual(actual.front(), expected.front())) << text;
+  }
+  EXPECT_GT(with_forms, 4u) << "or the test says nothing of them";
+}
+
+TEST_F(FormsTest, WhatTheUserForbidsIsNotOffered) {
+  const Expr function = Parsed("fn (%x: Tensor[(1, 2, 2, 2), float32]) { %0 = tanh(%x); %1 = nn.relu(%0); sigmoid(%1) }");
+  const auto forms = [&](const std::vector<std::string>& forbid) {
+    return Place(function, {OfRelu(), OfPair()}, {{}, forbid})->formed.forms.size();
+  };
+  EXPECT_EQ(forms({}), 2u);
+  EXPECT_EQ(forms({"forms"}), 0u);
+  EXPECT_EQ(forms({"forms:tanh"}), 1u);
+  EXPECT_EQ(forms({"forms:nn.relu"}), 0u);
+  EXPECT_THAT(MakePlacement(function, {TargetOf(library_)}, pricer_, {}, {{}, {"forms:exp"}}).error().message,
+              HasSubstr("--forbid forms:exp: the program has no node and calls no operator 'exp'"));
+}
+
+TEST_F(FormsTest, WithoutMatchesNothingIsOfAForm) {
+  const PlacementPointer placement = Place(Parsed("fn (%x: Tensor[(1, 2, 2, 2), float32]) { tanh(sigmoid(%x)) }"), {OfRelu()});
+  EXPECT_EQ(placement->formed.graph, placement->graph);
+  for (size_t c = 0; c < placement->candidates.size(); ++c) EXPECT_FALSE(placement->IsOfForm(c));
+}
+
+/// Transposed convolutions slowly, convolutions and what moves elements quickly.
+class Convolutions : public Library {
+ public:
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.depth_to_space", "strided_slice", "nn.relu"})
+      rules.patterns.push_back({std::string("library.") + op, pattern::CallOf(op), {}});
+    return rules;
+  }
+  [[nodiscard]] std::vector<Variant> Variants(const Function&, const Device&) const override { return {{"only", {Layout()}, {Layout()}}}; }
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    const bool is_slow = IsCallOf(function.body, "nn.conv2d_transpose") ||
+                         (function.body->As<Call>()->callee->As<Function>() &&
+                          IsCallOf(function.body->As<Call>()->callee->As<Function>()->body, "nn.conv2d_transpose"));
+    return CompileTimed(function, device, variant, [is_slow] { return is_slow ? 9e-3 : 1e-3; });
+  }
+};
+
+class FormDecisionTest : public testing::Test {
+ protected:
+  static Expr Generator() {
+    Tensor weight(TensorType{{2, 3, 4, 4}, DType::kFloat32});
+    FillRandom(weight, 3);
+    const Expr x = MakeVar("x", TensorType{{1, 2, 3, 3}, DType::kFloat32});
+    const Origin origin(OriginPart{OriginPart::Kind::kOnnxNode, "deconv1", 0});
+    const Expr call = MakeCall(Operators().Find("nn.conv2d_transpose"), {x, MakeConstant(weight)},
+                               {{"strides", std::vector<int64_t>{2, 2}}, {"padding", std::vector<int64_t>{1, 1, 1, 1}}}, origin)
+                          .value();
+    return MakeFunction({x}, MakeCall(Operators().Find("nn.relu"), {call}).value()).value();
+  }
+
+  SimulatedClock clock_;
+  Convolutions library_;
+  MeasurementCache cache_ = MeasurementCache::Open({}).value();
+};
+
+TEST_F(FormDecisionTest, TheFasterFormIsTakenRacedAndReported) {
+  Decided decided(Generator(), {&library_}, cache_);
+  ASSERT_TRUE(decided.Decide());
+  const std::vector<Plan> plans = decided.Plans().plans;
+  const CompileReport report = decided.Report(plans.front());
+  ASSERT_EQ(report.plan.size(), 4u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(report.plan[i].form, "transposed_convolution");
+    EXPECT_THAT(report.plan[i].nodes, ElementsAre("deconv1"));
+  }
+  EXPECT_EQ(report.plan[3].form, "");
+  EXPECT_THAT(report.operators, testing::SizeIs(4)) << "the one that is replaced is none of them";
+  EXPECT_THAT(ExplanationText(report, ExplanationDetail::kPartitions), HasSubstr("deconv1 in the form transposed_convolution"));
+  EXPECT_EQ(ReportFromJson(ToJson(report)).value().plan[0].form, "transposed_convolution");
+  const RaceOutcome race = decided.Race(plans).value();
+  EXPECT_EQ(race.winner, 0u);
+}
+
+TEST_F(FormDecisionTest, ASingleBackendRunsTheModelAsItIs) {
+  Decided decided(Generator(), {&library_}, cache_);
+  ASSERT_TRUE(decided.Decide());
+  const std::vector<Plan> plans = decided.Plans().plans;
+  ASSERT_GE(plans.size(), 2u);
+  EXPECT_TRUE(FormsOf(decided.placement(), plans[1].result.choices).empty());
+}
+
+}  // namespace
+}  // namespace collage
