@@ -4,6 +4,7 @@
 
 #include "collage/backend/registry.h"
 #include "collage/candidate/gather.h"
+#include "collage/driver/whole_model.h"
 #include "collage/partition/cover.h"
 #include "collage/support/log.h"
 #include "collage/support/name_supply.h"
@@ -57,6 +58,16 @@ void Take(const Placement& placement, const CandidatePartition& found, const Tar
   }
 }
 
+/// Whole models that cannot be carried after all are no candidates.
+void CarryModels(const Placement& placement, size_t first, std::vector<PricedCandidate>& candidates) {
+  for (size_t i = first; i < candidates.size(); ++i) {
+    const Status carried = CarryModel(placement, candidates[i]);
+    if (carried) continue;
+    spdlog::debug("{} is not given the model as it came: {}", candidates[i].candidate.spec->name, carried.error().message);
+    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(first), candidates.end());
+  }
+}
+
 /// Every call by itself, for a backend of last resort: a candidate may turn out Invalid, so each call needs one.
 std::vector<CandidatePartition> LastResort(const DataflowGraph& graph, const std::string& compiler) {
   return AllCandidates(graph, FallbackSpec(compiler));
@@ -92,11 +103,17 @@ Result<FoundCandidates> FindCandidates(const Placement& placement) {
     return backend ? &libraries.try_emplace(library, (*backend)->Rules()).first->second : nullptr;
   };
   FoundCandidates result;
-  std::vector<CandidatePartition> all = AllCandidates(graph, COLLAGE_TRY(GatherPartitionSpecs(named, rules_of, options)), &result.refusals);
+  const std::vector<SpecPointer> specs = COLLAGE_TRY(GatherPartitionSpecs(named, rules_of, options));
+  std::vector<CandidatePartition> all = AllCandidates(graph, specs, &result.refusals);
   all.insert(all.end(), fallback.begin(), fallback.end());
+  const size_t by_rules = all.size();
+  for (CandidatePartition& whole : WholeModels(placement, specs)) all.push_back(std::move(whole));
   COLLAGE_TRY_STATUS(placement.constraints->Check(all, result.refusals));
-  for (const CandidatePartition& found : all) {
-    if (placement.constraints->Allow(found)) Take(placement, found, backends, result.candidates);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!placement.constraints->Allow(all[i])) continue;
+    const size_t before = result.candidates.size();
+    Take(placement, all[i], backends, result.candidates);
+    if (i >= by_rules) CarryModels(placement, before, result.candidates);
   }
   return result;
 }

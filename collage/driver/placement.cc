@@ -12,6 +12,7 @@
 #include "collage/driver/transitions.h"
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
+#include "collage/onnx/original.h"
 #include "collage/pricing/tuning.h"
 #include "collage/support/hash.h"
 
@@ -191,9 +192,11 @@ std::vector<std::string> NamesOfNodes(const DataflowGraph& graph, const std::vec
 }  // namespace
 
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                       const Progress& progress, const UserConstraints& said, bool choose_devices) {
+                                       const Progress& progress, const UserConstraints& said, bool choose_devices,
+                                       std::shared_ptr<const OnnxModel> original) {
   progress.Report({"finding candidates", 0, 0, {}});
   Placement placement;
+  placement.original = std::move(original);
   const DeviceConstraints stated = COLLAGE_TRY(ReadDeviceStatements(function, targets, pricer.device(), said, choose_devices));
   placement.graph = std::make_shared<const DataflowGraph>(stated.function);
   placement.targets = targets;
@@ -258,6 +261,7 @@ bool Placement::MayTake(size_t target, const IndexSet& inside) const {
 
 uint64_t Placement::DecisionHash() const {
   uint64_t hash = HashCombine(ContextHash(), HashBytes(constraints->ToString()));
+  if (original) hash = HashCombine(hash, HashBytes(original->original->message));
   for (const IndexSet& calls : may_take) {
     calls.ForEach([&](PostDfsIndex node) { hash = HashCombine(hash, node); });
     hash = HashCombine(hash, calls.Count());

@@ -19,6 +19,8 @@
 
 namespace collage {
 
+struct OnnxModel;
+
 /// A backend that takes part, in the order in which the targets were given.
 struct PlacementTarget {
   const Backend* backend;
@@ -50,6 +52,7 @@ struct PlacedKernel {
 
 struct Placement {
   std::shared_ptr<const DataflowGraph> graph;
+  std::shared_ptr<const OnnxModel> original;  ///< that the function was made of, for graph compilers; null: none
   std::vector<PlacementTarget> targets;
   std::vector<Device> devices;     ///< the host first
   std::vector<IndexSet> may_take;  ///< by target: the calls that it may take by what is said of devices. Empty: all
@@ -92,8 +95,10 @@ using PlacementPointer = std::shared_ptr<const Placement>;
 /// Phases 1 and 2: candidates of all targets that keep to the constraints, their variants and those that earlier compiles have tuned, the
 /// transitions between their backends (measured where the cache has none). Errors are of the targets, the constraints or the cache.
 /// Where something is said of devices, calls lie there; with `choose_devices` all others on any device, else where planning has them.
+/// Graph compilers are offered `original` too, the model as it was read, of whose main function `function` is what passes made.
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
-                                       const Progress& progress, const UserConstraints& constraints = {}, bool choose_devices = false);
+                                       const Progress& progress, const UserConstraints& constraints = {}, bool choose_devices = false,
+                                       std::shared_ptr<const OnnxModel> original = nullptr);
 
 /// What is added to a placement: candidates behind the others, variants behind the others of those that share a kernel with them. Kernels
 /// keep their numbers.

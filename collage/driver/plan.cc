@@ -1,6 +1,7 @@
 #include "collage/driver/plan.h"
 
 #include "collage/driver/candidates.h"
+#include "collage/driver/whole_model.h"
 #include "collage/partition/cover.h"
 
 namespace collage {
@@ -17,7 +18,8 @@ Plan MakePlan(const Placement& placement, std::string name, SearchResult result)
 
 Result<IRModule> Apply(const Placement& placement, const Plan& plan) {
   const Cover cover = CoverOf(placement, plan.result.choices);
-  return ApplyCover(IRModule::FromMain(placement.function()), *placement.graph, cover);
+  IRModule module = COLLAGE_TRY(ApplyCover(IRModule::FromMain(placement.function()), *placement.graph, cover));
+  return WithCarriedModels(placement, plan.result.choices, std::move(module));
 }
 
 std::string Save(const Placement& placement, const Plan& plan) {
