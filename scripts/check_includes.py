@@ -38,7 +38,7 @@ DIRECT = {
 # query stands between partition and lower and is included by nobody but tools.
 # transform stands behind partition, but what includes partition gets no right to it.
 NOT_INHERITED = {"transform"}
-GRAPH_COMPILERS = {"openvino"}
+GRAPH_COMPILERS = {"onnxruntime", "openvino"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"(collage/[^"]+)"', re.MULTILINE)
 
 
