@@ -1,4 +1,4 @@
-"""Networks whose tensors stay open for long: dense blocks, NASNet cells, inception blocks with residuals.
+"""Networks whose tensors stay open for long: dense blocks, NASNet cells, inception blocks with residuals, gates.
 
 A partitioner meets its hardest graphs here: every feature of a dense block is read by all later layers, and a cell reads the two
 before it. Written as exporters write them: the batch normalization of a dense layer comes before its ReLU and cannot be folded.
@@ -68,6 +68,20 @@ class _ImageGraph(Graph):
         output = self.node("Add", [one, other])
         self.channels[output] = self.channels[one]
         return output
+
+    def _times(self, data, gate):
+        output = self.node("Mul", [data, gate])
+        self.channels[output] = self.channels[data]
+        return output
+
+    def swish(self, data):
+        """As PyTorch writes it."""
+        return self._times(data, self._same("Sigmoid", data))
+
+    def squeeze_and_excite(self, data, features):
+        pooled = self._same("GlobalAveragePool", data)
+        inner = self.swish(self.conv(pooled, features, 1, bias=True))
+        return self._times(data, self._same("Sigmoid", self.conv(inner, self.channels[data], 1, bias=True)))
 
     def concat(self, parts):
         output = self.node("Concat", parts, axis=1)
@@ -206,8 +220,42 @@ def inception_resnet_like(seed):
     return g.image_model(224)
 
 
+# Expansion, features, repetitions, stride of the first, kernel (Tan and Le, 2019, table 1).
+_EFFICIENTNET_BLOCKS = [
+    (1, 16, 1, 1, 3),
+    (6, 24, 2, 2, 3),
+    (6, 40, 2, 2, 5),
+    (6, 80, 3, 2, 3),
+    (6, 112, 3, 1, 5),
+    (6, 192, 4, 2, 5),
+    (6, 320, 1, 1, 3),
+]
+
+
+def efficientnet_b0(seed):
+    """EfficientNet-B0 on 224x224 images."""
+    g = _ImageGraph(seed, "efficientnet_b0")
+    data = g.swish(g.norm(g.conv("input", 32, 3, stride=2, gain=2.0)))
+    for expansion, features, repetitions, first_stride, kernel in _EFFICIENTNET_BLOCKS:
+        for repetition in range(repetitions):
+            stride = first_stride if repetition == 0 else 1
+            before, inputs = data, g.channels[data]
+            if expansion != 1:
+                data = g.swish(g.norm(g.conv(data, inputs * expansion, 1, gain=2.0)))
+            inner = g.channels[data]
+            data = g.swish(g.norm(g.conv(data, inner, kernel, stride=stride, groups=inner, gain=2.0)))
+            data = g.squeeze_and_excite(data, max(1, inputs // 4))
+            is_residual = stride == 1 and inputs == features
+            data = g.norm(g.conv(data, features, 1), scale=0.7 if is_residual else 1.4)
+            if is_residual:
+                data = g.add(before, data)
+    g.classifier(g.swish(g.norm(g.conv(data, 1280, 1, gain=2.0))))
+    return g.image_model(224)
+
+
 BUILDERS = {
     "densenet121_preactivation": densenet121_preactivation,
     "nasnet_a_like": nasnet_a_like,
     "inception_resnet_like": inception_resnet_like,
+    "efficientnet_b0": efficientnet_b0,
 }

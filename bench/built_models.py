@@ -223,4 +223,39 @@ def bert_encoder(seed, layers=8, sequence=64, hidden=256, heads=8, inner=1024):
     return g.model("hidden_states", shape, "last_hidden_state", shape)
 
 
-BUILDERS = {"mnist": mnist, "mobilenet_v2": mobilenet_v2, "dcgan": dcgan, "bert_encoder": bert_encoder}
+def _conv1d(g, data, prefix, inputs, outputs, kernel, dilation=1, gain=1.0):
+    """A causal convolution: what is padded lies before the first sample."""
+    weight = g.initializer(f"{prefix}.weight", g.weights.he(f"{prefix}.weight", [outputs, inputs, kernel], inputs * kernel, gain))
+    bias = g.initializer(f"{prefix}.bias", g.weights.normal(f"{prefix}.bias", [outputs], 0.05))
+    return g.node(
+        "Conv",
+        [data, weight, bias],
+        kernel_shape=[kernel],
+        dilations=[dilation],
+        strides=[1],
+        pads=[(kernel - 1) * dilation, 0],
+        group=1,
+    )
+
+
+def wavenet(seed, samples=2048, channels=64, skip=128, stacks=2, layers=10):
+    """WaveNet (van den Oord et al., 2016): stacks of gated, dilated, causal convolutions with residuals and a sum of skips."""
+    g = Graph(seed, "wavenet")
+    data = _conv1d(g, "audio", "start", 1, channels, 1)
+    total = None
+    for index in range(stacks * layers):
+        prefix = f"layers.{index}"
+        dilation = 2 ** (index % layers)
+        filtered = g.node("Tanh", [_conv1d(g, data, prefix + ".filter", channels, channels, 2, dilation)])
+        gate = g.node("Sigmoid", [_conv1d(g, data, prefix + ".gate", channels, channels, 2, dilation)])
+        inner = g.node("Mul", [filtered, gate])
+        part = _conv1d(g, inner, prefix + ".skip", channels, skip, 1)
+        total = part if total is None else g.node("Add", [total, part])
+        data = g.node("Add", [_conv1d(g, inner, prefix + ".residual", channels, channels, 1), data])
+    data = _conv1d(g, g.node("Relu", [total]), "end.0", skip, skip, 1, gain=2.0)
+    data = _conv1d(g, g.node("Relu", [data]), "end.1", skip, 256, 1, gain=2.0)
+    g.node("Softmax", [data], output="output", axis=1)
+    return g.model("audio", [1, 1, samples], "output", [1, 256, samples])
+
+
+BUILDERS = {"mnist": mnist, "mobilenet_v2": mobilenet_v2, "dcgan": dcgan, "bert_encoder": bert_encoder, "wavenet": wavenet}

@@ -36,6 +36,8 @@ NAMES = [
     "densenet121_preactivation",
     "nasnet_a_like",
     "inception_resnet_like",
+    "wavenet",
+    "efficientnet_b0",
 ]
 INPUT_SEED_OFFSET = 1000
 

@@ -9,7 +9,7 @@
 #   lib/pkgconfig/              libcollage.pc, libcollage_runtime.pc, collage.pc (C++)
 #   include/collage.h, include/collage.hpp, include/collage/<folder>/
 #
-# Libraries from PyPI wheels (OpenVINO, Halide, HiGHS) are not installed: they are used where they were found when Collage was built.
+# Libraries from PyPI wheels (OpenVINO, ONNX Runtime, Halide, HiGHS) are not installed: they are used where they were found when Collage was built.
 include(CMakePackageConfigHelpers)
 
 set(COLLAGE_INSTALL_PLUGINDIR ${CMAKE_INSTALL_LIBDIR}/collage)

@@ -20,3 +20,4 @@ if(EXISTS ${site_packages}/halide/lib64/libHalide.so)
 endif()
 
 set(ONNX_PROTO_DIRECTORY ${site_packages}/onnx)
+set(ONNXRUNTIME_DIRECTORY ${site_packages}/onnxruntime)

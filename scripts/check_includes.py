@@ -39,7 +39,7 @@ DIRECT = {
 # query stands between partition and lower and is included by nobody but tools.
 # transform stands behind partition, but what includes partition gets no right to it.
 NOT_INHERITED = {"transform"}
-GRAPH_COMPILERS = {"openvino"}
+GRAPH_COMPILERS = {"onnxruntime", "openvino"}
 # Of backend/: shared by several backends, and none itself.
 SHARED_BY_BACKENDS = {"element_code"}
 # Written by the build.

@@ -5,6 +5,7 @@
 
 #include "collage/backend/registry.h"
 #include "collage/candidate/gather.h"
+#include "collage/driver/whole_model.h"
 #include "collage/partition/cover.h"
 #include "collage/support/log.h"
 #include "collage/support/name_supply.h"
@@ -47,6 +48,16 @@ void Take(const Placement& placement, PricedCandidate candidate, const IndexSet&
     if (!placement.MayTake(target, claimed)) continue;
     candidate.backend = target;
     candidates.push_back(candidate);
+  }
+}
+
+/// Whole models that cannot be carried after all are no candidates.
+void CarryModels(const Placement& placement, size_t first, std::vector<PricedCandidate>& candidates) {
+  for (size_t i = first; i < candidates.size(); ++i) {
+    const Status carried = CarryModel(placement, candidates[i]);
+    if (carried) continue;
+    spdlog::debug("{} is not given the model as it came: {}", candidates[i].candidate.spec->name, carried.error().message);
+    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(first), candidates.end());
   }
 }
 
@@ -107,11 +118,15 @@ Result<FoundCandidates> FindCandidates(const Placement& placement) {
     const std::vector<CandidatePartition> fallback = AllCandidates(graph, FallbackSpec(*specs.last_resort));
     all.insert(all.end(), fallback.begin(), fallback.end());
   }
+  const size_t by_rules = all.size();
+  for (CandidatePartition& whole : WholeModels(placement, specs.found)) all.push_back(std::move(whole));
   COLLAGE_TRY_STATUS(placement.constraints->Check(all, result.refusals));
-  for (const CandidatePartition& found : all) {
-    if (!placement.constraints->Allow(found)) continue;
-    if (std::optional<PricedCandidate> candidate = Extracted(graph, found))
-      Take(placement, std::move(*candidate), found.sub_graph.inside(), specs.targets, result.candidates);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!placement.constraints->Allow(all[i])) continue;
+    const size_t before = result.candidates.size();
+    if (std::optional<PricedCandidate> candidate = Extracted(graph, all[i]))
+      Take(placement, std::move(*candidate), all[i].sub_graph.inside(), specs.targets, result.candidates);
+    if (i >= by_rules) CarryModels(placement, before, result.candidates);
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collage/backend/onnx_variants.h"
 #include "collage/backend/registry.h"
 #include "collage/cache/cache.h"
 #include "collage/cache/cache_entry.h"
@@ -57,7 +58,7 @@ class Compile {
   Compile(const CompileOptions& options, MeasurementCache& cache, std::vector<PlacementTarget> targets, OnnxModel model, IRModule module)
       : options_(options),
         targets_(std::move(targets)),
-        model_(std::move(model)),
+        model_(std::make_shared<const OnnxModel>(std::move(model))),
         module_(std::move(module)),
         device_{DeviceKind::kCpu, 0, options.threads},
         timer_(MakeTimer(options.isolated)),
@@ -66,8 +67,8 @@ class Compile {
     lower_.device = device_;
     lower_.find_backend = FindBackend;
     lower_.kernels = std::make_shared<KernelCache>();
-    lower_.program.input_names = model_.input_names;
-    lower_.program.output_names = model_.output_names;
+    lower_.program.input_names = model_->input_names;
+    lower_.program.output_names = model_->output_names;
     measuring_ = options.progress;
     seconds_left_ = std::max(0.0, options.budget_seconds - options.seconds_spent);
   }
@@ -101,7 +102,9 @@ class Compile {
   /// Phases 1 and 2, what the classic flow would take included, so that each single-backend plan is in the search space.
   Status Place() {
     placement_ = COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints,
-                                           {.choose_devices = options_.choose_devices, .stated_rules = options_.partition_rules}));
+                                           {.choose_devices = options_.choose_devices,
+                                            .stated_rules = options_.partition_rules,
+                                            .original = model_->original ? model_ : nullptr}));
     greedy_ = GreedyPlans(*placement_);
     placement_ = COLLAGE_TRY(WithGreedyPlans(placement_, greedy_, pricer_));
     store_.emplace(pricer_, placement_->ContextHash());
@@ -116,6 +119,7 @@ class Compile {
     COLLAGE_TRY(Sample());
     StartMeasuring();
     COLLAGE_TRY_STATUS(MeasureConversions());
+    COLLAGE_TRY_STATUS(MeasureOriginals());
     if (options_.eager || !COLLAGE_TRY(FindSearcher(options_.search)).is_exact) COLLAGE_TRY_STATUS(MeasureEverything());
     decision_ = COLLAGE_TRY(DecideAmongAll());
     if (options_.tuning_seconds > 0) {
@@ -192,6 +196,17 @@ class Compile {
   Status MeasureConversions() {
     for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
       if (placement_->kernels[kernel].candidate == PlacedKernel::kNone && evidence_[kernel].alone.empty()) COLLAGE_TRY_STATUS(Take(kernel));
+    }
+    return {};
+  }
+
+  /// What users of one library alone would run: no plan is to be slower, whatever else there is time for.
+  Status MeasureOriginals() {
+    for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
+      const Evidence& known = evidence_[kernel];
+      const bool is_known = !known.alone.empty() || !known.invalid_reason.empty();
+      if (placement_->kernels[kernel].key.variant == kOriginalVariant && !is_known && !measuring_.ShouldStop())
+        COLLAGE_TRY_STATUS(Take(kernel));
     }
     return {};
   }
@@ -369,7 +384,7 @@ class Compile {
 
   const CompileOptions& options_;
   std::vector<PlacementTarget> targets_;
-  OnnxModel model_;
+  std::shared_ptr<const OnnxModel> model_;
   IRModule module_;
   Device device_;
   std::unique_ptr<KernelTimer> timer_;
@@ -429,7 +444,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
     return place(of_block, {}, IRModule::FromMain(block));
   };
   const auto compile = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
-    IRModule module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
+    IRModule module = COLLAGE_TRY(RunPasses(model.module, SafeGlobalPasses()));
     if (IsStraightLine(module)) return place(of_profile, std::move(model), std::move(module));
     return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, cache, compile_block);
   };

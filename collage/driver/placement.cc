@@ -12,6 +12,7 @@
 #include "collage/driver/transitions.h"
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
+#include "collage/onnx/original.h"
 #include "collage/pricing/tuning.h"
 #include "collage/support/hash.h"
 
@@ -206,6 +207,7 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
                                        const Progress& progress, const UserConstraints& said, const PlacementOptions& options) {
   progress.Report({"finding candidates", 0, 0, {}});
   Placement placement;
+  placement.original = options.original;
   const DeviceConstraints stated = COLLAGE_TRY(ReadDeviceStatements(function, targets, pricer.device(), said, options.choose_devices));
   placement.graph = std::make_shared<const DataflowGraph>(stated.function);
   placement.targets = targets;
@@ -291,6 +293,7 @@ uint64_t Placement::DecisionHash() const {
   uint64_t hash = HashCombine(ContextHash(), HashBytes(constraints->ToString()));
   if (found_by_stated_rules != 0) hash = HashCombine(hash, found_by_stated_rules);
   for (const Form& form : formed.forms) hash = HashCombine(hash, HashCombine(HashBytes(form.rule), form.gate));
+  if (original) hash = HashCombine(hash, HashBytes(original->original->message));
   for (const IndexSet& calls : may_take) {
     calls.ForEach([&](PostDfsIndex node) { hash = HashCombine(hash, node); });
     hash = HashCombine(hash, calls.Count());

@@ -21,6 +21,8 @@
 
 namespace collage {
 
+struct OnnxModel;
+
 /// A backend that takes part, in the order in which the targets were given.
 struct PlacementTarget {
   const Backend* backend;
@@ -55,6 +57,7 @@ struct PlacedKernel {
 struct Placement {
   std::shared_ptr<const DataflowGraph> graph;  ///< of the function
   FormedGraph formed;                          ///< the same with all its forms; nodes of candidates and of `built` are of its graph
+  std::shared_ptr<const OnnxModel> original;   ///< that the function was made of, for graph compilers; null: none
   std::vector<PlacementTarget> targets;
   std::vector<Device> devices;     ///< the host first
   std::vector<IndexSet> may_take;  ///< by target: the calls that it may take by what is said of devices. Empty: all
@@ -106,6 +109,8 @@ struct PlacementOptions {
   StatedRules stated_rules = {};
   bool free_transitions = false;              ///< nothing is measured, and transitions cost nothing
   std::vector<FormRule> forms = FormRules();  ///< equivalent forms that are looked for
+  /// The model as it was read, of whose main function passes made the function; graph compilers are offered it too. Null: none.
+  std::shared_ptr<const OnnxModel> original = nullptr;
 };
 
 /// Phases 1 and 2: candidates of all targets that keep to the constraints, their variants and those that earlier compiles have tuned, the

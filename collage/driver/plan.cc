@@ -3,6 +3,7 @@
 #include <set>
 
 #include "collage/driver/candidates.h"
+#include "collage/driver/whole_model.h"
 #include "collage/partition/cover.h"
 
 namespace collage {
@@ -27,9 +28,13 @@ std::vector<size_t> FormsOf(const Placement& placement, const std::vector<Search
 }
 
 Result<IRModule> Apply(const Placement& placement, const Plan& plan) {
-  Cover cover = CoverOf(placement, plan.result.choices);
-  const std::vector<size_t> forms = FormsOf(placement, plan.result.choices);
-  if (forms.empty()) return ApplyCover(IRModule::FromMain(placement.function()), *placement.graph, cover);
+  const std::vector<SearchChoice>& choices = plan.result.choices;
+  Cover cover = CoverOf(placement, choices);
+  const std::vector<size_t> forms = FormsOf(placement, choices);
+  if (forms.empty()) {
+    IRModule module = COLLAGE_TRY(ApplyCover(IRModule::FromMain(placement.function()), *placement.graph, cover));
+    return WithCarriedModels(placement, choices, std::move(module));
+  }
   const AppliedForms applied = COLLAGE_TRY(ApplyForms(placement.formed, forms));
   const DataflowGraph graph(applied.function);
   const DataflowGraph& whole = *placement.formed.graph;

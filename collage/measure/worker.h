@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "collage/measure/kernel_timer.h"
+#include "collage/measure/worker_messages.h"
 
 namespace collage {
 
@@ -33,7 +34,7 @@ class WorkerTimer : public KernelTimer {
  private:
   class Process;
   struct Outcome;
-  Result<Outcome> Do(const char* action, const KernelJob& job);
+  Result<Outcome> Do(const char* action, const KernelJob& job, Weights weights);
 
   WorkerOptions options_;
   std::unique_ptr<Process> process_;

@@ -54,8 +54,8 @@ Json Bytes(const void* data, size_t size) {
   return Json::binary(std::vector<uint8_t>(bytes, bytes + size));
 }
 
-Json ConstantMessage(const Tensor& constant) {
-  if (constant.dtype() == DType::kFloat32 && constant.ElementCount() > kSmallConstant) {
+Json ConstantMessage(const Tensor& constant, Weights weights) {
+  if (weights == Weights::kSamples && constant.dtype() == DType::kFloat32 && constant.ElementCount() > kSmallConstant) {
     const std::vector<float> sample = SampleOf(constant);
     if (IsFill(constant) || LooksLikeWeights(constant, sample)) return {{"sample", Bytes(sample.data(), sample.size() * sizeof(float))}};
   }
@@ -134,10 +134,10 @@ bool ReceiveBytes(int socket, void* data, size_t size) {
 
 }  // namespace
 
-Json ToMessage(const KernelJob& job) {
+Json ToMessage(const KernelJob& job, Weights weights) {
   const PrintedText printed = PrintExpr(job.function);
   Json constants = Json::array();
-  for (const Tensor& constant : printed.constants) constants.push_back(ConstantMessage(constant));
+  for (const Tensor& constant : printed.constants) constants.push_back(ConstantMessage(constant, weights));
   return {{"text", printed.text},
           {"constants", std::move(constants)},
           {"backend", job.backend->Name()},

@@ -15,7 +15,11 @@ namespace collage {
 /// and hardly two alike. Of these a sample goes, and the worker draws all elements from that, so that sign, size and spread are those of
 /// the model: hundreds of megabytes would have to be copied for every kernel that is timed, and sharing memory with the worker would hold
 /// all weights twice. What is no weight keeps its values: masks (of -inf, or of 0 and 1), indices and other whole numbers, fills.
-nlohmann::json ToMessage(const KernelJob& job);
+///
+/// With kAll nothing is drawn: a function that carries a model holds constants of two kinds, the model's and what was computed of them,
+/// and the two forms agree on those only.
+enum class Weights { kSamples, kAll };
+nlohmann::json ToMessage(const KernelJob& job, Weights weights = Weights::kSamples);
 
 struct ReceivedJob {
   Expr function;

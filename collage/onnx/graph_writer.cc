@@ -1,9 +1,9 @@
 #include "collage/onnx/graph_writer.h"
 
-#include <limits>
 #include <unordered_set>
 
 #include "collage/onnx/data_type.h"
+#include "collage/onnx/model_bytes.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
 #include "collage/onnx/tensor_message.h"
@@ -14,14 +14,6 @@ namespace collage::onnx_io {
 namespace {
 
 constexpr int64_t kWrittenIrVersion = 8;
-constexpr size_t kMaximalBytes = std::numeric_limits<int32_t>::max();
-
-void SetType(const TensorType& type, onnx_message::ValueInfoProto& info) {
-  auto& tensor = *info.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(static_cast<int32_t>(OnnxDataType(type.dtype)));
-  tensor.mutable_shape();
-  for (int64_t extent : type.shape) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
-}
 
 struct AttributeSetter {
   onnx_message::AttributeProto& attribute;
@@ -61,29 +53,6 @@ struct AttributeSetter {
   void operator()(const std::shared_ptr<const OnnxGraph>&) const {}
   void operator()(const UnsupportedOnnxAttribute&) const {}
 };
-
-void AppendVarint(size_t value, std::string& bytes) {
-  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(value | 0x80));
-  bytes.push_back(static_cast<char>(value));
-}
-
-/// Tag and length of a field of bytes (protobuf wire type 2).
-std::string FieldHeader(int field, size_t length) {
-  std::string header;
-  AppendVarint(static_cast<size_t>(field) << 3 | 2, header);
-  AppendVarint(length, header);
-  return header;
-}
-
-/// The message of an initializer up to its data, which follow as the bytes of the tensor itself.
-std::string InitializerHeader(const std::string& name, const Tensor& value) {
-  onnx_message::TensorProto message;
-  for (int64_t extent : value.shape()) message.add_dims(extent);
-  message.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
-  message.set_name(name);
-  std::string fields = message.SerializeAsString() + FieldHeader(onnx_message::TensorProto::kRawDataFieldNumber, value.ByteCount());
-  return FieldHeader(onnx_message::GraphProto::kInitializerFieldNumber, fields.size() + value.ByteCount()) + fields;
-}
 
 }  // namespace
 
@@ -222,27 +191,7 @@ Result<std::string> GraphWriter::Serialize() {
   import.set_domain("");
   import.set_version(kWrittenOpset);
   message_->graph.set_name(options_.graph_name);
-
-  // The model could be one message, but then each weight would exist three times: in the tensor, in the message and in the
-  // bytes. So the messages around the weights are made, and the weights are appended from their tensors.
-  const std::string model = message_->model.SerializeAsString();
-  const std::string graph = message_->graph.SerializeAsString();
-  std::vector<std::string> headers;
-  size_t graph_bytes = graph.size();
-  for (const auto& [name, value] : initializers_) {
-    headers.push_back(InitializerHeader(name, value));
-    graph_bytes += headers.back().size() + value.ByteCount();
-  }
-  if (graph_bytes + model.size() + 16 > kMaximalBytes) return Fail("the model exceeds 2 GiB, the limit of an ONNX message");
-  std::string bytes = model + FieldHeader(onnx_message::ModelProto::kGraphFieldNumber, graph_bytes);
-  bytes.reserve(bytes.size() + graph_bytes);
-  bytes += graph;
-  for (size_t i = 0; i < headers.size(); ++i) {
-    const Tensor& value = initializers_[i].second;
-    bytes += headers[i];
-    bytes.append(reinterpret_cast<const char*>(value.Bytes()), value.ByteCount());
-  }
-  return bytes;
+  return ModelBytes(message_->model, message_->graph, initializers_);
 }
 
 Result<std::string> GraphWriter::Write() {

@@ -5,6 +5,8 @@
 #include "collage/ir/visit.h"
 #include "collage/onnx/graph.h"
 #include "collage/onnx/graph_reader.h"
+#include "collage/onnx/original.h"
+#include "collage/support/log.h"
 #include "collage/support/mapped_file.h"
 
 namespace collage {
@@ -193,7 +195,10 @@ Result<OnnxFile> OnnxFile::Open(const std::filesystem::path& path, std::filesyst
   try {
     Result<OnnxGraph> graph = onnx_io::ParseOnnxGraph({file.content(), file.owner()}, external_data_directory);
     if (!graph) return Fail(graph.error().At(path.string()));
-    return OnnxFile(path, std::make_shared<const OnnxGraph>(std::move(*graph)));
+    Result<OriginalModel> original = TakeApart(file.content(), *graph);
+    if (!original) spdlog::debug("{}: compilers are not given the model as it is: {}", path.string(), original.error().message);
+    return OnnxFile(path, std::make_shared<const OnnxGraph>(std::move(*graph)),
+                    original ? std::make_shared<const OriginalModel>(std::move(*original)) : nullptr);
   } catch (const std::bad_alloc&) {
     return Fail(Error{kNoMemory}.At(path.string()));
   }
@@ -203,6 +208,7 @@ Result<OnnxModel> OnnxFile::Read(const ReadOptions& options) const {
   try {
     Result<OnnxModel> model = ReadWithFixedInputs(*graph_, options);
     if (!model) return Fail(model.error().At(path_.string()));
+    if (model->fixed_inputs.empty()) model->original = original_;
     return model;
   } catch (const std::bad_alloc&) {
     return Fail(Error{kNoMemory}.At(path_.string()));

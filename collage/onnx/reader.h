@@ -12,6 +12,7 @@
 
 namespace collage {
 
+struct OriginalModel;
 namespace onnx_io {
 struct OnnxGraph;
 }  // namespace onnx_io
@@ -34,6 +35,8 @@ struct OnnxModel {
   std::vector<std::string> output_names;
   std::vector<std::string> fixed_inputs;  ///< inputs that have become constants, see ReadOptions::input_values
   int64_t opset = 0;                      ///< version of the default operator set that the model was written for
+  /// For graph compilers (original.h). Null where they cannot be given it: of bytes, and with fixed inputs.
+  std::shared_ptr<const OriginalModel> original = {};
 };
 
 /// Reads the bytes of an ONNX model (https://onnx.ai/onnx/repo-docs/IR.html), opset 6 to 28. Initializers are constants, also
@@ -50,11 +53,12 @@ class OnnxFile {
   [[nodiscard]] Result<OnnxModel> Read(const ReadOptions& options) const;
 
  private:
-  OnnxFile(std::filesystem::path path, std::shared_ptr<const onnx_io::OnnxGraph> graph)
-      : path_(std::move(path)), graph_(std::move(graph)) {}
+  OnnxFile(std::filesystem::path path, std::shared_ptr<const onnx_io::OnnxGraph> graph, std::shared_ptr<const OriginalModel> original)
+      : path_(std::move(path)), graph_(std::move(graph)), original_(std::move(original)) {}
 
   std::filesystem::path path_;
   std::shared_ptr<const onnx_io::OnnxGraph> graph_;
+  std::shared_ptr<const OriginalModel> original_;
 };
 
 /// As ReadOnnx, on a file.

@@ -30,11 +30,12 @@ class Decided {
     std::vector<PlacementTarget> targets;
   };
   Decided(const Expr& function, const On& on, MeasurementCache& cache, CompileOptions options = {}, MeasureOptions measure = {},
-          const UserConstraints& constraints = {})
+          const UserConstraints& constraints = {}, std::shared_ptr<const OnnxModel> original = nullptr)
       : options_(std::move(options)), pricer_({}, cache, measure) {
     const std::vector<PlacementTarget>& targets = on.targets;
-    placement_ =
-        MakePlacement(function, targets, pricer_, options_.progress, constraints, {.choose_devices = options_.choose_devices}).value();
+    placement_ = MakePlacement(function, targets, pricer_, options_.progress, constraints,
+                               {.choose_devices = options_.choose_devices, .original = std::move(original)})
+                     .value();
     lower_.find_backend = [targets](const std::string& name, const Device&) -> Result<const Backend*> {
       for (const PlacementTarget& target : targets) {
         if (target.backend->Name() == name) return target.backend;
@@ -87,6 +88,7 @@ class Decided {
   [[nodiscard]] CompileReport Report(const Plan& plan) const { return ReportOf(*placement_, {evidence_, Prices()}, plan); }
   [[nodiscard]] RecordedProblem Record(const Plan& plan) const { return RecordOf(*placement_, {evidence_, Prices()}, plan); }
 
+  [[nodiscard]] const LowerOptions& lower() const { return lower_; }
   [[nodiscard]] const Placement& placement() const { return *placement_; }
   [[nodiscard]] const std::vector<Evidence>& evidence() const { return evidence_; }
   [[nodiscard]] PlanMeasurer& measurer() { return *measurer_; }

@@ -70,6 +70,19 @@ TEST(ConstantsOfJobsTest, OtherTypesKeepTheirValues) {
   }
 }
 
+// The two forms of a model agree on its own weights only.
+TEST(ConstantsOfJobsTest, AllWeightsAreSentWhereThatIsAskedFor) {
+  static const FaultBackend backend;
+  Tensor weights(kType);
+  FillRandom(weights, 1);
+  const std::string text = "fn (%x: " + ToString(kType) + ") { add(%x, meta[relay.Constant][0]) }";
+  const Expr function = ParseExpr(text, Operators(), {.constants = {weights}}).value().expr;
+  const KernelJob job{function, &backend, {"right", {}, {}}, Device{}, {}};
+  const auto received = [&](Weights which) { return PrintExpr(JobFromMessage(ToMessage(job, which))->function).constants.at(0); };
+  EXPECT_TRUE(BitwiseEqual(received(Weights::kAll), weights));
+  EXPECT_FALSE(BitwiseEqual(received(Weights::kSamples), weights));
+}
+
 // Of weights little is sent, and what is made of it has their signs, size and spread: of variances, that they are positive.
 TEST(ConstantsOfJobsTest, WeightsAreDrawnFromASampleOfThem) {
   Tensor uniform(kType);

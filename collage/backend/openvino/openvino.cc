@@ -1,21 +1,14 @@
-// OpenVINO's CPU plugin as a graph compiler: a region goes to it as the bytes of an ONNX model, and what it makes of it
-// (layouts, fusions, algorithms) is its own affair.
+// OpenVINO's CPU plugin as a graph compiler: a region goes to it as the bytes of an ONNX model, a whole model also as it came, and what it
+// makes of it (layouts, fusions, algorithms) is its own affair.
 
 #include "collage/backend/entry.h"
+#include "collage/backend/onnx_variants.h"
 #include "collage/backend/openvino/session.h"
 #include "collage/backend/openvino/supports.h"
-#include "collage/ir/op_sequence.h"
-#include "collage/onnx/writer.h"
+#include "collage/onnx/original.h"
 
 namespace collage::openvino {
 namespace {
-
-std::vector<TensorType> TypesOf(const OpSequence& sequence, const std::vector<size_t>& values) {
-  std::vector<TensorType> types;
-  types.reserve(values.size());
-  for (size_t value : values) types.push_back(sequence.values[value].type);
-  return types;
-}
 
 class OpenVinoBackend final : public Backend {
  public:
@@ -37,23 +30,14 @@ class OpenVinoBackend final : public Backend {
 
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     if (device.kind != DeviceKind::kCpu) return {};
-    const auto sequence = ToOpSequence(function);
-    if (!sequence || sequence->steps.empty()) return {};
-    for (const OpSequence::Step& step : sequence->steps) {
-      if (!Supports(step.call).accepted) return {};
-    }
-    Variant variant{"default", {}, {}};
-    variant.inputs.resize(sequence->parameters.size());
-    variant.outputs.resize(sequence->results.size());
-    return {std::move(variant)};
+    return OnnxVariants(function, Supports);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    if (variant.name != "default") return Fail("openvino: it has no variant '" + variant.name + "'");
-    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
-    const std::string model = COLLAGE_TRY(WriteOnnx(function));
-    return CompileModel(model, TypesOf(sequence, sequence.parameters), TypesOf(sequence, sequence.results), device);
+    if (variant.name == kOriginalVariant) return CompileModel(COLLAGE_TRY(OriginalForm(function)), device);
+    if (variant.name == kRewrittenVariant) return CompileModel(COLLAGE_TRY(RewrittenForm(function)), device);
+    return Fail("openvino: it has no variant '" + variant.name + "'");
   }
 };
 

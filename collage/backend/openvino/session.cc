@@ -92,11 +92,11 @@ class RequestKernel final : public Kernel {
 };
 
 /// The port of each name, types checked. OpenVINO drops inputs that nothing reads: those have none.
-Result<std::vector<ModelPort>> FindPorts(const std::vector<ov::Output<const ov::Node>>& ports, const std::string& prefix,
+Result<std::vector<ModelPort>> FindPorts(const std::vector<ov::Output<const ov::Node>>& ports, const std::vector<std::string>& names,
                                          const std::vector<TensorType>& types) {
   std::vector<ModelPort> found(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
-    const std::string name = prefix + std::to_string(i);
+    const std::string& name = names[i];
     const auto element_type = ToElementType(types[i].dtype);
     if (!element_type)
       return Fail("openvino: '" + name + "' is " + ToString(types[i]) + ", a type that the CPU plugin does not compute in");
@@ -119,16 +119,15 @@ Result<std::string> RuntimeVersion() {
   });
 }
 
-Result<std::unique_ptr<Kernel>> CompileModel(const std::string& onnx_model, const std::vector<TensorType>& inputs,
-                                             const std::vector<TensorType>& outputs, const Device& device) {
+Result<std::unique_ptr<Kernel>> CompileModel(const OnnxForm& form, const Device& device) {
   return Guarded([&]() -> Result<std::unique_ptr<Kernel>> {
-    ov::CompiledModel compiled = Core().compile_model(onnx_model, ov::Tensor(), "CPU", Properties(device));
-    const auto input_ports = COLLAGE_TRY(FindPorts(compiled.inputs(), "p", inputs));
-    const auto output_ports = COLLAGE_TRY(FindPorts(compiled.outputs(), "r", outputs));
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!output_ports[i]) return Fail("openvino: the compiled model has lost output r" + std::to_string(i));
+    ov::CompiledModel compiled = Core().compile_model(form.bytes, ov::Tensor(), "CPU", Properties(device));
+    const auto input_ports = COLLAGE_TRY(FindPorts(compiled.inputs(), form.input_names, form.inputs));
+    const auto output_ports = COLLAGE_TRY(FindPorts(compiled.outputs(), form.output_names, form.outputs));
+    for (size_t i = 0; i < output_ports.size(); ++i) {
+      if (!output_ports[i]) return Fail("openvino: the compiled model has lost output '" + form.output_names[i] + "'");
     }
-    return std::make_unique<RequestKernel>(std::move(compiled), inputs, outputs, input_ports, output_ports);
+    return std::make_unique<RequestKernel>(std::move(compiled), form.inputs, form.outputs, input_ports, output_ports);
   });
 }
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "collage/onnx/writer.h"
+#include "collage/onnx/call_form.h"
 
 namespace collage::openvino {
 namespace {
@@ -48,34 +48,6 @@ Verdict CheckTypes(const Call& call, const std::string& op, const Type& result) 
   return Verdict::Accept();
 }
 
-/// The call alone as a function. Large constants become parameters (the form does not depend on them, and copying weights is
-/// slow); small ones stay, because scalars and axes must be constants in ONNX.
-Result<Expr> Isolate(const Call& call) {
-  constexpr size_t kSmallBytes = 512;
-  std::vector<Expr> parameters;
-  std::vector<Expr> args;
-  for (const Expr& arg : call.args) {
-    const Constant* constant = arg->As<Constant>();
-    if (constant && constant->value.ByteCount() <= kSmallBytes) {
-      args.push_back(arg);
-      continue;
-    }
-    parameters.push_back(MakeVar("x", arg->type()));
-    args.push_back(parameters.back());
-  }
-  Expr body = COLLAGE_TRY(MakeCall(call.callee, std::move(args), call.attributes));
-  // The moving statistics, which a batch normalisation hands through, have no ONNX form.
-  if (IsCallOf(body, "nn.batch_norm")) body = COLLAGE_TRY(MakeTupleGetItem(std::move(body), 0));
-  return MakeFunction(std::move(parameters), std::move(body));
-}
-
-Verdict CheckOnnxForm(const Call& call) {
-  const auto function = Isolate(call);
-  if (!function) return Verdict::Reject(function.error().message);
-  const auto model = WriteOnnx(*(*function)->As<Function>());
-  return model ? Verdict::Accept() : Verdict::Reject(model.error().message);
-}
-
 }  // namespace
 
 Verdict Supports(const Expr& expr) {
@@ -83,7 +55,9 @@ Verdict Supports(const Expr& expr) {
   if (!op) return Verdict::Reject("not a call of an operator");
   const Call& call = *expr->As<Call>();
   Verdict types = CheckTypes(call, op->name, expr->type());
-  return types.accepted ? CheckOnnxForm(call) : types;
+  if (!types.accepted) return types;
+  const Result<std::string> model = WriteOnnxCall(call);
+  return model ? Verdict::Accept() : Verdict::Reject(model.error().message);
 }
 
 }  // namespace collage::openvino

@@ -49,7 +49,7 @@ TEST(OpenVinoTest, FunctionsWithRefusedCallsHaveNoVariant) {
   const Expr x = MakeVar("x", TensorType{{4}, DType::kFloat64});
   const Expr function = MakeFunction({x}, Call("nn.relu", {x})).value();
   EXPECT_TRUE(OpenVino().Variants(*function->As<Function>(), Device{}).empty());
-  EXPECT_FALSE(OpenVino().Compile(*function->As<Function>(), Device{}, Variant{"default", {Layout()}, {Layout()}}));
+  EXPECT_FALSE(OpenVino().Compile(*function->As<Function>(), Device{}, Variant{"rewritten", {Layout()}, {Layout()}}));
 }
 
 TEST(OpenVinoTest, UnknownVariantsAreErrors) {

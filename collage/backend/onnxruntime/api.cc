@@ -1,0 +1,62 @@
+#include "collage/backend/onnxruntime/api.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace collage::onnxruntime {
+namespace {
+
+/// Where it was when this was built, then the package beside the one that this is installed as part of (site-packages/collage/lib/collage).
+std::vector<std::filesystem::path> Places() {
+  std::vector<std::filesystem::path> places;
+  if (const std::string built_with = COLLAGE_ONNXRUNTIME_LIBRARY; !built_with.empty()) places.emplace_back(built_with);
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<const void*>(&OpenLibrary), &self) == 0) return places;
+  const std::filesystem::path packages = std::filesystem::path(self.dli_fname).parent_path() / "../../..";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(packages / "onnxruntime/capi", error)) {
+    if (entry.path().filename().string().starts_with("libonnxruntime.so")) places.push_back(entry.path());
+  }
+  return places;
+}
+
+Result<void*> OpenAnywhere() {
+  std::string tried;
+  for (const std::filesystem::path& place : Places()) {
+    // Nobody else may see its symbols, and its threads may outlive every static object of ours.
+    if (void* library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return library;
+    tried += "; " + std::string(::dlerror());
+  }
+  return Fail("the Python package onnxruntime was not found when Collage was built" + tried);
+}
+
+Result<Library> Open() {
+  void* handle = COLLAGE_TRY(OpenAnywhere());
+  const auto get_base = reinterpret_cast<const ApiBase* (*)()>(::dlsym(handle, "OrtGetApiBase"));
+  if (!get_base) return Fail("onnxruntime: the library does not export OrtGetApiBase");
+  const ApiBase* base = get_base();
+  Library library{base->GetApi(kApiVersion), base->GetVersionString(), nullptr, nullptr};
+  if (!library.api) return Fail(std::string("onnxruntime: version ") + library.version + " has no interface of version 5");
+  COLLAGE_TRY_STATUS(Check(library, library.api->CreateEnv(kLogErrors, "collage", &library.env)));
+  COLLAGE_TRY_STATUS(Check(library, library.api->CreateCpuMemoryInfo(kDeviceAllocator, kDefaultMemory, &library.memory)));
+  return library;
+}
+
+}  // namespace
+
+const Result<Library>& OpenLibrary() {
+  static const auto* library = new Result<Library>(Open());
+  return *library;
+}
+
+Status Check(const Library& library, OrtStatus* status) {
+  if (!status) return {};
+  const std::string message = library.api->GetErrorMessage(status);
+  library.api->ReleaseStatus(status);
+  return Fail("onnxruntime: " + message);
+}
+
+}  // namespace collage::onnxruntime

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collage/onnx/original.h"
+#include "collage/runtime/device.h"
+#include "collage/runtime/kernel.h"
+#include "collage/support/result.h"
+
+namespace collage::onnxruntime {
+
+/// Makes a session of an ONNX model: `device.threads` threads of its own, which stop spinning when a run ends, so that they leave the
+/// processors to whatever runs next. All tensors are row-major, read and written where the caller has them. Errors are the library's words.
+Result<std::unique_ptr<Kernel>> MakeSession(const OnnxForm& form, const Device& device);
+
+/// Whether the library has kernels for all of a model, given as bytes. Errors say for what it has none.
+Status HasKernelsFor(const std::string& onnx_model);
+
+}  // namespace collage::onnxruntime

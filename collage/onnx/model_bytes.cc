@@ -1,0 +1,70 @@
+#include "collage/onnx/model_bytes.h"
+
+#include <limits>
+
+#include "collage/onnx/data_type.h"
+#include "onnx_message.pb.h"
+
+namespace collage::onnx_io {
+namespace {
+
+constexpr size_t kMaximalBytes = std::numeric_limits<int32_t>::max();
+
+void AppendVarint(size_t value, std::string& bytes) {
+  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(value | 0x80));
+  bytes.push_back(static_cast<char>(value));
+}
+
+/// Tag and length of a field of bytes (protobuf wire type 2).
+std::string FieldHeader(int field, size_t length) {
+  std::string header;
+  AppendVarint(static_cast<size_t>(field) << 3 | 2, header);
+  AppendVarint(length, header);
+  return header;
+}
+
+/// The message of an initializer up to its data, which follow as the bytes of the tensor itself.
+std::string InitializerHeader(const std::string& name, const Tensor& value) {
+  onnx_message::TensorProto message;
+  for (int64_t extent : value.shape()) message.add_dims(extent);
+  message.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
+  message.set_name(name);
+  std::string fields = message.SerializeAsString() + FieldHeader(onnx_message::TensorProto::kRawDataFieldNumber, value.ByteCount());
+  return FieldHeader(onnx_message::GraphProto::kInitializerFieldNumber, fields.size() + value.ByteCount()) + fields;
+}
+
+}  // namespace
+
+void SetType(const TensorType& type, onnx_message::ValueInfoProto& info) {
+  auto& tensor = *info.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(static_cast<int32_t>(OnnxDataType(type.dtype)));
+  tensor.clear_shape();
+  tensor.mutable_shape();
+  for (int64_t extent : type.shape) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
+}
+
+// The model could be one message, but then each weight would exist three times: in the tensor, in the message and in the bytes. So the
+// messages around the weights are made, and the weights are appended from their tensors.
+Result<std::string> ModelBytes(const onnx_message::ModelProto& model_message, const onnx_message::GraphProto& graph_message,
+                               const std::vector<NamedTensor>& initializers) {
+  const std::string model = model_message.SerializeAsString();
+  const std::string graph = graph_message.SerializeAsString();
+  std::vector<std::string> headers;
+  size_t graph_bytes = graph.size();
+  for (const auto& [name, value] : initializers) {
+    headers.push_back(InitializerHeader(name, value));
+    graph_bytes += headers.back().size() + value.ByteCount();
+  }
+  if (graph_bytes + model.size() + 16 > kMaximalBytes) return Fail("the model exceeds 2 GiB, the limit of an ONNX message");
+  std::string bytes = model + FieldHeader(onnx_message::ModelProto::kGraphFieldNumber, graph_bytes);
+  bytes.reserve(bytes.size() + graph_bytes);
+  bytes += graph;
+  for (size_t i = 0; i < headers.size(); ++i) {
+    const Tensor& value = initializers[i].second;
+    bytes += headers[i];
+    bytes.append(reinterpret_cast<const char*>(value.Bytes()), value.ByteCount());
+  }
+  return bytes;
+}
+
+}  // namespace collage::onnx_io
