@@ -13,7 +13,7 @@ namespace collage {
 namespace {
 
 // The declared order. Only this file and tests name concrete backends.
-constexpr std::array<const char*, 6> kNames = {"dnnl", "openvino", "openblas", "native", "opencl", "reference"};
+constexpr std::array<const char*, 7> kNames = {"dnnl", "openvino", "xsmm", "openblas", "native", "opencl", "reference"};
 
 struct Opened {
   std::string name;
