@@ -27,7 +27,7 @@ bool IsConsistent(const Chain& chain, const Form& form) {
   const size_t data = chain.base->inputs[0];
   const auto reads = [&](const TailArgument& argument) { return argument.kind == TailArgument::Kind::kWhole && argument.value == data; };
   return std::none_of(chain.tail.steps.begin(), chain.tail.steps.end(),
-                      [&](const TailStep& step) { return reads(step.first) || reads(step.second); });
+                      [&](const TailStep& step) { return reads(step.first) || reads(step.second) || reads(step.third); });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "collage/backend/xsmm/kernel.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "collage/backend/xsmm/tile_program.h"
@@ -10,7 +11,9 @@ namespace {
 
 class TileKernel final : public Kernel {
  public:
-  TileKernel(std::vector<Port> inputs, Port output, std::shared_ptr<const TileProgram> program) : program_(std::move(program)) {
+  TileKernel(std::vector<Port> inputs, Port output, std::optional<size_t> accumulated, std::shared_ptr<const TileProgram> program)
+      : program_(std::move(program)) {
+    accumulated_input_ = accumulated;
     inputs_ = std::move(inputs);
     outputs_ = {std::move(output)};
     workspace_bytes_ = program_->pieces() * program_->scratch_bytes();
@@ -45,11 +48,28 @@ class TileKernel final : public Kernel {
 Layout LayoutOf(const Chain& chain, const Form& form, size_t value) {
   if (value == chain.base->inputs[0]) return form.data;
   for (const TailStep& step : chain.tail.steps) {
-    for (const TailArgument* argument : {&step.first, &step.second}) {
+    for (const TailArgument* argument : {&step.first, &step.second, &step.third}) {
       if (argument->kind == TailArgument::Kind::kWhole && argument->value == value) return form.result;
     }
   }
   return {};
+}
+
+// The port of a tensor that the result may take the place of: one of its shape which the tail reads once, tile by tile, before it stores
+// the result of the tile. Half as much memory is touched then.
+std::optional<size_t> AccumulatedPort(const Chain& chain) {
+  const std::vector<size_t>& parameters = chain.sequence->parameters;
+  for (const TailStep& step : chain.tail.steps) {
+    for (const TailArgument* argument : {&step.first, &step.second, &step.third}) {
+      if (argument->kind != TailArgument::Kind::kWhole) continue;
+      size_t uses = 0;
+      for (const OpSequence::Step& one : chain.sequence->steps)
+        uses += static_cast<size_t>(std::count(one.inputs.begin(), one.inputs.end(), argument->value));
+      const auto port = std::find(parameters.begin(), parameters.end(), argument->value);
+      if (port != parameters.end() && uses == 1) return static_cast<size_t>(port - parameters.begin());
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -65,7 +85,8 @@ Result<std::unique_ptr<Kernel>> MakeKernel(const Chain& chain, const Form& form,
   std::vector<Port> inputs;
   for (size_t i = 0; i < layouts.size(); ++i) inputs.push_back({chain.TypeOf(chain.sequence->parameters[i]), layouts[i]});
   const Port output{chain.TypeOf(chain.sequence->results[0]), form.result};
-  return std::make_unique<TileKernel>(std::move(inputs), output, COLLAGE_TRY(TileProgram::Make(chain, form, tile_rows, device.threads)));
+  return std::make_unique<TileKernel>(std::move(inputs), output, AccumulatedPort(chain),
+                                      COLLAGE_TRY(TileProgram::Make(chain, form, tile_rows, device.threads)));
 }
 
 }  // namespace collage::xsmm

@@ -16,16 +16,17 @@ struct TailArgument {
     kWhole,    ///< a tensor of the result's shape, read where the result's tile lies
     kChannel,  ///< one value for each channel
     kScalar,   ///< one value
+    kNone,     ///< there is no such argument
   };
-  Kind kind = Kind::kSlot;
+  Kind kind = Kind::kNone;
   size_t slot = 0;   ///< of kSlot
-  size_t value = 0;  ///< of the others: index into the sequence's values
+  size_t value = 0;  ///< of tensors: index into the sequence's values
 };
 
 struct TailStep {
-  TileLoop loop;
-  TailArgument first, second;
-  size_t slot;  ///< that the result goes to; the last step's goes to the result of the function
+  TileLoop loop = nullptr;
+  TailArgument first = {}, second = {}, third = {};
+  size_t slot = 0;  ///< that the result goes to; the last step's goes to the result of the function
   float alpha = 0;
   float beta = 0;
 };

@@ -17,13 +17,14 @@ COLLAGE_INLINE float Bounded(float x, float low, float high) {
 COLLAGE_INLINE float Absolute(float x) { return x < 0 ? -x : x; }
 
 // exp(x) = 2^n exp(r) with |r| <= ln(2) / 2, ln(2) split in two as by Cody and Waite (1980), and the Taylor polynomial of degree 6, which
-// is exact to 1.2e-7. Saturates at exp(-87) and exp(88), which float32 still holds.
+// is exact to 1.2e-7. Saturates at exp(-80) and exp(80), so that what is multiplied with it or divided by it is no denormal number: those
+// take a hundred cycles each.
 COLLAGE_INLINE float Exponential(float x) {
   constexpr float kReciprocalOfLn2 = 1.44269504F;
   constexpr float kLn2High = 0.693359375F;
   constexpr float kLn2Low = -2.12194440e-4F;
   constexpr float kRounder = 12582912.0F;  // 1.5 * 2^23: what is added to it is rounded to an integer, in the last bits of the mantissa
-  const float bounded = Bounded(x, -87.0F, 88.0F);
+  const float bounded = Bounded(x, -80.0F, 80.0F);
   const float rounded = bounded * kReciprocalOfLn2 + kRounder;
   const float n = rounded - kRounder;
   const float r = (bounded - n * kLn2High) - n * kLn2Low;
@@ -48,7 +49,18 @@ COLLAGE_INLINE float HyperbolicTangent(float x) {
   return Absolute(x) < 1.0F ? near : x < 0 ? -far : far;
 }
 
-// Near zero the Taylor polynomial (within 1.5e-8 up to 0.5); beyond, Abramowitz and Stegun 7.1.26, whose absolute error is 1.5e-7.
+// 1 - erf(x) of x >= 0: Abramowitz and Stegun 7.1.26, whose absolute error is 1.5e-7.
+COLLAGE_INLINE float ComplementOfErf(float x) {
+  const float t = 1.0F / (1.0F + 0.3275911F * x);
+  float sum = 1.061405429F;
+  sum = sum * t - 1.453152027F;
+  sum = sum * t + 1.421413741F;
+  sum = sum * t - 0.284496736F;
+  sum = sum * t + 0.254829592F;
+  return sum * t * Exponential(-x * x);
+}
+
+// Near zero the Taylor polynomial (within 1.5e-8 up to 0.5); beyond, by the complement.
 COLLAGE_INLINE float ErrorFunction(float x) {
   const float square = x * x;
   float series = -1.0F / 1320;
@@ -58,49 +70,63 @@ COLLAGE_INLINE float ErrorFunction(float x) {
   series = series * square - 1.0F / 3;
   series = series * square + 1.0F;
   const float near = 1.12837917F * x * series;
-  const float t = 1.0F / (1.0F + 0.3275911F * Absolute(x));
-  float sum = 1.061405429F;
-  sum = sum * t - 1.453152027F;
-  sum = sum * t + 1.421413741F;
-  sum = sum * t - 0.284496736F;
-  sum = sum * t + 0.254829592F;
-  const float far = 1.0F - sum * t * Exponential(-square);
+  const float far = 1.0F - ComplementOfErf(Absolute(x));
   return Absolute(x) < 0.5F ? near : x < 0 ? -far : far;
 }
 
-// A unary operator sees its argument twice.
 struct Numbers {
   float alpha, beta;
 };
+struct Identity : Numbers {
+  COLLAGE_INLINE float Of(float x) const { return x; }
+};
 struct Relu : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return x < 0 ? 0 : x; }
+  COLLAGE_INLINE float Of(float x) const { return x < 0 ? 0 : x; }
 };
 struct LeakyRelu : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return x < 0 ? alpha * x : x; }
+  COLLAGE_INLINE float Of(float x) const { return x < 0 ? alpha * x : x; }
 };
 struct Clip : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return Bounded(x, alpha, beta); }
+  COLLAGE_INLINE float Of(float x) const { return Bounded(x, alpha, beta); }
 };
 struct Sigmoid : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return 1.0F / (1.0F + Exponential(-x)); }
+  COLLAGE_INLINE float Of(float x) const { return 1.0F / (1.0F + Exponential(-x)); }
 };
 struct Tanh : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return HyperbolicTangent(x); }
+  COLLAGE_INLINE float Of(float x) const { return HyperbolicTangent(x); }
 };
 struct Erf : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return ErrorFunction(x); }
+  COLLAGE_INLINE float Of(float x) const { return ErrorFunction(x); }
 };
 struct Abs : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return Absolute(x); }
+  COLLAGE_INLINE float Of(float x) const { return Absolute(x); }
 };
 struct Negative : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return -x; }
+  COLLAGE_INLINE float Of(float x) const { return -x; }
 };
 struct Square : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return x * x; }
+  COLLAGE_INLINE float Of(float x) const { return x * x; }
 };
 struct Cube : Numbers {
-  COLLAGE_INLINE float Of(float x, float /*same*/) const { return x * x * x; }
+  COLLAGE_INLINE float Of(float x) const { return x * x * x; }
+};
+// x / 2 (1 + erf(x / sqrt(2))), by the complement of erf where that is small: nothing is lost of what is left of it.
+struct GeluByErf : Numbers {
+  COLLAGE_INLINE float Of(float x) const {
+    const float half = 0.5F * x;
+    const float outside = half * ComplementOfErf(0.70710678F * Absolute(x));
+    return x < 0 ? outside : x - outside;
+  }
+};
+struct GeluByTanh : Numbers {
+  // (1 + tanh(y)) / 2 = sigmoid(2 y)
+  COLLAGE_INLINE float Of(float x) const { return x / (1.0F + Exponential(-1.59576912F * x * (1.0F + 0.044715F * x * x))); }
+};
+struct Swish : Numbers {
+  COLLAGE_INLINE float Of(float x) const { return x / (1.0F + Exponential(-x)); }
+};
+struct HardSwish : Numbers {
+  COLLAGE_INLINE float Of(float x) const { return x * Bounded(x + 3.0F, 0.0F, 6.0F) * (1.0F / 6); }
 };
 struct Add : Numbers {
   COLLAGE_INLINE float Of(float a, float b) const { return a + b; }
@@ -123,47 +149,92 @@ struct Minimum : Numbers {
 struct ParametricRelu : Numbers {
   COLLAGE_INLINE float Of(float x, float slope) const { return x < 0 ? slope * x : x; }
 };
+template <class Activation>
+struct OfSum : Activation {
+  COLLAGE_INLINE float Of(float a, float b, float c) const { return Activation::Of(a + b + c); }
+};
 
-// An element is read before it is written and no other is, whichever of the tiles are one: the pragma tells so.
+// One row of a tile, or all of them where they follow one another. An element is read before it is written and no other is, whichever of
+// the tiles are one: the pragmas tell so.
+struct Run {
+  const float* first;
+  const float* second;
+  const float* third;
+  float* result;
+  int64_t columns;
+};
+
 template <class Operation>
-COLLAGE_INLINE void Row(const Operation& operation, const TileArguments& tile, int64_t row, int64_t columns) {
-  const float* first = tile.first.data + row * tile.first.row_stride;
-  const float* second = tile.second.data + row * tile.second.row_stride;
-  float* result = tile.result + row * tile.result_stride;
+COLLAGE_INLINE void Unary(const Operation& operation, const Run& run) {
+#pragma GCC ivdep
+  for (int64_t c = 0; c < run.columns; ++c) run.result[c] = operation.Of(run.first[c]);
+}
+
+template <class Operation>
+COLLAGE_INLINE void Binary(const Operation& operation, const Run& run, const TileArguments& tile) {
   if (tile.second.one_a_row) {
-    const float one = *second;
+    const float one = *run.second;
 #pragma GCC ivdep
-    for (int64_t c = 0; c < columns; ++c) result[c] = operation.Of(first[c], one);
+    for (int64_t c = 0; c < run.columns; ++c) run.result[c] = operation.Of(run.first[c], one);
   } else if (tile.first.one_a_row) {
-    const float one = *first;
+    const float one = *run.first;
 #pragma GCC ivdep
-    for (int64_t c = 0; c < columns; ++c) result[c] = operation.Of(one, second[c]);
+    for (int64_t c = 0; c < run.columns; ++c) run.result[c] = operation.Of(one, run.second[c]);
   } else {
 #pragma GCC ivdep
-    for (int64_t c = 0; c < columns; ++c) result[c] = operation.Of(first[c], second[c]);
+    for (int64_t c = 0; c < run.columns; ++c) run.result[c] = operation.Of(run.first[c], run.second[c]);
   }
 }
 
-bool IsOneRun(const TileView& view, int64_t columns) { return view.row_stride == (view.one_a_row ? 0 : columns); }
-
+// Of what may be added to the first, which has all columns.
 template <class Operation>
-COLLAGE_INLINE void Rows(const TileArguments& tile) {
-  const Operation operation{{tile.alpha, tile.beta}};
-  // Rows that follow one another are one long row, whose loop is entered once.
-  if (tile.result_stride == tile.columns && IsOneRun(tile.first, tile.columns) && IsOneRun(tile.second, tile.columns))
-    return Row(operation, tile, 0, tile.rows * tile.columns);
-  for (int64_t row = 0; row < tile.rows; ++row) Row(operation, tile, row, tile.columns);
+COLLAGE_INLINE void Sum(const Operation& operation, const Run& run, const TileArguments& tile) {
+  if (tile.second.one_a_row && tile.third.one_a_row) {
+    const float one = *run.second + *run.third;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < run.columns; ++c) run.result[c] = operation.Of(run.first[c], one, 0.0F);
+  } else if (tile.second.one_a_row || tile.third.one_a_row) {
+    const float one = tile.second.one_a_row ? *run.second : *run.third;
+    const float* other = tile.second.one_a_row ? run.third : run.second;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < run.columns; ++c) run.result[c] = operation.Of(run.first[c], other[c], one);
+  } else {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < run.columns; ++c) run.result[c] = operation.Of(run.first[c], run.second[c], run.third[c]);
+  }
 }
 
-template <class Operation>
+COLLAGE_INLINE bool IsOneRun(const TileView& view, int64_t columns) { return view.row_stride == (view.one_a_row ? 0 : columns); }
+
+template <class Operation, int arguments>
+COLLAGE_INLINE void Rows(const TileArguments& tile) {
+  Operation operation;
+  operation.alpha = tile.alpha;
+  operation.beta = tile.beta;
+  // Rows that follow one another are one long row, whose loop is entered once.
+  bool is_one_run = tile.result_stride == tile.columns && IsOneRun(tile.first, tile.columns);
+  if constexpr (arguments > 1) is_one_run = is_one_run && IsOneRun(tile.second, tile.columns);
+  if constexpr (arguments > 2) is_one_run = is_one_run && IsOneRun(tile.third, tile.columns);
+  const int64_t runs = is_one_run ? 1 : tile.rows;
+  const int64_t columns = is_one_run ? tile.rows * tile.columns : tile.columns;
+  for (int64_t row = 0; row < runs; ++row) {
+    const Run run{tile.first.data + row * tile.first.row_stride, tile.second.data + row * tile.second.row_stride,
+                  tile.third.data + row * tile.third.row_stride, tile.result + row * tile.result_stride, columns};
+    if constexpr (arguments == 1) Unary(operation, run);
+    if constexpr (arguments == 2) Binary(operation, run, tile);
+    if constexpr (arguments == 3) Sum(operation, run, tile);
+  }
+}
+
+template <class Operation, int arguments>
 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512"))) void RowsOfAvx512(
     const TileArguments& tile) {
-  Rows<Operation>(tile);
+  Rows<Operation, arguments>(tile);
 }
 
-template <class Operation>
+template <class Operation, int arguments>
 __attribute__((target("avx2,fma"))) void RowsOfAvx2(const TileArguments& tile) {
-  Rows<Operation>(tile);
+  Rows<Operation, arguments>(tile);
 }
 
 struct Record {
@@ -173,16 +244,28 @@ struct Record {
 };
 
 template <class Operation>
-constexpr Record RecordOf(std::string_view op, size_t arguments) {
-  return {op, arguments, RowsOfAvx512<Operation>, RowsOfAvx2<Operation>};
+constexpr Record OfOne(std::string_view op) {
+  return {op, 1, RowsOfAvx512<Operation, 1>, RowsOfAvx2<Operation, 1>};
+}
+template <class Operation>
+constexpr Record AfterSum(std::string_view op) {
+  return {op, 3, RowsOfAvx512<OfSum<Operation>, 3>, RowsOfAvx2<OfSum<Operation>, 3>};
+}
+template <class Operation>
+constexpr Record OfTwo(std::string_view op) {
+  return {op, 2, RowsOfAvx512<Operation, 2>, RowsOfAvx2<Operation, 2>};
 }
 
-constexpr std::array<Record, 18> kRecords = {
-    {RecordOf<Relu>("nn.relu", 1), RecordOf<LeakyRelu>("nn.leaky_relu", 1), RecordOf<Clip>("clip", 1), RecordOf<Sigmoid>("sigmoid", 1),
-     RecordOf<Tanh>("tanh", 1), RecordOf<Erf>("erf", 1), RecordOf<Abs>("abs", 1), RecordOf<Negative>("negative", 1),
-     RecordOf<Square>("square", 1), RecordOf<Cube>("cube", 1), RecordOf<Add>("add", 2), RecordOf<Add>("nn.bias_add", 2),
-     RecordOf<Subtract>("subtract", 2), RecordOf<Multiply>("multiply", 2), RecordOf<Divide>("divide", 2), RecordOf<Maximum>("maximum", 2),
-     RecordOf<Minimum>("minimum", 2), RecordOf<ParametricRelu>("nn.prelu", 2)}};
+constexpr std::array kRecords = {
+    OfOne<Relu>("nn.relu"), OfOne<LeakyRelu>("nn.leaky_relu"), OfOne<Clip>("clip"), OfOne<Sigmoid>("sigmoid"), OfOne<Tanh>("tanh"),
+    OfOne<Erf>("erf"), OfOne<Abs>("abs"), OfOne<Negative>("negative"), OfOne<Square>("square"), OfOne<Cube>("cube"),
+    OfOne<GeluByErf>("gelu_by_erf"), OfOne<GeluByTanh>("gelu_by_tanh"), OfOne<Swish>("swish"), OfOne<HardSwish>("hard_swish"),
+    OfTwo<Add>("add"), OfTwo<Add>("nn.bias_add"), OfTwo<Subtract>("subtract"), OfTwo<Multiply>("multiply"), OfTwo<Divide>("divide"),
+    OfTwo<Maximum>("maximum"), OfTwo<Minimum>("minimum"), OfTwo<ParametricRelu>("nn.prelu"),
+    // What commonly follows a bias or a residual.
+    AfterSum<Identity>(""), AfterSum<Relu>("nn.relu"), AfterSum<LeakyRelu>("nn.leaky_relu"), AfterSum<Clip>("clip"),
+    AfterSum<Sigmoid>("sigmoid"), AfterSum<Tanh>("tanh"), AfterSum<GeluByErf>("gelu_by_erf"), AfterSum<GeluByTanh>("gelu_by_tanh"),
+    AfterSum<Swish>("swish"), AfterSum<HardSwish>("hard_swish")};
 
 }  // namespace
 

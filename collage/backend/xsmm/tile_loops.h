@@ -10,18 +10,22 @@ namespace collage::xsmm {
 
 /// Row r begins at data + r * row_stride. Its elements lie side by side, or all columns see the one element there.
 struct TileView {
-  const float* data;
-  int64_t row_stride;
+  const float* data = nullptr;
+  int64_t row_stride = 0;
   bool one_a_row = false;
 };
 
-/// `result` may be the tile of `first` or `second` itself, but must not overlap them otherwise. One of the two has an element for each
-/// column; a unary operator is given its argument as both.
+/// What is absent of a sum.
+inline constexpr float kZero = 0;
+
+/// `result` may be the tile of an argument itself, but must not overlap it otherwise. Of two arguments one has an element for each column,
+/// of three the first.
 struct TileArguments {
   int64_t rows;
   int64_t columns;
   TileView first;
   TileView second;
+  TileView third;
   float* result;
   int64_t result_stride;
   float alpha = 0;  ///< what the attributes of an operator say: slope, lower bound
@@ -30,7 +34,8 @@ struct TileArguments {
 
 using TileLoop = void (*)(const TileArguments&);
 
-/// The loop of an operator of the table (collage/op) of so many arguments, for this processor; "square" and "cube" beside them. Null where
+/// The loop of an operator of the table (collage/op) of one or two arguments, for this processor; beside them "square", "cube" and the
+/// activations of known_activations.h. With three arguments, what a unary one makes of their sum, and the sum itself for "". Null where
 /// there is none. Exponentials saturate instead of overflowing, which no operator here shows.
 TileLoop FindTileLoop(std::string_view op, size_t arguments);
 

@@ -61,13 +61,14 @@ Status TileProgram::Build(const Chain& chain, const Form& form, int64_t tile_row
     panels_ = SourceOf(chain, tiling_.panel_value, form.data);
   }
   for (const TailStep& step : chain.tail.steps) {
-    Step bound{step, {}, {}};
+    Step bound{step, {}, {}, {}};
     const auto bind = [&](const TailArgument& argument, Source& source) {
-      if (argument.kind == TailArgument::Kind::kSlot) return;
+      if (argument.kind == TailArgument::Kind::kSlot || argument.kind == TailArgument::Kind::kNone) return;
       source = SourceOf(chain, argument.value, argument.kind == TailArgument::Kind::kWhole ? form.result : Layout());
     };
     bind(step.first, bound.first);
     bind(step.second, bound.second);
+    bind(step.third, bound.third);
     steps_.push_back(bound);
   }
   SetScratch();
@@ -157,8 +158,9 @@ void TileProgram::RunTail(const Tile& tile, std::span<const void* const> inputs,
     const bool is_last = &one == &steps_.back();
     const TailStep& step = one.step;
     step.loop({tile.rows->count, tile.panel->count, ViewOf(step.first, one.first, tile, inputs, scratch),
-               ViewOf(step.second, one.second, tile, inputs, scratch), is_last ? result + tile.result : scratch + step.slot * slot_,
-               is_last ? tiling_.result_stride : tile.panel->count, step.alpha, step.beta});
+               ViewOf(step.second, one.second, tile, inputs, scratch), ViewOf(step.third, one.third, tile, inputs, scratch),
+               is_last ? result + tile.result : scratch + step.slot * slot_, is_last ? tiling_.result_stride : tile.panel->count,
+               step.alpha, step.beta});
   }
 }
 
@@ -173,9 +175,11 @@ TileView TileProgram::ViewOf(const TailArgument& argument, const Source& source,
       if (tiling_.channels_along_rows) return {source.In(inputs) + tile.rows->channel, 1, true};
       return {source.In(inputs) + tile.panel->channel, 0};
     case TailArgument::Kind::kScalar:
+      return {source.In(inputs), 0, true};
+    case TailArgument::Kind::kNone:
       break;
   }
-  return {source.In(inputs), 0, true};
+  return {&kZero, 0, true};
 }
 
 }  // namespace collage::xsmm

@@ -33,7 +33,7 @@ class TileProgram {
   };
   struct Step {
     TailStep step;
-    Source first, second;  // of arguments that are no slots
+    Source first, second, third;  // of arguments that are no slots
   };
   struct Tile {
     const Tiling::Rows* rows;
