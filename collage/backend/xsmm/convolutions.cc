@@ -127,7 +127,7 @@ Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const Instruction
   const auto layout_in = [&](const char* tag) { return LayoutOf(tag, problem.inputs, problem.Pixels()); };
   const auto layout_out = [&](const char* tag) { return LayoutOf(tag, problem.outputs, problem.OutPixels()); };
   // As for products.
-  constexpr int64_t kTileRows = 16;
+  constexpr int64_t kTileRows = 24;
   std::vector<Form> forms = {{"1x1/acdb", layout_in("acdb"), layout_out("acdb"), kTileRows,
                               [=](int64_t tile_rows) { return ChannelsLast(problem, data, weight, instructions, tile_rows); }}};
   // Of one pixel all layouts are one.

@@ -65,7 +65,7 @@ Tiling::Order BetterOrder(const Tiling& tiling) {
   int64_t columns = 0;
   for (const Tiling::Rows& part : tiling.rows) rows += part.count;
   for (const Tiling::Panel& panel : tiling.panels) columns += panel.count;
-  // By panels all rows are read once for each panel, which is some 4 times wider than a tile of rows is high; so that is the rule, unless
+  // By panels all rows are read once for each panel, which is wider than a tile of rows is high; so that is the rule, unless
   // the rows do not stay in the cache and the panels do.
   const int64_t depth = tiling.depth * terms;
   return rows * depth > kCached && columns * depth <= kCached ? Tiling::Order::kRows : Tiling::Order::kPanels;

@@ -65,10 +65,16 @@ Result<MicroKernel> MicroKernel::Make(const MicroShape& shape) {
               " columns and depth " + std::to_string(shape.depth));
 }
 
-void MicroKernel::operator()(const float* rows, const float* panel, float* result) const {
-  if (plain_) return plain_(panel, rows, result);
-  const unsigned long long terms = row_terms_.size();
-  sum_(panel, rows, result, &terms, panel_terms_.data(), row_terms_.data());
+// The library leaves the upper parts of vector registers in use, and every instruction of plain code that writes a lower part then waits
+// for the product.
+__attribute__((target("avx"))) void MicroKernel::operator()(const float* rows, const float* panel, float* result) const {
+  if (plain_) {
+    plain_(panel, rows, result);
+  } else {
+    const unsigned long long terms = row_terms_.size();
+    sum_(panel, rows, result, &terms, panel_terms_.data(), row_terms_.data());
+  }
+  __builtin_ia32_vzeroupper();
 }
 
 }  // namespace collage::xsmm

@@ -69,6 +69,10 @@ Status TileProgram::Build(const Chain& chain, const Form& form, int64_t tile_row
     bind(step.first, bound.first);
     bind(step.second, bound.second);
     bind(step.third, bound.third);
+    for (const auto& [argument, source] :
+         {std::pair(&step.first, &bound.first), {&step.second, &bound.second}, {&step.third, &bound.third}}) {
+      if (argument->kind == TailArgument::Kind::kWhole) wholes_.push_back(*source);
+    }
     steps_.push_back(bound);
   }
   SetScratch();
@@ -148,8 +152,19 @@ void TileProgram::Run(size_t piece, std::span<const void* const> inputs, float* 
       held = batch_number * panel_count + p;
       panel = transposed;
     }
+    for (const Source& whole : wholes_) Prefetch(whole.In(inputs), tile);
     kernels_[kernel_of_[r][p]](rows + batch.row + tile.rows->offset, panel, steps_.empty() ? result + tile.result : scratch);
     if (!steps_.empty()) RunTail(tile, inputs, result, scratch);
+  }
+}
+
+// What the tail will read from memory is on its way while the product is computed: its rows are too short and too far apart for the
+// processor to see it coming.
+void TileProgram::Prefetch(const float* whole, const Tile& tile) const {
+  constexpr int64_t kLine = 64 / sizeof(float);
+  const float* row = whole + tile.result;
+  for (int64_t r = 0; r < tile.rows->count; ++r, row += tiling_.result_stride) {
+    for (int64_t c = 0; c < tile.panel->count; c += kLine) __builtin_prefetch(row + c, 1);
   }
 }
 

@@ -47,6 +47,7 @@ class TileProgram {
   Source SourceOf(const Chain& chain, size_t value, const Layout& layout);
   const float* Keep(const void* data, size_t bytes);
   const float* KeepPacked(const Tensor& constant);
+  void Prefetch(const float* whole, const Tile& tile) const;
   void RunTail(const Tile& tile, std::span<const void* const> inputs, float* result, float* scratch) const;
   [[nodiscard]] TileView ViewOf(const TailArgument& argument, const Source& source, const Tile& tile, std::span<const void* const> inputs,
                                 const float* scratch) const;
@@ -54,6 +55,7 @@ class TileProgram {
   Tiling tiling_;
   Source rows_, panels_;
   std::vector<Step> steps_;
+  std::vector<Source> wholes_;  // tensors of the result's shape that the steps read
   size_t slots_ = 0;
   std::vector<MicroKernel> kernels_;
   std::vector<std::vector<size_t>> kernel_of_;  // by number of rows and panel

@@ -49,7 +49,7 @@ TEST(PackingTest, PanelsHoldTheirColumnsForEachTerm) {
 }
 
 TEST(PackingTest, TransposesAPanel) {
-  constexpr int64_t kColumns = 5;
+  constexpr int64_t kColumns = 29;
   constexpr int64_t kDepth = 37;
   constexpr int64_t kStride = 40;
   std::vector<float> source(kColumns * kStride);
