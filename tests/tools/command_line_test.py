@@ -419,7 +419,7 @@ class GoodInputTest(CommandLineTestCase):
     def test_backends_as_json(self):
         done = self.collage("backends", "--json", "-")
         names = {entry["name"] for entry in json.loads(done.stdout)["backends"]}
-        self.assertLessEqual({"dnnl", "openvino", "onnxruntime", "openblas", "native", "reference"}, names)
+        self.assertLessEqual({"dnnl", "openvino", "onnxruntime", "xsmm", "openblas", "native", "reference"}, names)
 
     def test_opt_prints_text(self):
         program = "def @main(%x: Tensor[(1, 4), float32]) -> Tensor[(1, 4), float32] {\n  nn.relu(%x)\n}\n"
@@ -468,7 +468,7 @@ class GoodInputTest(CommandLineTestCase):
 
     def test_optimize_for_each_backend(self):
         before = self.constants_of_scaled()
-        for backend in ("dnnl", "openblas", "native"):
+        for backend in ("dnnl", "xsmm", "openblas", "native"):
             with self.subTest(backend):
                 words = ["--constants", self.folder / "c.npz", "--output-constants", self.folder / "d.npz"]
                 text = self.opt(self.SCALED, "--pass", f"optimize-for-{backend}", *words)

@@ -2,49 +2,12 @@
 
 #include <omp.h>
 
-#include <string_view>
-#include <unordered_map>
-
 #include "collage/backend/dnnl/plan_cache.h"
+#include "collage/backend/match_function.h"
 #include "collage/ir/op_sequence.h"
 
 namespace collage::dnnl_backend {
 namespace {
-
-// The matched operators as a function of what lies outside. Recursion is as deep as the pattern is.
-class Extraction {
- public:
-  explicit Extraction(const Match& match) {
-    for (const auto& [name, expr] : match.captures) {
-      if (name.starts_with(kOutside)) Cut(expr);
-      if (name != kOutsideFields) continue;
-      for (const Expr& field : expr->As<Tuple>()->fields) Cut(field);
-    }
-  }
-
-  Result<Expr> FunctionOf(const Expr& root) {
-    const Expr body = COLLAGE_TRY(Copy(root));
-    return MakeFunction(parameters_, body);
-  }
-
- private:
-  void Cut(const Expr& expr) {
-    if (copies_.contains(expr.get())) return;
-    parameters_.push_back(MakeVar("x", expr->type()));
-    copies_[expr.get()] = parameters_.back();
-  }
-
-  Result<Expr> Copy(const Expr& expr) {
-    const auto at = copies_.find(expr.get());
-    if (at != copies_.end()) return at->second;
-    std::vector<Expr> children = Children(expr);
-    for (Expr& child : children) child = COLLAGE_TRY(Copy(child));
-    return copies_[expr.get()] = COLLAGE_TRY(WithChildren(expr, std::move(children)));
-  }
-
-  std::vector<Expr> parameters_;
-  std::unordered_map<const ExprNode*, Expr> copies_;
-};
 
 bool HasConstantOutside(const Match& match) {
   for (const auto& [name, expr] : match.captures) {
@@ -54,7 +17,7 @@ bool HasConstantOutside(const Match& match) {
 }
 
 Result<bool> CanRun(const Match& match) {
-  const Expr function = COLLAGE_TRY(Extraction(match).FunctionOf(match.root));
+  const Expr function = COLLAGE_TRY(FunctionOf(match));
   const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function->As<Function>()));
   if (!RecogniseLayerNormalization(sequence) && !RecogniseShuffle(sequence)) COLLAGE_TRY(ParseChain(sequence));
   return !CachedPlans(sequence, omp_get_max_threads())->empty();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collage/backend/dnnl/match_check.h"
+#include "collage/backend/match_function.h"
 
 namespace collage::dnnl_backend {
 namespace {

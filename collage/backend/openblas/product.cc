@@ -3,27 +3,12 @@
 #include <algorithm>
 #include <span>
 
+#include "collage/backend/batch_offsets.h"
+
 namespace collage::openblas {
 namespace {
 
 using Step = OpSequence::Step;
-
-// Where each batch's matrix of `shape` begins when its leading dimensions are broadcast to `batches`.
-std::vector<int64_t> Offsets(const Shape& shape, const Shape& batches) {
-  const Shape own(shape.begin(), shape.end() - 2);
-  const std::vector<int64_t> strides = RowMajorStrides(own);
-  const int64_t matrix = shape[shape.size() - 2] * shape.back();
-  std::vector<int64_t> offsets(static_cast<size_t>(ElementCount(batches)), 0);
-  for (size_t batch = 0; batch < offsets.size(); ++batch) {
-    auto rest = static_cast<int64_t>(batch);
-    for (size_t i = batches.size(); i-- > 0; rest /= batches[i]) {
-      if (i + own.size() < batches.size()) continue;
-      const size_t dimension = i + own.size() - batches.size();
-      if (own[dimension] > 1) offsets[batch] += rest % batches[i] * strides[dimension] * matrix;
-    }
-  }
-  return offsets;
-}
 
 Result<Product> Batched(const OpSequence& sequence, const Step& step, bool transpose_b_default) {
   const Shape& a = sequence.values[step.inputs[0]].type.shape;
@@ -33,8 +18,8 @@ Result<Product> Batched(const OpSequence& sequence, const Step& step, bool trans
   const bool transpose_a = COLLAGE_TRY(step.attributes.Bool("transpose_a", false));
   const bool transpose_b = COLLAGE_TRY(step.attributes.Bool("transpose_b", transpose_b_default));
   const Shape batches(result.begin(), result.end() - 2);
-  Product product{{step.inputs[0], transpose_a, a.back(), Offsets(a, batches)},
-                  {step.inputs[1], transpose_b, b.back(), Offsets(b, batches)}};
+  Product product{{step.inputs[0], transpose_a, a.back(), BatchOffsets(a, batches)},
+                  {step.inputs[1], transpose_b, b.back(), BatchOffsets(b, batches)}};
   product.rows = result[result.size() - 2];
   product.columns = result.back();
   product.depth = a[a.size() - (transpose_a ? 2 : 1)];

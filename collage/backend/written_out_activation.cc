@@ -1,0 +1,104 @@
+#include "collage/backend/written_out_activation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <unordered_map>
+
+namespace collage {
+namespace {
+
+using Step = OpSequence::Step;
+
+// An activation written out in several steps is recognised by what it computes: models spell GELU in half a dozen orders. The
+// points lie closer where the known functions differ most, and none of them agrees with another within the tolerance.
+constexpr int kPoints = 257;
+constexpr double kTolerance = 2e-6;
+
+struct KnownFunction {
+  Activation activation;
+  double (*value)(double);
+};
+
+const std::array<KnownFunction, 5>& KnownFunctions() {
+  static const std::array<KnownFunction, 5> known = {{
+      {Activation::kGeluByErf, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
+      {Activation::kGeluByTanh, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
+      {Activation::kSwish, [](double x) { return x / (1 + std::exp(-x)); }},
+      {Activation::kHardSwish, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
+      {Activation::kSquare, [](double x) { return x * x; }},
+  }};
+  return known;
+}
+
+Tensor SamplePoints() {
+  Tensor points(TensorType{{kPoints}, DType::kFloat32});
+  constexpr int kMiddle = kPoints / 2;
+  for (int i = 0; i < kPoints; ++i) points.MutableData<float>()[i] = static_cast<float>(i - kMiddle) / 16;
+  return points;
+}
+
+std::optional<Activation> FunctionThrough(const Tensor& points, const Tensor& values) {
+  for (const KnownFunction& known : KnownFunctions()) {
+    const auto agrees = [&](int i) {
+      const double wanted = known.value(points.Data<float>()[i]);
+      return std::abs(values.Data<float>()[i] - wanted) <= kTolerance * std::max(1.0, std::abs(wanted));
+    };
+    int agreeing = 0;
+    while (agreeing < kPoints && agrees(agreeing)) ++agreeing;
+    if (agreeing == kPoints) return known.activation;
+  }
+  return std::nullopt;
+}
+
+bool IsPointwiseOfScalars(const Step& step) {
+  static constexpr std::array<std::string_view, 11> kOperators = {"add",  "subtract", "multiply", "divide", "power",   "erf",
+                                                                  "tanh", "sigmoid",  "clip",     "exp",    "negative"};
+  return step.outputs.size() == 1 && std::find(kOperators.begin(), kOperators.end(), step.op->name) != kOperators.end();
+}
+
+std::optional<WrittenOutActivation> WrittenOut(const OpSequence& sequence, std::span<const Step> steps, size_t current) {
+  constexpr size_t kMostSteps = 10;
+  const Tensor points = SamplePoints();
+  std::unordered_map<size_t, Tensor> values = {{current, points}};
+  for (size_t i = 0; i < std::min(steps.size(), kMostSteps); ++i) {
+    const Step& step = steps[i];
+    if (!IsPointwiseOfScalars(step)) return std::nullopt;
+    std::vector<Tensor> inputs;
+    for (const size_t input : step.inputs) {
+      const std::optional<double> scalar = ScalarOf(sequence, input);
+      if (!scalar && !values.contains(input)) return std::nullopt;
+      inputs.push_back(scalar ? Tensor::Scalar(*scalar, DType::kFloat32) : values.at(input));
+    }
+    std::vector<Tensor> outputs = {Tensor(points.type())};
+    step.op->reference(inputs, step.attributes, outputs);
+    values[step.outputs[0]] = outputs[0];
+    if (i == 0 && step.inputs.size() == 1 && i + 1 == steps.size()) return std::nullopt;
+    if (const std::optional<Activation> found = FunctionThrough(points, outputs[0]))
+      return WrittenOutActivation{*found, i + 1, step.outputs[0]};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> ScalarOf(const OpSequence& sequence, size_t value) {
+  const std::optional<Tensor>& constant = sequence.values[value].constant;
+  if (!constant || constant->ElementCount() != 1) return std::nullopt;
+  return constant->ToDouble()[0];
+}
+
+bool IsReadIn(std::span<const Step> steps, size_t value) {
+  return std::any_of(steps.begin(), steps.end(),
+                     [&](const Step& step) { return std::find(step.inputs.begin(), step.inputs.end(), value) != step.inputs.end(); });
+}
+
+std::optional<WrittenOutActivation> RecogniseActivation(const OpSequence& sequence, std::span<const Step> steps, size_t current) {
+  const std::optional<WrittenOutActivation> found = WrittenOut(sequence, steps, current);
+  // What the region computed on its way must not be wanted outside of it.
+  if (!found || IsReadIn(steps.subspan(found->steps), current)) return std::nullopt;
+  return found;
+}
+
+}  // namespace collage

@@ -1,0 +1,119 @@
+#include "collage/backend/backend.h"
+
+#include <algorithm>
+
+#include "collage/backend/entry.h"
+#include "collage/backend/match_function.h"
+#include "collage/backend/tuning.h"
+#include "collage/backend/xsmm/kernel.h"
+
+namespace collage {
+namespace {
+
+using xsmm::Chain;
+using xsmm::Form;
+using xsmm::InstructionSet;
+
+constexpr const char* kTileRows = "tile_rows";
+
+/// libxsmm generates code for small products. Larger ones, batches of them and 1x1 convolutions are cut into tiles of a size that stays in
+/// the nearest cache; what follows element by element is done on each tile while it is there.
+class XsmmBackend final : public Backend {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "xsmm"; }
+
+  [[nodiscard]] Presence Probe(const Device& device) const override {
+    if (device.kind != DeviceKind::kCpu) return Presence::Absent("libxsmm runs on the CPU only");
+    const Result<InstructionSet> instructions = xsmm::DetectInstructionSet();
+    return instructions ? Presence::Version(xsmm::LibraryVersion()) : Presence::Absent(instructions.error().message);
+  }
+
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    rules.style = BackendRules::Style::kPattern;
+    for (const char* op : {"nn.conv2d", "nn.dense", "nn.matmul", "nn.batch_matmul"}) rules.patterns.push_back(WithTail(op));
+    // Factors behind a product are nothing in its weights.
+    rules.passes = {"fold_constants", "fold_batch_norm", "eliminate_dead_code"};
+    return rules;
+  }
+
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& /*device*/) const override {
+    const Result<OpSequence> sequence = ToOpSequence(function);
+    if (!sequence) return {};
+    const Result<Chain> chain = xsmm::ParseChain(*sequence);
+    if (!chain) return {};
+    const Result<std::vector<Form>> forms = FormsOf(*chain);
+    if (!forms) return {};
+    std::vector<Variant> variants;
+    for (const Form& form : *forms) variants.push_back({form.name, xsmm::InputLayouts(*chain, form), {form.result}});
+    return variants;
+  }
+
+  [[nodiscard]] std::vector<TuningParameter> Tuning(const Function& function, const Device& /*device*/,
+                                                    const Variant& variant) const override {
+    const Result<OpSequence> sequence = ToOpSequence(function);
+    if (!sequence) return {};
+    const Result<Chain> chain = xsmm::ParseChain(*sequence);
+    if (!chain) return {};
+    const Result<std::vector<Form>> forms = FormsOf(*chain);
+    if (!forms) return {};
+    for (const Form& form : *forms) {
+      if (form.name == variant.name) return {TileRows(form)};
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
+                                                        const Variant& variant) const override {
+    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
+    const Chain chain = COLLAGE_TRY(xsmm::ParseChain(sequence));
+    for (const Form& form : COLLAGE_TRY(FormsOf(chain))) {
+      if (form.name != TemplateName(variant.name)) continue;
+      const std::map<std::string, int> tuned = TunedValues(variant.name);
+      const auto rows = tuned.find(kTileRows);
+      return xsmm::MakeKernel(chain, form, rows == tuned.end() ? form.tile_rows : rows->second, device);
+    }
+    return Fail("libxsmm: there is no variant '" + variant.name + "' of this function on this processor");
+  }
+
+ private:
+  static Result<std::vector<Form>> FormsOf(const Chain& chain) { return xsmm::Forms(chain, COLLAGE_TRY(xsmm::DetectInstructionSet())); }
+
+  // Below 8 rows a call costs too much, above 32 the rows of common depths leave the first-level cache.
+  static TuningParameter TileRows(const Form& form) {
+    TuningParameter parameter{kTileRows, {static_cast<int>(form.tile_rows)}};
+    const size_t tiles = form.tile(form.tile_rows).TileCount();
+    for (const int rows : {8, 12, 16, 24, 32}) {
+      // A matrix of few rows is cut alike whatever is said.
+      if (rows != form.tile_rows && form.tile(rows).TileCount() != tiles) parameter.values.push_back(rows);
+    }
+    return parameter;
+  }
+
+  // An operator and what follows it element by element, as far as tile loops go.
+  static PatternRule WithTail(const std::string& op) {
+    FusionRule fusion;
+    fusion.begins = [op](const Expr& call) { return CalledOp(call)->name == op; };
+    fusion.joins = [](const std::vector<Expr>& inside, const Expr& next) {
+      return xsmm::MayBeInTail(*CalledOp(next)) && next->type() == inside.front()->type();
+    };
+    return PatternRule::Growing("xsmm." + (op.starts_with("nn.") ? op.substr(3) : op), std::move(fusion), CheckMatch);
+  }
+
+  static Verdict CheckMatch(const Match& match) {
+    const Status can_run = CanRun(match);
+    return can_run ? Verdict::Accept() : Verdict::Reject(can_run.error().message);
+  }
+
+  static Status CanRun(const Match& match) {
+    const Expr function = COLLAGE_TRY(FunctionOf(match));
+    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function->As<Function>()));
+    COLLAGE_TRY(FormsOf(COLLAGE_TRY(xsmm::ParseChain(sequence))));
+    return {};
+  }
+};
+
+}  // namespace
+}  // namespace collage
+
+COLLAGE_BACKEND(collage::XsmmBackend)

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <utility>
+
+#include "collage/backend/xsmm/forms.h"
+
+namespace collage::xsmm {
+namespace {
+
+struct Problem {
+  int64_t images, inputs, height, width;  ///< of the data: N, C, H, W
+  int64_t outputs, out_height, out_width;
+  int64_t kernel_height, kernel_width;
+  int64_t down, across;  ///< strides
+
+  [[nodiscard]] int64_t Pixels() const { return height * width; }
+  [[nodiscard]] int64_t OutPixels() const { return out_height * out_width; }
+  [[nodiscard]] bool IsPointwise() const { return kernel_height == 1 && kernel_width == 1; }
+  [[nodiscard]] bool IsStrided() const { return down != 1 || across != 1; }
+};
+
+Result<Problem> ProblemOf(const Chain& chain) {
+  const OpSequence::Step& step = *chain.base;
+  const Shape& data = chain.ShapeOf(step.inputs[0]);
+  const Shape& weight = chain.ShapeOf(step.inputs[1]);
+  const Shape& result = chain.ResultShape();
+  std::vector<int64_t> strides = COLLAGE_TRY(step.attributes.Ints("strides", {1, 1}));
+  const std::vector<int64_t> padding = COLLAGE_TRY(step.attributes.Ints("padding", {0}));
+  const int64_t groups = COLLAGE_TRY(step.attributes.Int("groups", 1));
+  if (strides.size() == 1) strides.resize(2, strides[0]);
+  if (data.size() != 4 || strides.size() != 2) return Fail("libxsmm: convolutions of two dimensions are supported");
+  if (groups != 1) return Fail("libxsmm: a convolution in groups is no product");
+  if (!chain.IsConstant(step.inputs[1])) return Fail("libxsmm: the weights of a convolution must be constant");
+  if (std::any_of(padding.begin(), padding.end(), [](int64_t extent) { return extent != 0; }))
+    return Fail("libxsmm: padding is not supported");
+  Problem problem{data[0], data[1], data[2], data[3], result[1], result[2], result[3], weight[2], weight[3], strides[0], strides[1]};
+  if (!problem.IsPointwise()) return Fail("libxsmm: of convolutions those of 1x1 are products");
+  return problem;
+}
+
+// Where the physical order is the row-major one anyway the layout is plain, so that no conversion is charged.
+Layout LayoutOf(const char* tag, int64_t channels, int64_t pixels) { return pixels == 1 || channels == 1 ? Layout() : Layout::Of(tag); }
+
+// Rows of pixels whose data and results both lie at even distances: all of an image, or with strides one of its rows.
+std::vector<Tiling::Rows> CutPixels(const Problem& problem, int64_t tile_rows, int64_t pixel, int64_t result_pixel) {
+  if (!problem.IsStrided()) return CutRows(problem.OutPixels(), tile_rows, pixel, result_pixel);
+  std::vector<Tiling::Rows> rows;
+  for (int64_t y = 0; y < problem.out_height; ++y) {
+    for (Tiling::Rows part : CutRows(problem.out_width, tile_rows, problem.across * pixel, result_pixel)) {
+      part.offset += y * problem.down * problem.width * pixel;
+      part.result += y * problem.out_width * result_pixel;
+      rows.push_back(part);
+    }
+  }
+  return rows;
+}
+
+std::vector<Tiling::Batch> Images(const Problem& problem) {
+  std::vector<Tiling::Batch> images;
+  for (int64_t n = 0; n < problem.images; ++n)
+    images.push_back({n * problem.inputs * problem.Pixels(), 0, n * problem.outputs * problem.OutPixels()});
+  return images;
+}
+
+Tiling Begin(const Problem& problem, size_t data, size_t weight) {
+  Tiling tiling;
+  tiling.batches = Images(problem);
+  tiling.row_value = data;
+  tiling.panel_value = weight;
+  return tiling;
+}
+
+// Channels last: a product of pixels and weights.
+Tiling ChannelsLast(const Problem& problem, size_t data, size_t weight, const InstructionSet& instructions, int64_t tile_rows) {
+  Tiling tiling = Begin(problem, data, weight);
+  tiling.depth = problem.inputs;
+  tiling.row_stride = problem.across * problem.inputs;
+  tiling.result_stride = problem.outputs;
+  tiling.packing = Packing{1, problem.inputs};
+  tiling.rows = CutPixels(problem, tile_rows, problem.inputs, problem.outputs);
+  for (const auto& [first, count] : CutEvenly(problem.outputs, instructions.panel_columns, instructions.lanes))
+    tiling.panels.push_back({first * problem.inputs, first, count, first});
+  tiling.order = BetterOrder(tiling);
+  return tiling;
+}
+
+// Channels in blocks of a vector: for each block of results, the sum of the products of all blocks of data.
+Tiling Blocked(const Problem& problem, size_t data, size_t weight, int64_t block, int64_t tile_rows) {
+  Tiling tiling = Begin(problem, data, weight);
+  tiling.depth = block;
+  tiling.row_stride = problem.across * block;
+  tiling.result_stride = block;
+  tiling.packing = Packing{1, problem.inputs, {0}, {}};
+  tiling.row_terms.clear();
+  for (int64_t c = 0; c < problem.inputs; c += block) {
+    tiling.row_terms.push_back(c * problem.Pixels());
+    tiling.packing->term_offsets.push_back(c);
+  }
+  tiling.rows = CutPixels(problem, tile_rows, block, block);
+  for (int64_t c = 0; c < problem.outputs; c += block) tiling.panels.push_back({c * problem.inputs, c * problem.OutPixels(), block, c});
+  tiling.order = BetterOrder(tiling);
+  return tiling;
+}
+
+// Row-major: channels are rows and pixels are columns, so that the weights are read as they lie and the data are the panels.
+Tiling Plain(const Problem& problem, size_t data, size_t weight, const InstructionSet& instructions, int64_t tile_rows) {
+  Tiling tiling = Begin(problem, weight, data);
+  for (Tiling::Batch& image : tiling.batches) std::swap(image.row, image.panel);
+  tiling.depth = problem.inputs;
+  tiling.row_stride = problem.inputs;
+  tiling.panel_stride = problem.Pixels();
+  tiling.result_stride = problem.Pixels();
+  tiling.channels_along_rows = true;
+  for (const auto& [first, count] : CutEvenly(problem.outputs, tile_rows, 1))
+    tiling.rows.push_back({first * problem.inputs, first * problem.Pixels(), count, first});
+  for (const auto& [first, count] : CutEvenly(problem.Pixels(), instructions.panel_columns, instructions.lanes))
+    tiling.panels.push_back({first, first, count});
+  tiling.order = BetterOrder(tiling);
+  return tiling;
+}
+
+}  // namespace
+
+Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions) {
+  const Problem problem = COLLAGE_TRY(ProblemOf(chain));
+  const size_t data = chain.base->inputs[0];
+  const size_t weight = chain.base->inputs[1];
+  const auto layout_in = [&](const char* tag) { return LayoutOf(tag, problem.inputs, problem.Pixels()); };
+  const auto layout_out = [&](const char* tag) { return LayoutOf(tag, problem.outputs, problem.OutPixels()); };
+  // As for products.
+  constexpr int64_t kTileRows = 24;
+  std::vector<Form> forms = {{"1x1/acdb", layout_in("acdb"), layout_out("acdb"), kTileRows,
+                              [=](int64_t tile_rows) { return ChannelsLast(problem, data, weight, instructions, tile_rows); }}};
+  // Of one pixel all layouts are one.
+  if (problem.Pixels() == 1) return forms;
+  const int64_t block = instructions.lanes;
+  if (problem.inputs % block == 0 && problem.outputs % block == 0) {
+    const std::string tag = "aBcd" + std::to_string(block) + "b";
+    // One vector of channels and as many pixels as there are registers left: 28 of 32, and two tiles of 14 of AVX2's 16.
+    constexpr int64_t kTilePixels = 28;
+    forms.push_back({"1x1/" + tag, layout_in(tag.c_str()), layout_out(tag.c_str()), kTilePixels,
+                     [=](int64_t tile_rows) { return Blocked(problem, data, weight, block, tile_rows); }});
+  }
+  if (!problem.IsStrided()) {
+    forms.push_back(
+        {"1x1/plain", {}, {}, kTileRows, [=](int64_t tile_rows) { return Plain(problem, data, weight, instructions, tile_rows); }});
+  }
+  return forms;
+}
+
+}  // namespace collage::xsmm

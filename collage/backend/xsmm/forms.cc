@@ -1,0 +1,74 @@
+#include "collage/backend/xsmm/forms.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace collage::xsmm {
+namespace {
+
+constexpr std::array<std::string_view, 4> kBases = {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv2d"};
+
+bool IsConvolution(const Chain& chain) { return chain.base->op->name == "nn.conv2d"; }
+
+Status CheckTensors(const OpSequence& sequence) {
+  if (sequence.steps.empty()) return Fail("libxsmm: nothing is computed");
+  for (const OpSequence::Value& value : sequence.values) {
+    if (value.type.dtype != DType::kFloat32) return Fail("libxsmm: float32 is supported, not " + std::string(Name(value.type.dtype)));
+    if (value.type.ElementCount() == 0) return Fail("libxsmm: a tensor has no elements");
+  }
+  return {};
+}
+
+// A tensor that enters twice has one layout only.
+bool IsConsistent(const Chain& chain, const Form& form) {
+  if (form.data == form.result) return true;
+  const size_t data = chain.base->inputs[0];
+  const auto reads = [&](const TailArgument& argument) { return argument.kind == TailArgument::Kind::kWhole && argument.value == data; };
+  return std::none_of(chain.tail.steps.begin(), chain.tail.steps.end(),
+                      [&](const TailStep& step) { return reads(step.first) || reads(step.second) || reads(step.third); });
+}
+
+}  // namespace
+
+Result<Chain> ParseChain(const OpSequence& sequence) {
+  COLLAGE_TRY_STATUS(CheckTensors(sequence));
+  Chain chain{&sequence, &sequence.steps[0], {}};
+  const std::string& name = chain.base->op->name;
+  if (std::find(kBases.begin(), kBases.end(), name) == kBases.end()) return Fail("libxsmm: " + name + " is no product");
+  const size_t rank = chain.ResultShape().size();
+  if (rank == 0) return Fail("libxsmm: matrices are wanted");
+  const size_t channel = IsConvolution(chain) ? 1 : rank - 1;
+  chain.tail = COLLAGE_TRY(ParseTail(sequence, std::span(sequence.steps).subspan(1), chain.base->outputs[0], channel));
+  return chain;
+}
+
+Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instructions) {
+  std::vector<Form> forms = COLLAGE_TRY(IsConvolution(chain) ? ConvolutionForms(chain, instructions) : ProductForms(chain, instructions));
+  std::erase_if(forms, [&](const Form& form) { return !IsConsistent(chain, form); });
+  if (forms.empty()) return Fail("libxsmm: a tensor would have to enter in two layouts");
+  return forms;
+}
+
+std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_stride, int64_t result_stride) {
+  std::vector<Tiling::Rows> cut;
+  for (const auto& [first, count] : CutEvenly(rows, tile_rows, 1)) cut.push_back({first * row_stride, first * result_stride, count});
+  return cut;
+}
+
+Tiling::Order BetterOrder(const Tiling& tiling) {
+  // Half of the second-level cache of the smallest processors with AVX-512, in elements: what may stay there beside what streams by.
+  constexpr int64_t kCached = 512 * 1024 / sizeof(float);
+  const auto terms = static_cast<int64_t>(tiling.row_terms.size());
+  int64_t rows = 0;
+  int64_t columns = 0;
+  for (const Tiling::Rows& part : tiling.rows) rows += part.count;
+  for (const Tiling::Panel& panel : tiling.panels) columns += panel.count;
+  // By panels all rows are read once for each panel, which is wider than a tile of rows is high; so that is the rule, unless
+  // the rows do not stay in the cache and the panels do.
+  const int64_t depth = tiling.depth * terms;
+  return rows * depth > kCached && columns * depth <= kCached ? Tiling::Order::kRows : Tiling::Order::kPanels;
+}
+
+}  // namespace collage::xsmm

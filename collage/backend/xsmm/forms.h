@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collage/backend/xsmm/micro_kernel.h"
+#include "collage/backend/xsmm/tail.h"
+#include "collage/backend/xsmm/tiling.h"
+#include "collage/tensor/layout.h"
+
+namespace collage::xsmm {
+
+/// A function as this backend sees it: a product or convolution, then a tail.
+struct Chain {
+  const OpSequence* sequence = nullptr;
+  const OpSequence::Step* base = nullptr;
+  Tail tail;
+
+  [[nodiscard]] const TensorType& TypeOf(size_t value) const { return sequence->values[value].type; }
+  [[nodiscard]] const Shape& ShapeOf(size_t value) const { return sequence->values[value].type.shape; }
+  [[nodiscard]] bool IsConstant(size_t value) const { return sequence->values[value].constant.has_value(); }
+  [[nodiscard]] const Shape& ResultShape() const { return ShapeOf(base->outputs[0]); }
+};
+
+/// Errors on what is not such a chain of float32 tensors; `sequence` must outlive the result.
+Result<Chain> ParseChain(const OpSequence& sequence);
+
+/// One way to run a chain.
+struct Form {
+  std::string name;  ///< of the variant
+  Layout data;       ///< of the first operand
+  Layout result;     ///< of the result, and of operands of the tail that have its shape
+  int64_t tile_rows;
+  /// Tiles of at most so many rows.
+  std::function<Tiling(int64_t tile_rows)> tile;
+};
+
+/// The ways to run a chain, one at least; the error says why no tiling fits it.
+Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instructions);
+
+// By family.
+Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet& instructions);
+Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions);
+
+/// Rows and panels of one matrix product, or of each of a batch: channels along the columns.
+std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_stride, int64_t result_stride);
+
+/// The order in which less is read again from beyond the second-level cache.
+Tiling::Order BetterOrder(const Tiling& tiling);
+
+}  // namespace collage::xsmm

@@ -1,0 +1,207 @@
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <thread>
+
+#include "collage/backend/tuning.h"
+#include "tests/backend/kernel_harness.h"
+
+namespace collage {
+namespace {
+
+using namespace testing_backend;  // NOLINT(google-build-using-namespace)
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+const Backend& Xsmm() {
+  static const Backend& backend = BackendNamed("xsmm");
+  return backend;
+}
+
+std::vector<Variant> VariantsOf(const Expr& function) { return Xsmm().Variants(*function->As<Function>(), Cpu(2)); }
+
+using Handler = void (*)(int);
+
+std::vector<Handler> Handlers() {
+  std::vector<Handler> handlers;
+  for (const int signal : {SIGABRT, SIGSEGV}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    handlers.push_back(action.sa_handler);
+  }
+  return handlers;
+}
+
+// Before any backend is opened.
+const std::vector<Handler> kHandlersAtStart = Handlers();
+
+Expr Dense(const Expr& x, int64_t units) { return CallOp("nn.dense", {x, RandomConstant({units, x->type().AsTensor()->shape.back()}, 2)}); }
+
+Expr Pointwise(const Expr& x, int64_t channels, Attributes attributes = {}) {
+  return CallOp("nn.conv2d", {x, RandomConstant({channels, x->type().AsTensor()->shape[1], 1, 1}, 2)}, std::move(attributes));
+}
+
+Expr Gelu(const Expr& x) {
+  const Expr factor = CallOp("add", {CallOp("erf", {CallOp("divide", {x, Scalar(1.4142135)})}), Scalar(1)});
+  return CallOp("multiply", {CallOp("multiply", {x, factor}), Scalar(0.5)});
+}
+
+TEST(XsmmTest, ProductsOfAnyNumberOfRowsAndColumns) {
+  for (const Shape& data : {Shape{1, 3}, {5, 64}, {16, 100}, {197, 48}, {2, 33, 20}}) {
+    for (const int64_t units : {1, 17, 64, 100, 200}) {
+      SCOPED_TRACE(ToString(data) + " x " + std::to_string(units));
+      const Expr x = Input(data);
+      EXPECT_THAT(CheckAllVariants(Xsmm(), FunctionOf({x}, Dense(x, units))), ElementsAre("product"));
+    }
+  }
+}
+
+TEST(XsmmTest, ConstantMatricesAreTakenEitherWayRound) {
+  for (const bool transposed : {false, true}) {
+    const Expr x = Input({3, 5, 40});
+    const Expr single = RandomConstant(transposed ? Shape{70, 40} : Shape{40, 70}, 3);
+    const Expr several = RandomConstant(transposed ? Shape{3, 70, 40} : Shape{3, 40, 70}, 4);
+    for (const Expr& weight : {single, several})
+      CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("nn.matmul", {x, weight}, {{"transpose_b", transposed}})));
+  }
+}
+
+TEST(XsmmTest, ProductsOfVariablesBroadcastTheirBatches) {
+  struct Case {
+    Shape a, b;
+    bool transpose_b;
+  };
+  for (const Case& c : std::vector<Case>{{{3, 4, 5}, {5, 7}, false},
+                                         {{2, 1, 4, 5}, {3, 7, 5}, true},
+                                         {{6, 16}, {2, 16, 5}, false},
+                                         {{4, 64, 64}, {4, 64, 64}, true},
+                                         {{4, 64, 64}, {4, 64, 64}, false},
+                                         {{2, 100, 33}, {2, 130, 33}, true}}) {
+    SCOPED_TRACE(ToString(c.a) + " x " + ToString(c.b));
+    const Expr a = Input(c.a);
+    const Expr b = Input(c.b);
+    CheckAllVariants(Xsmm(), FunctionOf({a, b}, CallOp("nn.matmul", {a, b}, {{"transpose_b", c.transpose_b}})));
+  }
+  const Expr a = Input({4, 3, 5});
+  const Expr b = Input({4, 6, 5});
+  CheckAllVariants(Xsmm(), FunctionOf({a, b}, CallOp("nn.batch_matmul", {a, b})));
+}
+
+TEST(XsmmTest, WhatFollowsAProductIsDoneOnItsTiles) {
+  const Expr x = Input({2, 33, 20});
+  const Expr residual = Input({2, 33, 100});
+  const Expr dense = Dense(x, 100);
+  const Expr biased = CallOp("nn.bias_add", {dense, RandomConstant({100}, 3)}, {{"axis", -1}});
+  const Expr sum = CallOp("add", {residual, biased});
+  const Expr cube = CallOp("power", {biased, Scalar(3)});
+  for (const Expr& body :
+       {CallOp("nn.relu", {biased}), Gelu(biased), CallOp("multiply", {dense, Scalar(0.125)}),
+        CallOp("divide", {Scalar(2), CallOp("add", {CallOp("power", {biased, Scalar(2)}), Scalar(1)})}),
+        CallOp("multiply", {biased, CallOp("sigmoid", {biased})}), CallOp("tanh", {CallOp("add", {biased, cube})}),
+        CallOp("clip", {biased}, {{"a_min", -0.5}, {"a_max", 0.25}}), CallOp("nn.leaky_relu", {biased}, {{"alpha", 0.2}}),
+        CallOp("nn.prelu", {biased, RandomConstant({100}, 9)}, {{"axis", -1}}), CallOp("subtract", {RandomConstant({1, 1, 100}, 8), dense}),
+        CallOp("add", {dense, RandomConstant({2, 33, 100}, 8)})})
+    CheckAllVariants(Xsmm(), FunctionOf({x}, body));
+  for (const Expr& body : {sum, CallOp("nn.relu", {sum}), CallOp("maximum", {Gelu(sum), residual})})
+    CheckAllVariants(Xsmm(), FunctionOf({x, residual}, body));
+}
+
+TEST(XsmmTest, PointwiseConvolutionsInEveryLayout) {
+  for (const auto& [size, channels] : std::vector<std::pair<int64_t, int64_t>>{{14, 32}, {7, 32}, {5, 48}, {9, 20}, {1, 32}}) {
+    for (const int64_t images : {1, 2}) {
+      SCOPED_TRACE(std::to_string(images) + " images of " + std::to_string(size) + ", channels " + std::to_string(channels));
+      const Expr x = Input({images, 64, size, size + 1});
+      const Expr residual = Input({images, channels, size, size + 1});
+      const Expr biased = CallOp("nn.bias_add", {Pointwise(x, channels), RandomConstant({channels}, 3)});
+      const std::vector<std::string> names = CheckAllVariants(Xsmm(), FunctionOf({x}, Pointwise(x, channels)));
+      EXPECT_THAT(names, Contains("1x1/acdb"));
+      EXPECT_THAT(names, Contains("1x1/plain"));
+      EXPECT_EQ(names.size(), channels == 20 ? 2U : 3U) << "and blocked by a vector, where that divides the channels";
+      CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("nn.relu", {biased})));
+      CheckAllVariants(Xsmm(), FunctionOf({x, residual}, CallOp("nn.relu", {CallOp("add", {biased, residual})})));
+      CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("multiply", {biased, RandomConstant({channels, 1, 1}, 5)})));
+    }
+  }
+  const Expr x = Input({2, 64, 1, 1});
+  EXPECT_THAT(CheckAllVariants(Xsmm(), FunctionOf({x}, Pointwise(x, 32))), ElementsAre("1x1/acdb")) << "all layouts of one pixel are one";
+}
+
+TEST(XsmmTest, StridedPointwiseConvolutions) {
+  for (const std::vector<int64_t>& strides : {std::vector<int64_t>{2, 2}, {1, 3}, {3, 1}}) {
+    const Expr x = Input({2, 32, 15, 41});
+    const Expr product = Pointwise(x, 64, {{"strides", strides}});
+    const std::vector<std::string> names = CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("nn.relu", {product})));
+    EXPECT_THAT(names, Contains("1x1/acdb"));
+    EXPECT_THAT(names, Not(Contains("1x1/plain"))) << "its pixels do not lie side by side";
+  }
+}
+
+TEST(XsmmTest, AnInputThatIsAlsoTheResidualHasOneLayout) {
+  const Expr x = Input({1, 32, 6, 6});
+  CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("add", {Pointwise(x, 32), x})));
+}
+
+TEST(XsmmTest, EveryHeightOfATileComputesTheSame) {
+  const Expr x = Input({1, 64, 9, 9});
+  const Expr function = FunctionOf({x}, CallOp("nn.relu", {Pointwise(x, 96)}));
+  const std::vector<Tensor> inputs = RandomInputs(function);
+  const Tensor expected = Reference(function, inputs);
+  for (const Variant& variant : VariantsOf(function)) {
+    const std::vector<TuningParameter> parameters = Xsmm().Tuning(*function->As<Function>(), Cpu(2), variant);
+    ASSERT_EQ(parameters.size(), 1U);
+    EXPECT_GT(parameters[0].values.size(), 2U);
+    for (size_t value = 0; value < parameters[0].values.size(); ++value) {
+      const Variant tuned = TunedVariant(variant, parameters, {value});
+      SCOPED_TRACE(tuned.name);
+      EXPECT_EQ(Objection(Compare(Compiled(Xsmm(), function, tuned, 2)(inputs), expected)), "");
+    }
+  }
+}
+
+TEST(XsmmTest, TwinsRunAtTheSameTime) {
+  const Expr x = Input({64, 128});
+  const Expr function = FunctionOf({x}, Gelu(Dense(x, 128)));
+  const std::vector<Tensor> inputs = RandomInputs(function);
+  const Tensor expected = Reference(function, inputs);
+  std::unique_ptr<Kernel> first = *Xsmm().Compile(*function->As<Function>(), Cpu(1), VariantsOf(function)[0]);
+  std::unique_ptr<Kernel> second = first->Twin();
+  ASSERT_NE(second, nullptr);
+  first.reset();
+  std::unique_ptr<Kernel> third = second->Twin();
+  Runner run_second(std::move(second));
+  Runner run_third(std::move(third));
+  std::vector<std::string> objections(100);
+  std::thread other([&] {
+    for (std::string& objection : objections) objection = Objection(Compare(run_third(inputs), expected));
+  });
+  for (size_t i = 0; i < objections.size(); ++i) EXPECT_EQ(Objection(Compare(run_second(inputs), expected)), "");
+  other.join();
+  EXPECT_THAT(objections, testing::Each(""));
+}
+
+TEST(XsmmTest, OtherFunctionsAreDeclined) {
+  const Expr x = Input({4, 4});
+  const Expr image = Input({1, 8, 6, 6});
+  const auto convolution = [&](const Shape& weight, const Attributes& attributes) {
+    return CallOp("nn.conv2d", {image, RandomConstant(weight, 1)}, attributes);
+  };
+  using Ints = std::vector<int64_t>;
+  for (const Expr& body :
+       {CallOp("nn.relu", {x}), CallOp("nn.softmax", {CallOp("nn.matmul", {x, x})}),
+        CallOp("add", {CallOp("nn.matmul", {x, x}), RandomConstant({4, 1}, 1)}), CallOp("nn.matmul", {x, x}, {{"transpose_a", true}})})
+    EXPECT_THAT(VariantsOf(FunctionOf({x}, body)), IsEmpty());
+  for (const Expr& body : {convolution({8, 8, 3, 3}, {{"padding", Ints{1, 1}}}), convolution({8, 4, 1, 1}, {{"groups", 2}}),
+                           convolution({8, 8, 1, 1}, {{"padding", Ints{1, 1}}})})
+    EXPECT_THAT(VariantsOf(FunctionOf({image}, body)), IsEmpty());
+}
+
+// The library takes them when it is loaded.
+TEST(XsmmTest, SignalsStayThoseOfTheProgram) {
+  ASSERT_EQ(Xsmm().Name(), "xsmm");
+  EXPECT_EQ(Handlers(), kHandlersAtStart);
+}
+
+}  // namespace
+}  // namespace collage
