@@ -44,13 +44,14 @@ class ConformanceTest : public testing::TestWithParam<std::tuple<BackendRecord, 
     ASSERT_TRUE(kernel) << kernel.error().message;
     CheckLayouts(**kernel, variant);
     auto runner = std::make_unique<KernelRunner>(std::move(*kernel), device.threads);
-    for (const Sample& sample : samples) EXPECT_EQ(runner->Check(sample.inputs, sample.expected), "");
+    for (const Sample& sample : samples) EXPECT_EQ(runner->Check(sample.inputs, sample.expected, sample.steps), "");
     runner->ChangeBuffers();
-    EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected), "") << "at other addresses";
+    EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected, samples[0].steps), "") << "at other addresses";
     Earlier& earlier = earlier_[std::string(backend().Name())];
     if (earlier.runner) {
-      EXPECT_EQ(earlier.runner->Check(earlier.sample.inputs, earlier.sample.expected), "") << "an earlier kernel, run again";
-      EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected), "") << "after another kernel";
+      EXPECT_EQ(earlier.runner->Check(earlier.sample.inputs, earlier.sample.expected, earlier.sample.steps), "")
+          << "an earlier kernel, run again";
+      EXPECT_EQ(runner->Check(samples[0].inputs, samples[0].expected, samples[0].steps), "") << "after another kernel";
     }
     earlier = {std::move(runner), samples[0]};
   }

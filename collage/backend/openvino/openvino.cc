@@ -2,6 +2,7 @@
 // (layouts, fusions, algorithms) is its own affair.
 
 #include "collage/backend/backend.h"
+#include "collage/backend/openvino/integer_weights.h"
 #include "collage/backend/openvino/session.h"
 #include "collage/backend/openvino/supports.h"
 #include "collage/ir/op_sequence.h"
@@ -52,7 +53,8 @@ class OpenVinoBackend final : public Backend {
                                                         const Variant& variant) const override {
     if (variant.name != "default") return Fail("openvino: it has no variant '" + variant.name + "'");
     const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
-    const std::string model = COLLAGE_TRY(WriteOnnx(function));
+    const Expr written = COLLAGE_TRY(WithIntegerWeights(function));
+    const std::string model = COLLAGE_TRY(WriteOnnx(*written->As<Function>()));
     return CompileModel(model, TypesOf(sequence, sequence.parameters), TypesOf(sequence, sequence.results), device);
   }
 };
