@@ -71,7 +71,7 @@ Result<std::vector<Tensor>> RunKernel(Kernel& kernel, std::span<const Tensor> in
 }
 
 Result<Agreement> CompareWithReference(const RunTensors& run, const ReferenceSample& sample) {
-  return Compare(COLLAGE_TRY(run(sample.inputs)), sample.expected);
+  return Compare(COLLAGE_TRY(run(sample.inputs)), sample.expected, sample.steps);
 }
 
 Result<Agreement> CompareWithReference(Kernel& kernel, const ReferenceSample& sample) {

@@ -6,6 +6,7 @@
 
 #include "collage/op/rules.h"
 #include "collage/op/value_range.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -150,7 +151,22 @@ void OneHot(const Step& step, Ranges, const ValueRange&, std::span<ValueRange> d
   demands[0] = {0, static_cast<double>(std::max<int64_t>(1, IntAttribute(step.attributes, "depth", 1)) - 1)};
 }
 /// Scales are positive.
-void Quantisation(const Step&, Ranges, const ValueRange&, std::span<ValueRange> demands) { demands[1] = kPositive; }
+void Quantise(const Step&, Ranges, const ValueRange&, std::span<ValueRange> demands) { demands[1] = kPositive; }
+
+/// All numbers of a type of one byte, which is what models quantise to: sums of few and small ones would not show where code saturates.
+ValueRange WholeByte(const Step& step) {
+  const DType dtype = step.argument_types[0].AsTensor()->dtype;
+  if (dtype != DType::kInt8 && dtype != DType::kUInt8) return kUnbounded;
+  const IntegerLimits limits = LimitsOfInteger(dtype);
+  return {static_cast<double>(limits.low), static_cast<double>(limits.high)};
+}
+void Dequantise(const Step& step, Ranges, const ValueRange&, std::span<ValueRange> demands) {
+  demands[0] = WholeByte(step);
+  demands[1] = kPositive;
+}
+void Cast(const Step& step, Ranges, const ValueRange& wanted, std::span<ValueRange> demands) {
+  demands[0] = wanted.IsBounded() ? wanted : WholeByte(step);
+}
 
 const std::unordered_map<std::string_view, Rule>& Rules() {
   static const std::unordered_map<std::string_view, Rule> rules = [] {
@@ -175,15 +191,15 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                                                      {"gather", GatherElements},
                                                      {"scatter_elements", GatherElements},
                                                      {"one_hot", OneHot},
-                                                     {"qnn.quantize", Quantisation},
-                                                     {"qnn.dequantize", Quantisation},
+                                                     {"cast", Cast},
+                                                     {"qnn.quantize", Quantise},
+                                                     {"qnn.dequantize", Dequantise},
                                                      {"acosh", InverseCosh},
                                                      {"atanh", InverseTanh},
                                                      {"where", PassOnChoice},
                                                      {"nn.prelu", PassOnFirst}};
     // Besides what chooses, moves or averages elements: what hardly changes positive numbers of about one.
-    for (const char* name :
-         {"nn.avg_pool3d", "nn.avg_pool2d", "cast", "nn.relu", "nn.leaky_relu", "tanh", "sin", "erf", "ceil", "floor", "round"})
+    for (const char* name : {"nn.avg_pool3d", "nn.avg_pool2d", "nn.relu", "nn.leaky_relu", "tanh", "sin", "erf", "ceil", "floor", "round"})
       table[name] = PassOn;
     return table;
   }();

@@ -98,7 +98,7 @@ void AddQuantisationOperators(OpTable& table) {
                               "output_zero_point; out of range to the nearest end.",
                    .argument_names = {"data", "output_scale", "output_zero_point"},
                    .attributes = {axis},
-                   .kind = OpKind::kOutElementwiseFusable,
+                   .kind = OpKind::kBroadcast,
                    .infer_type = QuantizeType,
                    .work = WorkPerOutput(3),
                    .reference = QuantizeKernel});
@@ -106,7 +106,7 @@ void AddQuantisationOperators(OpTable& table) {
                    .summary = "(data - input_zero_point) * input_scale.",
                    .argument_names = {"data", "input_scale", "input_zero_point"},
                    .attributes = {axis},
-                   .kind = OpKind::kOutElementwiseFusable,
+                   .kind = OpKind::kBroadcast,
                    .infer_type = DequantizeType,
                    .work = WorkPerOutput(2),
                    .reference = DequantizeKernel});

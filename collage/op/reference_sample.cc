@@ -7,6 +7,7 @@
 
 #include "collage/ir/op_sequence.h"
 #include "collage/ir/visit.h"
+#include "collage/op/quantisation_steps.h"
 #include "collage/op/value_range.h"
 #include "collage/support/hash.h"
 #include "collage/tensor/narrow.h"
@@ -58,6 +59,8 @@ class Analysis {
     }
     return true;
   }
+
+  [[nodiscard]] const OpSequence& sequence() const { return sequence_; }
 
   [[nodiscard]] double Flops() const {
     double flops = 0;
@@ -172,6 +175,7 @@ class Watch {
     const auto [at, is_new] = reached_.emplace(call.get(), is_reached);
     if (is_new) calls_.push_back(call);
     at->second |= is_reached;
+    if (CalledOp(call)->name == "qnn.quantize") NoteScale(call, inputs[1]);
     if ((made.has_nan && !given.has_nan) || (made.has_infinite && !given.has_infinite && !given.has_nan)) ++born_;
   }
 
@@ -182,8 +186,16 @@ class Watch {
   }
   /// Calls that made NaN or infinities of numbers.
   [[nodiscard]] size_t born() const { return born_; }
+  /// The largest that each call which quantises was given.
+  [[nodiscard]] const std::unordered_map<const ExprNode*, double>& scales() const { return scales_; }
 
  private:
+  void NoteScale(const Expr& call, const Tensor& scale) {
+    double& largest = scales_[call.get()];
+    for (const double one : scale.ToDouble()) largest = std::max(largest, one);
+  }
+
+  std::unordered_map<const ExprNode*, double> scales_;
   std::vector<Expr> calls_;
   std::unordered_map<const ExprNode*, bool> reached_;  // by any of a call's runs
   size_t born_ = 0;
@@ -243,6 +255,7 @@ class Sampler {
       ReferenceSample sample{InputsFor(kChoices[i]), {}, {}, ToleranceOf(function_)};
       sample.expected = COLLAGE_TRY(Run(sample.inputs, watch));
       sample.unreached = watch.Unreached();
+      if (analysis_) sample.steps = QuantisationSteps(analysis_->sequence(), watch.scales());
       const auto badness = [](const ReferenceSample& of, size_t born) { return std::pair(of.unreached.size(), born); };
       if (best && badness(*best, least_born) <= badness(sample, watch.born())) continue;
       best = std::move(sample);

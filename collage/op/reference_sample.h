@@ -21,6 +21,8 @@ struct ReferenceSample {
   std::vector<Expr> unreached;
   /// What the function's own rounding explains: Tolerance of the coarsest type that a value is rounded to.
   double tolerance = kTolerance;
+  /// QuantisationSteps of the outputs, where the function has no control flow.
+  std::vector<double> steps = {};
 };
 
 /// Inputs and outputs of a function, the same for equal functions and seeds in every process. Floating point inputs are in [-1, 1] where

@@ -67,6 +67,18 @@ ValueRange ReciprocalSqrt(const Step&, Ranges inputs) {
 ValueRange Log(const Step&, Ranges inputs) {
   return inputs[0].low > 0 ? ValueRange{std::log(inputs[0].low), std::log(inputs[0].high)} : kUnbounded;
 }
+ValueRange LimitsOf(DType dtype) {
+  if (IsFloatingPoint(dtype)) return Around(GreatestFinite(dtype));
+  const IntegerLimits limits = LimitsOfInteger(dtype);
+  return {static_cast<double>(limits.low), static_cast<double>(limits.high)};
+}
+
+ValueRange Quantised(const Step& step, Ranges) { return LimitsOf(FlattenTensors(step.result_type)[0].dtype); }
+ValueRange Dequantised(const Step&, Ranges inputs) {
+  const ValueRange distance{inputs[0].low - inputs[2].high, inputs[0].high - inputs[2].low};
+  return OfCorners(distance, inputs[1], std::multiplies<>());
+}
+
 ValueRange Relu(const Step&, Ranges inputs) { return {std::max(0.0, inputs[0].low), std::max(0.0, inputs[0].high)}; }
 ValueRange LeakyRelu(const Step& step, Ranges inputs) {
   const double alpha = DoubleAttribute(step.attributes, "alpha", 0.01);
@@ -208,6 +220,8 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                                                      {"take", OfFirst},
                                                      {"gather_nd", OfFirst},
                                                      {"cast", Cast},
+                                                     {"qnn.quantize", Quantised},
+                                                     {"qnn.dequantize", Dequantised},
                                                      {"nn.avg_pool2d", OfFirstOrZero},
                                                      {"sum", Sum},
                                                      {"prod", Prod},
@@ -232,12 +246,6 @@ Rule RuleOf(const OpDef& op) {
   const auto rule = Rules().find(op.name);
   if (rule != Rules().end()) return rule->second;
   return op.is_within_arguments ? HullOfAll : nullptr;
-}
-
-ValueRange LimitsOf(DType dtype) {
-  if (IsFloatingPoint(dtype)) return Around(GreatestFinite(dtype));
-  const IntegerLimits limits = LimitsOfInteger(dtype);
-  return {static_cast<double>(limits.low), static_cast<double>(limits.high)};
 }
 
 /// Floating point beyond the limits is infinite; integers are finite whatever happens.

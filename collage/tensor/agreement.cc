@@ -13,7 +13,7 @@ namespace {
 
 /// `found(i)` and `expected(i)` give elements as double.
 template <class Element>
-Agreement CompareFloats(int64_t count, const Element& found, const Element& expected) {
+Agreement CompareFloats(int64_t count, double step, const Element& found, const Element& expected) {
   Agreement agreement{.elements = count};
   double largest = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -23,7 +23,7 @@ Agreement CompareFloats(int64_t count, const Element& found, const Element& expe
       ++agreement.finite;
       largest = std::max(largest, std::abs(y));
       if (std::isfinite(x)) {
-        agreement.difference = std::max(agreement.difference, std::abs(x - y));
+        agreement.difference = std::max(agreement.difference, std::abs(x - y) - step);
       } else {
         ++agreement.unequal;
       }
@@ -35,13 +35,13 @@ Agreement CompareFloats(int64_t count, const Element& found, const Element& expe
   return agreement;
 }
 
-Agreement CompareFloats(const Tensor& found, const Tensor& expected) {
-  if (IsNarrow(expected.dtype())) return CompareFloats(Widened(found), Widened(expected));
+Agreement CompareFloats(const Tensor& found, const Tensor& expected, double step) {
+  if (IsNarrow(expected.dtype())) return CompareFloats(Widened(found), Widened(expected), step);
   Agreement agreement;
   VisitElementType(expected.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const auto element = [](const Tensor& tensor) { return [data = tensor.Data<T>()](int64_t i) { return static_cast<double>(data[i]); }; };
-    agreement = CompareFloats(expected.ElementCount(), element(found), element(expected));
+    agreement = CompareFloats(expected.ElementCount(), step, element(found), element(expected));
   });
   return agreement;
 }
@@ -55,6 +55,14 @@ Agreement CompareExactly(const Tensor& found, const Tensor& expected) {
     const size_t at = static_cast<size_t>(i) * size;
     if (std::memcmp(found.Bytes() + at, expected.Bytes() + at, size) != 0) ++agreement.unequal;
   }
+  return agreement;
+}
+
+Agreement CompareIntegers(const Tensor& found, const Tensor& expected, double step) {
+  Agreement agreement{.elements = expected.ElementCount(), .finite = expected.ElementCount()};
+  const std::vector<double> x = found.ToDouble();
+  const std::vector<double> y = expected.ToDouble();
+  for (size_t i = 0; i < y.size(); ++i) agreement.unequal += std::abs(x[i] - y[i]) > step ? 1 : 0;
   return agreement;
 }
 
@@ -72,18 +80,21 @@ double Tolerance(DType rounded_to) {
   return rounded_to == DType::kFloat8E8M0 ? kTolerance + 1 : kTolerance;
 }
 
-Agreement Compare(const Tensor& found, const Tensor& expected) {
+Agreement Compare(const Tensor& found, const Tensor& expected, double step) {
   if (!(found.type() == expected.type())) return AllUnequal(expected.ElementCount());
-  Agreement agreement = IsFloatingPoint(expected.dtype()) ? CompareFloats(found, expected) : CompareExactly(found, expected);
+  Agreement agreement = IsFloatingPoint(expected.dtype()) ? CompareFloats(found, expected, step)
+                        : step > 0                        ? CompareIntegers(found, expected, step)
+                                                          : CompareExactly(found, expected);
   agreement.uncompared = agreement.elements > 0 && agreement.finite == 0 ? 1 : 0;
   return agreement;
 }
 
-Agreement Compare(std::span<const Tensor> found, std::span<const Tensor> expected) {
+Agreement Compare(std::span<const Tensor> found, std::span<const Tensor> expected, std::span<const double> steps) {
   Agreement all;
   for (size_t i = 0; i < std::max(found.size(), expected.size()); ++i) {
     const bool is_pair = i < found.size() && i < expected.size();
-    const Agreement one = is_pair ? Compare(found[i], expected[i]) : AllUnequal(i < expected.size() ? expected[i].ElementCount() : 0);
+    const Agreement one = is_pair ? Compare(found[i], expected[i], i < steps.size() ? steps[i] : 0)
+                                  : AllUnequal(i < expected.size() ? expected[i].ElementCount() : 0);
     all.difference = std::max(all.difference, one.difference);
     all.elements += one.elements;
     all.finite += one.finite;

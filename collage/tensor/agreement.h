@@ -23,21 +23,24 @@ double Tolerance(DType rounded_to);
 
 /// What a comparison of tensors with those of the reference found.
 struct Agreement {
-  /// Largest |found - expected| where both are finite, relative to the largest finite |expected| of its tensor (to 1 where all are 0).
+  /// Largest |found - expected|, less the step, where both are finite, relative to the largest finite |expected| of its tensor (to 1 where
+  /// all are 0).
   double difference = 0;
   int64_t elements = 0;  ///< of the reference
   int64_t finite = 0;    ///< elements that are finite in the reference: those that were compared
-  /// Elements that no rounding explains: NaN or infinite on one side only, infinities of opposite sign, integers and booleans that differ.
-  /// Also, of a tensor of another type, or one that is missing, all elements, and at least one.
+  /// Elements that no rounding explains: NaN or infinite on one side only, infinities of opposite sign, booleans that differ, integers that
+  /// differ by more than the step. Also, of a tensor of another type, or one that is missing, all elements, and at least one.
   int64_t unequal = 0;
   /// Tensors that have elements, but none that is finite in the reference. Nothing is known of them.
   int64_t uncompared = 0;
 };
 
-/// Of one tensor. Two NaNs agree in being no number, but are no comparison.
-Agreement Compare(const Tensor& found, const Tensor& expected);
-/// Of as many; more of `found` than of `expected` are unequal.
-Agreement Compare(std::span<const Tensor> found, std::span<const Tensor> expected);
+/// Of one tensor. Two NaNs agree in being no number, but are no comparison. `step`: how far apart the neighbours lie to which values were
+/// quantised on the way, as this tensor counts. A value close to the middle between two may be rounded either way, so that much explains
+/// itself: one of a quantised integer, the scale of what was dequantised. 0 where nothing is quantised.
+Agreement Compare(const Tensor& found, const Tensor& expected, double step = 0);
+/// Of as many; more of `found` than of `expected` are unequal. No steps: none has any.
+Agreement Compare(std::span<const Tensor> found, std::span<const Tensor> expected, std::span<const double> steps = {});
 
 /// False where some tensor has no finite element in the reference: then nothing has been seen to differ, and nothing to agree.
 bool IsComparison(const Agreement& agreement);

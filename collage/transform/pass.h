@@ -18,7 +18,7 @@ struct Pass {
 
 /// What every backend likes, in the order in which it pays: constants are folded first, so that the other passes see them;
 /// algebra makes padding and views go away, so that normalisation finds the convolution it follows; what has become equal or
-/// useless is removed last.
+/// useless is removed last, but for what each user of integers wants for itself.
 std::vector<Pass> SafeGlobalPasses();
 
 struct PassOptions {

@@ -47,12 +47,12 @@ void CaseChecker::CheckVariant(const Partition& partition, const Device& device,
   CheckLayouts((*kernel)->inputs(), variant.inputs, "input", problems);
   CheckLayouts((*kernel)->outputs(), variant.outputs, "output", problems);
   auto runner = std::make_unique<KernelRunner>(std::move(*kernel), device.threads);
-  for (const Sample& sample : samples) problems.Add(runner->Check(sample.inputs, sample.expected));
+  for (const Sample& sample : samples) problems.Add(runner->Check(sample.inputs, sample.expected, sample.steps));
   runner->ChangeBuffers();
-  problems.Add(runner->Check(samples[0].inputs, samples[0].expected), "at other addresses");
+  problems.Add(runner->Check(samples[0].inputs, samples[0].expected, samples[0].steps), "at other addresses");
   if (earlier_.runner) {
-    problems.Add(earlier_.runner->Check(earlier_.sample.inputs, earlier_.sample.expected), "an earlier kernel, run again");
-    problems.Add(runner->Check(samples[0].inputs, samples[0].expected), "after another kernel");
+    problems.Add(earlier_.runner->Check(earlier_.sample.inputs, earlier_.sample.expected, earlier_.sample.steps), "an earlier kernel, run again");
+    problems.Add(runner->Check(samples[0].inputs, samples[0].expected, samples[0].steps), "after another kernel");
   }
   earlier_ = {std::move(runner), samples[0]};
 }

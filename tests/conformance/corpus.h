@@ -16,6 +16,7 @@ std::vector<ProgramCase> PointwiseCases();
 std::vector<ProgramCase> ReductionCases();
 std::vector<ProgramCase> MovementCases();
 std::vector<ProgramCase> BlockCases();
+std::vector<ProgramCase> QuantisedCases();
 /// Random shapes and attributes, `count` programs a kind, from fixed seeds.
 std::vector<ProgramCase> RandomCases(int count);
 

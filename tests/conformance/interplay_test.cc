@@ -61,9 +61,11 @@ TEST(InterplayTest, KernelsOfAllBackendsTakeTurns) {
   for (int round = 0; round < 20; ++round) {
     for (Player& first : players) {
       for (Player& second : players) {
-        EXPECT_EQ(first.runner->Check(first.sample.inputs, first.sample.expected), "") << first.name << " before " << second.name;
+        EXPECT_EQ(first.runner->Check(first.sample.inputs, first.sample.expected, first.sample.steps), "")
+            << first.name << " before " << second.name;
         UseSharedTeam();
-        EXPECT_EQ(second.runner->Check(second.sample.inputs, second.sample.expected), "") << second.name << " after " << first.name;
+        EXPECT_EQ(second.runner->Check(second.sample.inputs, second.sample.expected, second.sample.steps), "")
+            << second.name << " after " << first.name;
       }
     }
   }

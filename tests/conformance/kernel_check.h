@@ -35,9 +35,9 @@ class KernelRunner {
   KernelRunner(std::unique_ptr<Kernel> kernel, int threads);
 
   /// Differences from what a kernel of these ports must do, empty when there are none: results that agree
-  /// with `expected` (Passes), nothing written outside of the output buffers and nothing into inputs (but the
-  /// accumulated one), padding of blocked layouts zero.
-  std::string Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected);
+  /// with `expected` (Passes, by `steps` as Compare has them), nothing written outside of the output buffers and nothing into inputs (but
+  /// the accumulated one), padding of blocked layouts zero.
+  std::string Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected, const std::vector<double>& steps = {});
 
   /// From now on at other addresses.
   void ChangeBuffers();
@@ -51,7 +51,7 @@ class KernelRunner {
   /// On copies of the buffers, guards included, which are copied back.
   Status RunOnDevice();
   [[nodiscard]] std::string CheckWrites() const;
-  [[nodiscard]] std::string CheckOutput(size_t index, const Tensor& expected) const;
+  [[nodiscard]] std::string CheckOutput(size_t index, const Tensor& expected, double step) const;
 
   std::unique_ptr<Kernel> kernel_;
   int threads_;

@@ -35,6 +35,7 @@ Partitions PartitionsOf(const Program& program, const Backend& backend, const De
 struct Sample {
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;
+  std::vector<double> steps;  ///< QuantisationSteps
 };
 
 Sample MakeSample(const Program& program, const Partition& partition, uint64_t seed);

@@ -115,6 +115,29 @@ TEST(CompareWithReferenceTest, TypesOf16BitsAreCompared) {
   }
 }
 
+// What quantises may round either way where it stands between two steps; whatever is a step further is wrong.
+TEST(CompareWithReferenceTest, QuantisedResultsMayBeOneStepOff) {
+  const std::string quantised = "qnn.quantize(exp(%x), 0.02f, -3i8)";
+  const auto off = [](int64_t steps, int64_t divisor = 7) {
+    return [=](const ReferenceSample& sample) {
+      Tensor result(sample.expected[0].type());
+      std::memcpy(result.MutableBytes(), sample.expected[0].Bytes(), result.ByteCount());
+      for (int64_t i = 0; i < result.ElementCount(); i += divisor) {
+        if (result.dtype() == DType::kInt8) result.MutableData<int8_t>()[i] = static_cast<int8_t>(result.Data<int8_t>()[i] - steps);
+        if (result.dtype() == DType::kFloat32) result.MutableData<float>()[i] -= 0.02F * static_cast<float>(steps);
+      }
+      return Passes(CompareWithReference([&](auto) { return std::vector<Tensor>{result}; }, sample).value(), sample.tolerance);
+    };
+  };
+  for (const std::string& body : {quantised, "qnn.dequantize(" + quantised + ", 0.02f, -3i8)"}) {
+    const ReferenceSample sample = SampleReference(FunctionOf(body), 1).value();
+    EXPECT_TRUE(off(1)(sample)) << body;
+    EXPECT_FALSE(off(2)(sample)) << body;
+  }
+  const ReferenceSample exact = SampleReference(FunctionOf("abs(%x)", DType::kInt8), 1).value();
+  EXPECT_FALSE(off(1)(exact)) << "integers that nothing quantises";
+}
+
 TEST(CompareWithReferenceTest, APlanIsComparedLikeAKernel) {
   const ReferenceSample sample = SampleReference(FunctionOf("log(%x)"), 1).value();
   const auto run = [&](float error) {

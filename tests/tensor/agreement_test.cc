@@ -47,6 +47,23 @@ TEST(AgreementTest, TheToleranceIsATenThousandth) {
   EXPECT_FALSE(Passes({10, 1.003f}, {10, 1}));
 }
 
+Tensor Bytes(const std::vector<int8_t>& values) {
+  return Tensor::FromVector<int8_t>({{static_cast<int64_t>(values.size())}, DType::kInt8}, values);
+}
+
+// A value in the middle between two quantised ones may become either: one step is rounding, two are not.
+TEST(AgreementTest, OneStepOfQuantisedValuesExplainsItself) {
+  EXPECT_TRUE(Passes(Compare(Bytes({1, -128, 127}), Bytes({2, -127, 126}), 1)));
+  EXPECT_FALSE(Passes(Compare(Bytes({1, 5}), Bytes({1, 3}), 1)));
+  EXPECT_FALSE(Passes(Compare(Bytes({1}), Bytes({2}))));
+  EXPECT_TRUE(Passes(Compare(Floats({1.1F, 2}), Floats({1, 2}), 0.1)));
+  EXPECT_FALSE(Passes(Compare(Floats({1.2F, 2}), Floats({1, 2}), 0.1)));
+  const std::vector<Tensor> found = {Bytes({1}), Floats({3})};
+  const std::vector<Tensor> expected = {Bytes({2}), Floats({3.1F})};
+  EXPECT_TRUE(Passes(Compare(found, expected, std::vector<double>{1, 0.1})));
+  EXPECT_FALSE(Passes(Compare(found, expected, std::vector<double>{1})));
+}
+
 TEST(AgreementTest, OneElementOfManyIsEnough) {
   std::vector<float> expected(100000, 0.5f);
   std::vector<float> found = expected;

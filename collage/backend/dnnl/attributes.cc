@@ -32,6 +32,13 @@ Argument Operand(const Chain& chain, size_t index, const PostOp& post_op, const 
           PhysicalLayout(dims, own_tag)};
 }
 
+// Sums become numbers, to which the post-operations apply.
+void SetScales(const QuantisedEnds& ends, dnnl::primitive_attr& attributes) {
+  constexpr int kSecondDimension = 1 << 1;  // channels of images, columns of matrices
+  attributes.set_output_scales(kSecondDimension, ends.output_scales);
+  if (ends.data.zero_point != 0) attributes.set_zero_points(DNNL_ARG_SRC, 0, {ends.data.zero_point});
+}
+
 }  // namespace
 
 OperandView AlignedTo(const Shape& result) {
@@ -60,7 +67,7 @@ std::optional<Attached> AttachPostOps(const Chain& chain, const OperandView& vie
     const PostOp& post_op = chain.post_ops[i];
     if (!IsBinary(post_op)) {
       post_ops.append_eltwise(1.0F, post_op.algorithm, post_op.alpha, post_op.beta);
-    } else if (allow_sum && !attached.accumulated && IsSum(chain, post_op)) {
+    } else if (allow_sum && !chain.StoresIntegers() && !attached.accumulated && IsSum(chain, post_op)) {
       attached.accumulated = post_op.operand;
       post_ops.append_sum(1.0F);
     } else {
@@ -70,6 +77,7 @@ std::optional<Attached> AttachPostOps(const Chain& chain, const OperandView& vie
       post_ops.append_binary(post_op.algorithm, attached.arguments.back().desc);
     }
   }
+  if (chain.quantised) SetScales(*chain.quantised, attached.attributes);
   attached.attributes.set_post_ops(post_ops);
   attached.attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attached;

@@ -57,7 +57,13 @@ size_t FirstTensor(const OpSequence& sequence, const Step& step) {
 
 Status CheckTensors(const OpSequence& sequence) {
   if (sequence.steps.empty() || sequence.results.size() != 1) return Fail("oneDNN: one operator at least and one result are wanted");
-  for (const OpSequence::Value& value : sequence.values) {
+  std::vector<size_t> used;
+  for (const Step& step : sequence.steps) {
+    used.insert(used.end(), step.inputs.begin(), step.inputs.end());
+    used.insert(used.end(), step.outputs.begin(), step.outputs.end());
+  }
+  for (const size_t number : used) {
+    const OpSequence::Value& value = sequence.values[number];
     if (value.type.dtype != DType::kFloat32) return Fail("oneDNN: float32 is supported, not " + std::string(Name(value.type.dtype)));
     if (value.type.ElementCount() == 0) return Fail("oneDNN: a tensor has no elements");
     if (value.type.shape.size() > 6) return Fail("oneDNN: at most 6 dimensions are supported, not " + ToString(value.type));

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "collage/backend/dnnl/quantised.h"
 #include "collage/ir/op_sequence.h"
 
 namespace collage::dnnl_backend {
@@ -28,7 +29,16 @@ struct Chain {
   /// Steps in front of a product that reshape and transpose what it reads, and behind the chain, what it gives.
   std::span<const OpSequence::Step> views_behind;
   std::span<const OpSequence::Step> views_ahead;
+  /// Set where the product's operands are integers; `sequence` is then what is computed of numbers between its ends.
+  std::optional<QuantisedEnds> quantised = {};
 
+  /// What the library is given of the base's data, and where it stores the result.
+  [[nodiscard]] size_t DataValue() const { return quantised ? quantised->data.value : base->inputs[0]; }
+  [[nodiscard]] DType DataType() const { return quantised ? quantised->data.dtype : DType::kFloat32; }
+  [[nodiscard]] DType WeightType() const { return quantised ? DType::kInt8 : DType::kFloat32; }
+  [[nodiscard]] bool StoresIntegers() const { return quantised && quantised->result.dtype != DType::kFloat32; }
+  [[nodiscard]] size_t ResultValue() const { return quantised ? quantised->result.value : result; }
+  [[nodiscard]] DType ResultType() const { return quantised ? quantised->result.dtype : DType::kFloat32; }
   [[nodiscard]] const TensorType& TypeOf(size_t value) const { return sequence->values[value].type; }
   [[nodiscard]] const Shape& ShapeOf(size_t value) const { return sequence->values[value].type.shape; }
   [[nodiscard]] bool IsConstant(size_t value) const { return sequence->values[value].constant.has_value(); }

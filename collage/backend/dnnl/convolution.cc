@@ -50,9 +50,9 @@ std::optional<Operation> OperationOf(const Problem& problem, const Chain& chain,
                                      const std::pair<std::string, std::string>& tags) {
   try {
     const memory::desc bias = chain.bias ? Describe({problem.result[1]}, kAny) : memory::desc();
-    return Operation(dnnl::prop_kind::forward_inference, algorithm, Describe(problem.data, tags.first), Describe(problem.weight, kAny),
-                     bias, Describe(problem.result, tags.second), problem.strides, problem.dilation, problem.padding_before,
-                     problem.padding_after);
+    return Operation(dnnl::prop_kind::forward_inference, algorithm, Describe(problem.data, tags.first, chain.DataType()),
+                     Describe(problem.weight, kAny, chain.WeightType()), bias, Describe(problem.result, tags.second, chain.ResultType()),
+                     problem.strides, problem.dilation, problem.padding_before, problem.padding_after);
   } catch (const dnnl::error&) {
     return std::nullopt;
   }
@@ -62,10 +62,10 @@ Plan MakePlan(const Chain& chain, const Descriptor& primitive, const std::string
   Plan plan{{}, primitive, attached.arguments, attached.accumulated};
   const memory::desc data = primitive.src_desc();
   const memory::desc result = primitive.dst_desc();
-  plan.arguments.push_back({DNNL_ARG_SRC, chain.base->inputs[0], data, PhysicalLayout(data.dims(), in)});
-  plan.arguments.push_back({DNNL_ARG_WEIGHTS, chain.base->inputs[1], primitive.weights_desc()});
-  if (chain.bias) plan.arguments.push_back({DNNL_ARG_BIAS, *chain.bias, primitive.bias_desc()});
-  plan.arguments.push_back({DNNL_ARG_DST, chain.result, result, PhysicalLayout(result.dims(), out)});
+  plan.arguments.push_back({DNNL_ARG_SRC, chain.DataValue(), data, PhysicalLayout(data.dims(), in)});
+  for (Argument& argument : ConstantArguments(chain, primitive.weights_desc(), primitive.bias_desc()))
+    plan.arguments.push_back(std::move(argument));
+  plan.arguments.push_back({DNNL_ARG_DST, chain.ResultValue(), result, PhysicalLayout(result.dims(), out)});
   return plan;
 }
 
@@ -102,6 +102,8 @@ std::vector<Plan> ConvolutionPlans(const Chain& chain) {
       {{"direct", dnnl::algorithm::convolution_direct}, {"winograd", dnnl::algorithm::convolution_winograd}}};
   std::vector<Found> found;
   for (const auto& [name, algorithm] : kAlgorithms) {
+    // Winograd rounds transformed integers to 8 bits again.
+    if (chain.quantised && algorithm == dnnl::algorithm::convolution_winograd) continue;
     for (const auto& tags : LayoutPairs()) {
       const std::optional<Attached> attached =
           AttachPostOps(chain, AlignedTo(chain.ShapeOf(chain.result)), tags.second, /*allow_sum=*/true);

@@ -26,15 +26,22 @@ Problem ProblemOf(const Chain& chain) {
   return {ElementCount(chain.ShapeOf(step.inputs[0])) / depth, depth, columns, depth_last ? 1 : columns, depth_last ? depth : 1};
 }
 
+memory::desc DataOf(const Chain& chain, const Problem& problem) {
+  return Describe({problem.rows, problem.depth}, kPlain, chain.DataType());
+}
+
+memory::desc ResultOf(const Chain& chain, const Problem& problem) {
+  return Describe({problem.rows, problem.columns}, kPlain, chain.ResultType());
+}
+
 Plan MakePlan(const Chain& chain, const char* algorithm, const dnnl::primitive_desc_base& primitive, const memory::desc& bias,
               const memory::desc& given_weight, const Attached& attached, const Problem& problem) {
   Plan plan{std::string(algorithm) + "/" + ImplementationOf(primitive), primitive, attached.arguments, attached.accumulated};
-  plan.arguments.push_back({DNNL_ARG_SRC, chain.base->inputs[0], Describe({problem.rows, problem.depth}, kPlain)});
+  plan.arguments.push_back({DNNL_ARG_SRC, chain.DataValue(), DataOf(chain, problem)});
   const bool packed = chain.IsConstant(chain.base->inputs[1]);
   const memory::desc weight = packed ? primitive.query_md(dnnl::query::weights_md, 0) : given_weight;
-  plan.arguments.push_back({DNNL_ARG_WEIGHTS, chain.base->inputs[1], weight, {}, given_weight});
-  if (chain.bias) plan.arguments.push_back({DNNL_ARG_BIAS, *chain.bias, bias});
-  plan.arguments.push_back({DNNL_ARG_DST, chain.result, Describe({problem.rows, problem.columns}, kPlain)});
+  for (Argument& argument : ConstantArguments(chain, weight, bias, given_weight)) plan.arguments.push_back(std::move(argument));
+  plan.arguments.push_back({DNNL_ARG_DST, chain.ResultValue(), ResultOf(chain, problem)});
   return plan;
 }
 
@@ -43,24 +50,23 @@ std::optional<Found> InnerProduct(const Chain& chain, const Problem& problem, co
   const memory::dims dims = {problem.columns, problem.depth};
   const memory::desc bias = chain.bias ? Describe({problem.columns}, kPlain) : memory::desc();
   const Descriptor primitive = OrEmpty<Descriptor>([&] {
-    const dnnl::inner_product_forward::desc desc(dnnl::prop_kind::forward_inference, Describe({problem.rows, problem.depth}, kPlain),
-                                                 Describe(dims, kAny), bias, Describe({problem.rows, problem.columns}, kPlain));
+    const dnnl::inner_product_forward::desc desc(dnnl::prop_kind::forward_inference, DataOf(chain, problem),
+                                                 Describe(dims, kAny, chain.WeightType()), bias, ResultOf(chain, problem));
     return Descriptor(desc, attached.attributes, Engine(), /*allow_empty=*/true);
   });
   if (!primitive.get(/*allow_empty=*/true)) return std::nullopt;
-  const memory::desc given(dims, memory::data_type::f32, {problem.column_stride, problem.depth_stride});
+  const memory::desc given(dims, DataTypeOf(chain.WeightType()), {problem.column_stride, problem.depth_stride});
   return Found{MakePlan(chain, "inner_product", primitive, bias, given, attached, problem), ImplementationOf(primitive), kPlain};
 }
 
 std::optional<Found> Matmul(const Chain& chain, const Problem& problem, const Attached& attached) {
   using Descriptor = dnnl::matmul::primitive_desc;
   const memory::dims dims = {problem.depth, problem.columns};
-  const memory::desc given(dims, memory::data_type::f32, {problem.depth_stride, problem.column_stride});
-  const memory::desc weight = chain.IsConstant(chain.base->inputs[1]) ? Describe(dims, kAny) : given;
+  const memory::desc given(dims, DataTypeOf(chain.WeightType()), {problem.depth_stride, problem.column_stride});
+  const memory::desc weight = chain.IsConstant(chain.base->inputs[1]) ? Describe(dims, kAny, chain.WeightType()) : given;
   const memory::desc bias = chain.bias ? Describe({1, problem.columns}, kPlain) : memory::desc();
   const Descriptor primitive = OrEmpty<Descriptor>([&] {
-    const dnnl::matmul::desc desc(Describe({problem.rows, problem.depth}, kPlain), weight, bias,
-                                  Describe({problem.rows, problem.columns}, kPlain));
+    const dnnl::matmul::desc desc(DataOf(chain, problem), weight, bias, ResultOf(chain, problem));
     return Descriptor(desc, attached.attributes, Engine(), /*allow_empty=*/true);
   });
   if (!primitive.get(/*allow_empty=*/true)) return std::nullopt;

@@ -128,8 +128,9 @@ class PrimitiveKernel final : public Kernel {
   }
 
   memory Packed(const Tensor& constant, const Argument& argument) {
-    const memory::desc plain = argument.constant_desc ? *argument.constant_desc : Describe(argument.desc.dims(), kPlain);
-    memory source(plain, Engine(), const_cast<std::byte*>(constant.Bytes()));
+    const Tensor prepared = argument.prepared ? argument.prepared(constant) : constant;
+    const memory::desc plain = argument.constant_desc ? *argument.constant_desc : Describe(argument.desc.dims(), kPlain, prepared.dtype());
+    memory source(plain, Engine(), const_cast<std::byte*>(prepared.Bytes()));
     storage_.push_back(AllocateWeights(argument.desc.get_size()));
     memory packed(argument.desc, Engine(), storage_.back().get());
     dnnl::reorder(source, packed).execute(stream_, source, packed);

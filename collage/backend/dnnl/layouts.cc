@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "collage/support/check.h"
+
 namespace collage::dnnl_backend {
 namespace {
 
@@ -16,9 +18,9 @@ constexpr std::array<std::pair<const char*, memory::format_tag>, 5> kTags = {{
     {"aBcd4b", memory::format_tag::aBcd4b},
 }};
 
-memory::desc FourDimensional(const memory::dims& dims, const std::string& tag) {
+memory::desc FourDimensional(const memory::dims& dims, const std::string& tag, memory::data_type type) {
   for (const auto& [name, format] : kTags) {
-    if (tag == name) return {dims, memory::data_type::f32, format};
+    if (tag == name) return {dims, type, format};
   }
   throw dnnl::error(dnnl_invalid_arguments, "unknown layout tag");
 }
@@ -49,16 +51,25 @@ const std::string& BlockedTag() {
 
 memory::dims Dims(const Shape& shape) { return shape.empty() ? memory::dims{1} : memory::dims(shape.begin(), shape.end()); }
 
-memory::desc Describe(const memory::dims& dims, const std::string& tag) {
-  if (tag == kAny) return {dims, memory::data_type::f32, memory::format_tag::any};
-  if (tag == kPlain) return {dims, memory::data_type::f32, RowMajorStrides(dims)};
-  return FourDimensional(dims, tag);
+memory::data_type DataTypeOf(DType dtype) {
+  if (dtype == DType::kInt8) return memory::data_type::s8;
+  if (dtype == DType::kUInt8) return memory::data_type::u8;
+  if (dtype == DType::kInt32) return memory::data_type::s32;
+  COLLAGE_CHECK(dtype == DType::kFloat32);
+  return memory::data_type::f32;
+}
+
+memory::desc Describe(const memory::dims& dims, const std::string& tag, DType dtype) {
+  const memory::data_type type = DataTypeOf(dtype);
+  if (tag == kAny) return {dims, type, memory::format_tag::any};
+  if (tag == kPlain) return {dims, type, RowMajorStrides(dims)};
+  return FourDimensional(dims, tag, type);
 }
 
 std::string TagOf(const memory::desc& desc) {
   if (desc.dims().size() != 4) return {};
   for (const auto& [name, format] : kTags) {
-    if (desc == memory::desc(desc.dims(), memory::data_type::f32, format)) return name;
+    if (desc == memory::desc(desc.dims(), desc.data_type(), format)) return name;
   }
   return {};
 }

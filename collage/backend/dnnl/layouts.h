@@ -22,8 +22,10 @@ const std::string& BlockedTag();
 
 /// Extents as the library takes them; a scalar is one element of one dimension.
 dnnl::memory::dims Dims(const Shape& shape);
-/// A float32 tensor of these extents in a layout; tags other than plain and any are for four dimensions.
-dnnl::memory::desc Describe(const dnnl::memory::dims& dims, const std::string& tag);
+/// The library's name for a type of float32, int32, int8 or uint8.
+dnnl::memory::data_type DataTypeOf(DType dtype);
+/// A tensor of these extents in a layout; tags other than plain and any are for four dimensions.
+dnnl::memory::desc Describe(const dnnl::memory::dims& dims, const std::string& tag, DType dtype = DType::kFloat32);
 /// The tag of a descriptor of four dimensions; empty when no tag that we know describes it.
 std::string TagOf(const dnnl::memory::desc& desc);
 /// The layout to report for a tag. Where the physical order is that of the plain layout anyway (N x C x 1 x 1), it is plain,

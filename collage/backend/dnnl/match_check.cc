@@ -19,7 +19,12 @@ bool HasConstantOutside(const Match& match) {
 Result<bool> CanRun(const Match& match) {
   const Expr function = COLLAGE_TRY(FunctionOf(match));
   const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function->As<Function>()));
-  if (!RecogniseLayerNormalization(sequence) && !RecogniseShuffle(sequence)) COLLAGE_TRY(ParseChain(sequence));
+  if (IsQuantised(sequence)) {
+    OpSequence inside;
+    COLLAGE_TRY(ParseQuantised(sequence, inside));
+  } else if (!RecogniseLayerNormalization(sequence) && !RecogniseShuffle(sequence)) {
+    COLLAGE_TRY(ParseChain(sequence));
+  }
   return !CachedPlans(sequence, omp_get_max_threads())->empty();
 }
 

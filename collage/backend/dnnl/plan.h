@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dnnl.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct Argument {
   dnnl::memory::desc desc;
   Layout layout = {};                                    ///< of the port, for parameters and the result
   std::optional<dnnl::memory::desc> constant_desc = {};  ///< how a constant's bytes lie, where not row-major in `desc`'s extents
+  std::function<Tensor(const Tensor&)> prepared = {};    ///< what of a constant is packed; as it is where empty
 };
 
 /// One way to run a function: a primitive that the library has agreed to make, not made yet.
@@ -28,6 +30,10 @@ struct Plan {
   std::vector<Argument> arguments;
   std::optional<size_t> accumulated = {};  ///< the tensor that a sum post-operation adds to
 };
+
+/// The weights and the bias of a chain's product, as integers where it is one of integers. `given_weight`: as Argument::constant_desc.
+std::vector<Argument> ConstantArguments(const Chain& chain, const dnnl::memory::desc& weight, const dnnl::memory::desc& bias,
+                                        std::optional<dnnl::memory::desc> given_weight = {});
 
 /// The ways to run a chain, without duplicates; empty when the library cannot.
 std::vector<Plan> Plans(const OpSequence& sequence);

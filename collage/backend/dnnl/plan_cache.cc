@@ -4,13 +4,17 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "collage/support/hash.h"
+
 namespace collage::dnnl_backend {
 namespace {
 
-void DescribeValue(const OpSequence::Value& value, std::ostream& out) {
+void DescribeValue(const OpSequence::Value& value, bool by_content, std::ostream& out) {
   out << ToString(value.type);
   if (!value.constant) return;
   out << " constant";
+  const Tensor& constant = *value.constant;
+  if (by_content) out << HashBytes({reinterpret_cast<const char*>(constant.Bytes()), constant.ByteCount()});
   // Scalars end up in the primitive itself.
   if (value.type.ElementCount() == 1) out << value.constant->ToDouble()[0];
 }
@@ -19,7 +23,9 @@ std::string KeyOf(const OpSequence& sequence, int threads) {
   std::ostringstream key;
   key.precision(17);
   key << threads;
-  for (const OpSequence::Value& value : sequence.values) DescribeValue(value, key << ';');
+  // The scales of integers are the primitive's own, and follow from the weights.
+  const bool by_content = IsQuantised(sequence);
+  for (const OpSequence::Value& value : sequence.values) DescribeValue(value, by_content, key << ';');
   for (const OpSequence::Step& step : sequence.steps) {
     key << '\n' << step.op->name;
     for (const auto& [name, value] : step.attributes.entries()) key << ',' << name << '=' << ToString(value);

@@ -39,7 +39,8 @@ std::vector<Plan> FamilyPlans(const OpSequence& sequence) {
   if (const std::optional<LayerNormalization> normalization = RecogniseLayerNormalization(sequence))
     return LayerNormalizationPlans(sequence, *normalization);
   if (const std::optional<Shuffle> shuffle = RecogniseShuffle(sequence)) return ShufflePlans(sequence, *shuffle);
-  const Result<Chain> chain = ParseChain(sequence);
+  OpSequence inside;
+  const Result<Chain> chain = IsQuantised(sequence) ? ParseQuantised(sequence, inside) : ParseChain(sequence);
   if (!chain) return {};
   if (!chain->base) return PointwisePlans(*chain);
   for (const auto& [name, plans] : kFamilies) {
@@ -49,6 +50,16 @@ std::vector<Plan> FamilyPlans(const OpSequence& sequence) {
 }
 
 }  // namespace
+
+std::vector<Argument> ConstantArguments(const Chain& chain, const dnnl::memory::desc& weight, const dnnl::memory::desc& bias,
+                                        std::optional<dnnl::memory::desc> given_weight) {
+  std::vector<Argument> arguments = {{DNNL_ARG_WEIGHTS, chain.base->inputs[1], weight, {}, std::move(given_weight)}};
+  if (chain.bias) arguments.push_back({DNNL_ARG_BIAS, *chain.bias, bias});
+  if (!chain.quantised) return arguments;
+  arguments[0].prepared = [axis = chain.quantised->weight_axis](const Tensor& weights) { return WholeWeights(weights, axis); };
+  if (chain.bias) arguments[1].prepared = [scales = chain.quantised->sum_scales](const Tensor& given) { return BiasOfSums(given, scales); };
+  return arguments;
+}
 
 std::vector<Plan> Plans(const OpSequence& sequence) {
   std::vector<Plan> plans = FamilyPlans(sequence);

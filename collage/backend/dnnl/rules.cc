@@ -92,6 +92,31 @@ PatternRule WithPostOps(const std::string& op) {
   return PatternRule::Growing("dnnl." + op.substr(3), std::move(fusion), CheckMatch);
 }
 
+// The same of integers: numbers are made of them in front of the product, and integers again behind what follows it.
+PatternRule OfIntegers() {
+  const auto makes_numbers = [](const Expr& call) {
+    const std::string& op = CalledOp(call)->name;
+    const TensorType* data = call->As<Call>()->args[0]->type().AsTensor();
+    const bool is_byte = data && (data->dtype == DType::kInt8 || data->dtype == DType::kUInt8);
+    return is_byte && (op == "qnn.dequantize" || (op == "cast" && call->type().AsTensor()->dtype == DType::kInt32));
+  };
+  const auto is_product = [](const Expr& call) {
+    static const std::unordered_set<std::string_view> names = {"nn.conv2d", "nn.dense", "nn.matmul"};
+    return names.contains(CalledOp(call)->name) && HasConstantWeights(call);
+  };
+  FusionRule fusion;
+  fusion.begins = makes_numbers;
+  fusion.joins = [is_product](const std::vector<Expr>& inside, const Expr& next) {
+    const auto product = std::find_if(inside.begin(), inside.end(), is_product);
+    const std::string& op = CalledOp(next)->name;
+    if (product == inside.end()) return is_product(next) || (op == "subtract" && CalledOp(inside.back())->name == "cast");
+    const TensorType* type = next->type().AsTensor();
+    const bool follows = op == "qnn.quantize" || op == "cast" || IsPointwise(op);
+    return follows && CalledOp(inside.back())->name != "qnn.quantize" && type && type->shape == (*product)->type().AsTensor()->shape;
+  };
+  return PatternRule::Growing("dnnl.int8", std::move(fusion), CheckMatch);
+}
+
 Form Scaled(const Form& form) {
   const Pattern& p = form.pattern;
   return Extend(form, "scale", Or({CallOf("divide", {p, IsConstant()}), CallOf("multiply", {p, IsConstant()})}), 1);
@@ -173,6 +198,7 @@ std::vector<PatternRule> PatternTable() {
   constexpr size_t kLongestChain = 9;
   const auto shorter = std::find_if(forms.begin(), forms.end(), [](const Form& form) { return form.operators < kLongestChain; });
   std::for_each(forms.begin(), shorter, take);
+  table.push_back(OfIntegers());
   for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.matmul"}) table.push_back(WithPostOps(op));
   std::for_each(shorter, forms.end(), take);
   return table;

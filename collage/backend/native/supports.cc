@@ -55,6 +55,8 @@ const std::unordered_set<std::string_view>& Pointwise() {
                                                              "ones_like",
                                                              "full",
                                                              "nn.batch_norm",
+                                                             "qnn.quantize",
+                                                             "qnn.dequantize",
                                                              "reshape",
                                                              "squeeze",
                                                              "expand_dims",
@@ -112,6 +114,8 @@ Verdict SupportsAttributes(const OpDef& op, const Call& call) {
   if ((op.name == "nn.instance_norm" || op.name == "nn.group_norm") && AxisAttribute(call.attributes, "axis", 1, data->shape.size()) != 1)
     return Verdict::Reject(op.name + " with channels in another dimension than the second");
   if (op.name == "mean" && !IsFloatingPoint(data->dtype)) return Verdict::Reject("mean of integers");
+  if (op.name == "qnn.quantize" && ByteSize(call.args[2]->type().AsTensor()->dtype) > 2)
+    return Verdict::Reject("qnn.quantize to integers that float32 does not hold");
   constexpr int64_t kMostNeighbours = 32;
   if (op.name == "nn.lrn" && IntAttribute(call.attributes, "size", 5) > kMostNeighbours)
     return Verdict::Reject("nn.lrn over many channels");

@@ -3,6 +3,7 @@
 
 #include "collage/backend/entry.h"
 #include "collage/backend/onnx_variants.h"
+#include "collage/backend/openvino/integer_weights.h"
 #include "collage/backend/openvino/session.h"
 #include "collage/backend/openvino/supports.h"
 #include "collage/onnx/original.h"
@@ -36,7 +37,10 @@ class OpenVinoBackend final : public Backend {
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     if (variant.name == kOriginalVariant) return CompileModel(COLLAGE_TRY(OriginalForm(function)), device);
-    if (variant.name == kRewrittenVariant) return CompileModel(COLLAGE_TRY(RewrittenForm(function)), device);
+    if (variant.name == kRewrittenVariant) {
+      const Expr written = COLLAGE_TRY(WithIntegerWeights(function));
+      return CompileModel(COLLAGE_TRY(RewrittenForm(*written->As<Function>())), device);
+    }
     return Fail("openvino: it has no variant '" + variant.name + "'");
   }
 };

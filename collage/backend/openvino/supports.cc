@@ -21,6 +21,12 @@ void Flatten(const Type& type, Types& tensors) {
 
 bool IsIndexOperand(const std::string& op, size_t argument) { return argument == 1 && (op == "take" || op == "gather_nd"); }
 
+/// Integers of 8 bits stand for numbers between the operators that make them so; nothing else computes with them.
+bool IsQuantised(const std::string& op, const TensorType& type) {
+  return type.ElementCount() > 0 && (op == "qnn.quantize" || op == "qnn.dequantize") &&
+         (type.dtype == DType::kInt8 || type.dtype == DType::kUInt8);
+}
+
 Verdict CheckType(const TensorType& type, bool is_index) {
   if (type.ElementCount() == 0) return Verdict::Reject("a tensor without elements");
   if (type.dtype == DType::kFloat32 || type.dtype == DType::kBool) return Verdict::Accept();
@@ -35,6 +41,7 @@ Verdict CheckTypes(const Call& call, const std::string& op, const Type& result) 
     Flatten(call.args[i]->type(), tensors);
     const bool exact_cast = op == "cast" && !tensors.empty() && tensors[0].dtype == DType::kInt32;
     for (const TensorType& type : tensors) {
+      if (IsQuantised(op, type)) continue;
       Verdict verdict = CheckType(type, IsIndexOperand(op, i) || exact_cast);
       if (!verdict.accepted) return verdict;
     }
@@ -42,6 +49,7 @@ Verdict CheckTypes(const Call& call, const std::string& op, const Type& result) 
   Types results;
   Flatten(result, results);
   for (const TensorType& type : results) {
+    if (IsQuantised(op, type)) continue;
     Verdict verdict = CheckType(type, op == "argmax" || op == "argmin");
     if (!verdict.accepted) return verdict;
   }
@@ -54,6 +62,8 @@ Verdict Supports(const Expr& expr) {
   const OpDef* op = CalledOp(expr);
   if (!op) return Verdict::Reject("not a call of an operator");
   const Call& call = *expr->As<Call>();
+  const bool has_constants = call.args.size() != 3 || (call.args[1]->As<Constant>() && call.args[2]->As<Constant>());
+  if (op->name.starts_with("qnn.") && !has_constants) return Verdict::Reject("a scale or a zero point that is no constant");
   Verdict types = CheckTypes(call, op->name, expr->type());
   if (!types.accepted) return types;
   const Result<std::string> model = WriteOnnxCall(call);

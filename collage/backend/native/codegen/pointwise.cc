@@ -3,6 +3,7 @@
 
 #include "collage/backend/native/codegen/operators.h"
 #include "collage/op/rules.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage::native {
 
@@ -203,6 +204,41 @@ Status EmitBiasAdd(Emitter& emitter, const Step& step) {
   return {};
 }
 
+/// Of a scale or a zero point: one for all, or one a place of an axis.
+Index ParameterIndex(const Emitter& emitter, const Step& step, const Index& index) {
+  if (emitter.ShapeOf(step.inputs[1]).empty()) return {};
+  return {index[AxisAttribute(step.attributes, "axis", -1, index.size())]};
+}
+
+Status EmitDequantize(Emitter& emitter, const Step& step) {
+  emitter.Define(step.outputs[0], [&emitter, step](const Index& index) -> Expr {
+    const Index parameter = ParameterIndex(emitter, step, index);
+    const Expr data = emitter.At(step.inputs[0], index);
+    const Expr scale = emitter.At(step.inputs[1], parameter);
+    // Differences of 16 bits are numbers of float32 too; larger ones are rounded once.
+    const bool is_small = data.type().bits() <= 16;
+    const Halide::Type wide = is_small ? Halide::Int(32) : Halide::Int(64);
+    const Expr distance = cast(wide, data) - cast(wide, emitter.At(step.inputs[2], parameter));
+    if (is_small) return cast(scale.type(), distance) * scale;
+    return cast(scale.type(), cast<double>(distance) * cast<double>(scale));
+  });
+  return {};
+}
+
+Status EmitQuantize(Emitter& emitter, const Step& step) {
+  const DType dtype = emitter.TypeOf(step.outputs[0]).dtype;
+  const IntegerLimits limits = LimitsOfInteger(dtype);
+  emitter.Define(step.outputs[0], [&emitter, step, dtype, limits](const Index& index) {
+    const Index parameter = ParameterIndex(emitter, step, index);
+    const Expr quotient = cast<float>(emitter.At(step.inputs[0], index)) / cast<float>(emitter.At(step.inputs[1], parameter));
+    const Expr value = Halide::round(quotient) + cast<float>(emitter.At(step.inputs[2], parameter));
+    const Expr limited = Halide::clamp(value, Immediate(static_cast<double>(limits.low), DType::kFloat32),
+                                       Immediate(static_cast<double>(limits.high), DType::kFloat32));
+    return cast(ElementType(dtype), limited);
+  });
+  return {};
+}
+
 template <int value>
 Status EmitFilled(Emitter& emitter, const Step& step) {
   const DType dtype = emitter.TypeOf(step.outputs[0]).dtype;
@@ -286,6 +322,8 @@ void AddPointwise(EmitTable& table) {
   table["zeros_like"] = EmitFilled<0>;
   table["ones_like"] = EmitFilled<1>;
   table["full"] = EmitFull;
+  table["qnn.quantize"] = EmitQuantize;
+  table["qnn.dequantize"] = EmitDequantize;
 }
 
 }  // namespace collage::native

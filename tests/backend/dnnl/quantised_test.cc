@@ -1,0 +1,110 @@
+// Products of integers: which are taken, and that what is taken is one kernel of integers. What they give is the conformance suite's.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <dnnl.hpp>
+
+#include "collage/measure/verification.h"
+#include "tests/backend/kernel_harness.h"
+
+namespace collage {
+namespace {
+
+using namespace testing_backend;  // NOLINT(google-build-using-namespace)
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using Ints = std::vector<int64_t>;
+
+const Backend& Dnnl() { return BackendNamed("dnnl"); }
+
+Expr Number(double value, DType dtype = DType::kFloat32) { return MakeConstant(Tensor::Scalar(value, dtype)); }
+
+Expr Weights(const Shape& shape, int largest) {
+  Tensor weights(TensorType{shape, DType::kFloat32});
+  for (int64_t i = 0; i < weights.ElementCount(); ++i)
+    weights.MutableData<float>()[i] = 0.01F * static_cast<float>((i * 37 + i / 5) % (2 * largest + 1) - largest);
+  return MakeConstant(weights);
+}
+
+struct Case {
+  DType dtype = DType::kUInt8;
+  double zero_point = 0;
+  int largest = 127;  // of the weights
+};
+
+/// quantize(relu(bias_add(conv2d(dequantize(x), w))))
+Expr Function(const Case& of, const Expr& weights) {
+  const Expr x = MakeVar("x", TensorType{{1, 16, 8, 8}, of.dtype});
+  const Expr numbers = CallOp("qnn.dequantize", {x, Number(0.02), Number(of.zero_point, of.dtype)});
+  const Expr sums = CallOp("nn.conv2d", {numbers, weights}, {{"padding", Ints{1, 1, 1, 1}}});
+  const Expr biased = CallOp("nn.bias_add", {sums, RandomConstant({32}, 1)}, {{"axis", 1}});
+  return FunctionOf({x}, CallOp("qnn.quantize", {CallOp("nn.relu", {biased}), Number(0.2), Number(5, DType::kUInt8)}));
+}
+
+Expr Function(const Case& of) { return Function(of, Weights({32, 16, 3, 3}, of.largest)); }
+
+std::vector<Variant> VariantsOf(const Expr& function) { return Dnnl().Variants(*function->As<collage::Function>(), Cpu(2)); }
+
+bool HasDotProducts() { return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni; }
+
+void ExpectRight(const Expr& function) {
+  for (const Variant& variant : VariantsOf(function)) {
+    SCOPED_TRACE(variant.name);
+    auto kernel = Dnnl().Compile(*function->As<collage::Function>(), Cpu(2), variant).value();
+    const Result<double> difference = DifferenceFromReference(*kernel, function, 3);
+    EXPECT_TRUE(difference) << difference.error().message;
+    EXPECT_LE(difference.value_or(0), kTolerance);
+  }
+}
+
+TEST(DnnlQuantisedTest, AConvolutionBetweenBytesIsOneKernelInLayouts) {
+  const Expr function = Function({DType::kUInt8, 9, 64});
+  const std::vector<Variant> variants = VariantsOf(function);
+  ASSERT_FALSE(variants.empty());
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) names.push_back(variant.name);
+  EXPECT_THAT(names, Contains(StartsWith("direct/")));
+  EXPECT_THAT(names, Contains(HasSubstr("acdb")));
+  EXPECT_THAT(names, testing::Each(testing::Not(StartsWith("winograd/"))));
+  ExpectRight(function);
+}
+
+// Where sums of pairs saturate, weights beyond 64 and signed data are left to others: run with DNNL_MAX_CPU_ISA=AVX512_CORE to see it.
+TEST(DnnlQuantisedTest, WhatTheProcessorWouldSaturateIsRefused) {
+  for (const Case& of : {Case{DType::kUInt8, 0, 127}, Case{DType::kUInt8, 128, 65}, Case{DType::kInt8, 0, 64}}) {
+    const Expr function = Function(of);
+    EXPECT_EQ(VariantsOf(function).empty(), !HasDotProducts());
+    ExpectRight(function);
+  }
+  const Expr exact = Function({DType::kUInt8, 128, 64});
+  EXPECT_FALSE(VariantsOf(exact).empty());
+  ExpectRight(exact);
+}
+
+TEST(DnnlQuantisedTest, OtherWeightsAreNoIntegers) { EXPECT_THAT(VariantsOf(Function({}, RandomConstant({32, 16, 3, 3}, 4))), IsEmpty()); }
+
+TEST(DnnlQuantisedTest, FunctionsThatDifferInTheirWeightsHaveScalesOfTheirOwn) {
+  ExpectRight(Function({DType::kUInt8, 0, 64}));
+  ExpectRight(Function({DType::kUInt8, 0, 40}));
+}
+
+// 32-bit sums pass through float32 inside of the library.
+TEST(DnnlQuantisedTest, SumsThatAreTheResultMustBeExact) {
+  const auto product = [](int64_t depth) {
+    const Expr x = MakeVar("x", TensorType{{4, depth}, DType::kUInt8});
+    Tensor weights(TensorType{{depth, 8}, DType::kInt32});
+    for (int64_t i = 0; i < weights.ElementCount(); ++i) weights.MutableData<int32_t>()[i] = static_cast<int32_t>(i % 129 - 64);
+    const Expr numbers = CallOp("cast", {x}, {{"dtype", "int32"}});
+    return FunctionOf({x}, CallOp("nn.matmul", {numbers, MakeConstant(weights)}));
+  };
+  EXPECT_FALSE(VariantsOf(product(512)).empty());
+  ExpectRight(product(512));
+  EXPECT_THAT(VariantsOf(product(4096)), IsEmpty());
+}
+
+}  // namespace
+}  // namespace collage
