@@ -207,7 +207,6 @@ class Bench {
     }
     RaceOptions race;
     race.budget_seconds = seconds;
-    race.least_rounds = 7;
     return Race(contestants, race, Progress());
   }
 

@@ -252,7 +252,7 @@ class Belief {
     if (cells <= fitted) return;
     degrees_ = cells - fitted;
     spread_ = std::sqrt(squares / weights * static_cast<double>(cells) / static_cast<double>(degrees_));
-    student_ = StudentQuantile(declared_.confidence, degrees_);
+    student_ = StudentQuantile(declared_.confidence, static_cast<double>(degrees_));
   }
 
   /// By backend and variant: what is flattered when it runs alone (by caches that only it has filled, say) is so by the way in which it is

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "collage/support/check.h"
 
@@ -33,9 +34,15 @@ std::optional<Interval> MedianInterval(std::vector<double> samples, double confi
   }
   // Of so many samples that the chance underflows, the binomial distribution is normal.
   if (n > 1000)
-    k = static_cast<size_t>(static_cast<double>(n) / 2 - StudentQuantile(confidence, n) * std::sqrt(static_cast<double>(n)) / 2);
+    k = static_cast<size_t>(static_cast<double>(n) / 2 -
+                            StudentQuantile(confidence, static_cast<double>(n)) * std::sqrt(static_cast<double>(n)) / 2);
   if (k == 0) return std::nullopt;
   return Interval{samples[k - 1], samples[n - k]};
+}
+
+size_t FewestForInterval(double confidence) {
+  // All of n samples lie on one side of the median with a chance of 2 to the power of 1 - n.
+  return static_cast<size_t>(std::ceil(1 - std::log2(1 - confidence)));
 }
 
 double MedianHalfWidth(const std::vector<double>& samples, double confidence) {
@@ -66,7 +73,7 @@ std::optional<Interval> NextIsWithin(const std::vector<Weighted>& samples, doubl
   double variance = 0;
   for (const Weighted& sample : samples) variance += sample.weight / sum * (sample.value - mean) * (sample.value - mean);
   variance *= count / (count - 1);
-  const double reach = StudentQuantile(confidence, static_cast<size_t>(count - 1)) * std::sqrt(variance * (1 + 1 / count));
+  const double reach = StudentQuantile(confidence, count - 1) * std::sqrt(variance * (1 + 1 / count));
   return Interval{mean - reach, mean + reach};
 }
 
@@ -84,32 +91,49 @@ double WeightedMedian(std::vector<Weighted> samples) {
 
 namespace {
 
-/// The chance that |t| stays below `t`: closed forms for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4).
-double ChanceWithin(double t, size_t degrees) {
-  const auto n = static_cast<double>(degrees);
-  const double angle = std::atan(t / std::sqrt(n));
-  const double cosine = std::cos(angle);
-  const bool is_odd = degrees % 2 == 1;
-  double term = is_odd ? cosine : 1;
-  double sum = degrees == 1 ? 0 : term;
-  for (size_t i = is_odd ? 3 : 2; i + 1 < degrees; i += 2) {
-    term *= cosine * cosine * static_cast<double>(i - 1) / static_cast<double>(i);
-    sum += term;
+/// Up to here the continued fraction of BetaShare converges fast.
+double MostForBetaShare(double a, double b) { return (a + 1) / (a + b + 2); }
+
+/// The regularised incomplete beta function I_x(a, b) by its continued fraction (DLMF 8.17.22), evaluated from the front (Lentz, Applied
+/// Optics 15, 1976) until a term changes nothing but the last bits.
+double BetaShare(double a, double b, double x) {
+  constexpr double kLastBits = 16 * std::numeric_limits<double>::epsilon();
+  if (x <= 0) return 0;
+  double numerator = 1;
+  double denominator = 0;
+  double fraction = 1;
+  double change = 0;
+  for (double m = 0; std::abs(change - 1) > kLastBits; ++m) {
+    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    const double even = (m + 1) * (b - m - 1) * x / ((a + 2 * m + 1) * (a + 2 * m + 2));
+    for (const double term : {odd, even}) {
+      denominator = 1 / (1 + term * denominator);
+      numerator = 1 + term / numerator;
+      change = numerator * denominator;
+      fraction *= change;
+    }
   }
-  if (!is_odd) return std::sin(angle) * sum;
-  return 2 / std::acos(-1.0) * (angle + std::sin(angle) * sum);
+  const double logarithm = a * std::log(x) + b * std::log1p(-x) + std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b);
+  return std::exp(logarithm) / (a * fraction);
+}
+
+/// The chance that |t| stays below `t` (Abramowitz and Stegun, 26.7.1).
+double ChanceWithin(double t, double degrees) {
+  const double square = t * t;
+  const double within = square / (degrees + square);
+  if (within < MostForBetaShare(0.5, degrees / 2)) return BetaShare(0.5, degrees / 2, within);
+  return 1 - BetaShare(degrees / 2, 0.5, degrees / (degrees + square));
 }
 
 }  // namespace
 
-double StudentQuantile(double confidence, size_t degrees) {
-  COLLAGE_CHECK(degrees > 0);
-  constexpr size_t kLikeNormal = 1000;  // from there on the quantile no longer changes in its third digit
-  degrees = std::min(degrees, kLikeNormal);
+double StudentQuantile(double confidence, double degrees) {
+  COLLAGE_CHECK(degrees >= 1);
   double low = 0;
   double high = 1;
   while (ChanceWithin(high, degrees) < confidence) high *= 2;
-  for (int halving = 0; halving < 60; ++halving) {
+  constexpr double kPrecision = 1e-9;  // of the quantile; samples tell three digits of it at most
+  while (high - low > kPrecision * high) {
     const double middle = (low + high) / 2;
     (ChanceWithin(middle, degrees) < confidence ? low : high) = middle;
   }

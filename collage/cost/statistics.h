@@ -26,8 +26,11 @@ double Percentile(std::vector<double> samples, double p);
 double Median(std::vector<double> samples);
 
 /// The confidence interval of the median from order statistics (Conover, Practical Nonparametric Statistics, 3.2), by the exact binomial
-/// distribution. Nothing where so few samples cannot give this confidence (fewer than six at 95%).
+/// distribution. Nothing where so few samples cannot give this confidence (FewestForInterval).
 std::optional<Interval> MedianInterval(std::vector<double> samples, double confidence);
+
+/// The fewest samples of which it gives an interval: six at 95%.
+size_t FewestForInterval(double confidence);
 
 /// Half the width of that interval; of too few samples, of all that they are. `samples` must not be empty.
 double MedianHalfWidth(const std::vector<double>& samples, double confidence = Declared().confidence);
@@ -47,7 +50,8 @@ std::optional<Interval> NextIsWithin(const std::vector<Weighted>& samples, doubl
 /// The value at which half of the weight is reached; `samples` must not be empty.
 double WeightedMedian(std::vector<Weighted> samples);
 
-/// The two-sided quantile of Student's distribution: |t| stays below it with this confidence. `degrees` at least 1.
-double StudentQuantile(double confidence, size_t degrees);
+/// The two-sided quantile of Student's distribution: |t| stays below it with this confidence. `degrees` of freedom, at least 1, need
+/// not be whole: those of weighted samples are not.
+double StudentQuantile(double confidence, double degrees);
 
 }  // namespace collage

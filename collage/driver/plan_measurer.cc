@@ -113,9 +113,9 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
 
 bool PlanMeasurer::IsOver() const {
   // A contestant is warmed up and runs in each round; the fewest rounds that can tell are enough for slow ones.
-  constexpr double kRunsInARace = RaceOptions().warm_up + RaceOptions().least_rounds;
+  static const double runs_in_a_race = RaceOptions().warm_up + static_cast<double>(FewestForInterval(Declared().confidence));
   const double seconds_of_one = (built_ > 0 ? seconds_building_ / static_cast<double>(built_) : 0) +
-                                kRunsInARace * (anchor_ && anchor_->HasRun() ? anchor_->Whole() : 0);
+                                runs_in_a_race * (anchor_ && anchor_->HasRun() ? anchor_->Whole() : 0);
   Progress until = progress_;
   if (until.deadline != Clock::time_point::max())
     until.deadline -= Clock::After(static_cast<double>(contestants_) * seconds_of_one) - Clock::now();
@@ -203,7 +203,6 @@ Measurer::Found PlanMeasurer::Learn(const ProfiledPlan& program, double anchor_s
     if (found != medians.end()) seconds[number] = found->second;
   }
   Found result;
-  constexpr double kTick = 1e-9;  // what the clock cannot tell from nothing
   for (auto& [kernel, times] : seconds) {
     Evidence evidence;
     evidence.in_program.push_back({{std::max(Median(std::move(times)), kTick), anchor_seconds},

@@ -5,8 +5,6 @@
 namespace collage {
 namespace {
 
-constexpr uint64_t kInputSeed = 1;
-
 Result<std::unique_ptr<Kernel>> Compile(const KernelJob& job) {
   return job.backend->Compile(*job.function->As<Function>(), job.device, job.variant);
 }
@@ -16,14 +14,14 @@ Result<std::unique_ptr<Kernel>> Compile(const KernelJob& job) {
 Result<Measurement> InProcessTimer::Measure(const KernelJob& job) {
   const Result<std::unique_ptr<Kernel>> kernel = Compile(job);
   if (!kernel) return Measurement{{}, kernel.error().message};
-  const Result<std::vector<Tensor>> inputs = SuitableInputs(job.function, kInputSeed);
+  const Result<std::vector<Tensor>> inputs = SuitableInputs(job.function, kKernelInputSeed);
   if (!inputs) return Measurement{{}, inputs.error().message};
   return MeasureKernel(**kernel, *inputs, job.device, job.options);
 }
 
 Result<double> InProcessTimer::Difference(const KernelJob& job) {
   const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
-  return DifferenceFromReference(*kernel, job.function, kInputSeed);
+  return DifferenceFromReference(*kernel, job.function, kKernelInputSeed);
 }
 
 }  // namespace collage

@@ -9,6 +9,9 @@
 
 namespace collage {
 
+/// Of the inputs on which kernels are timed and compared, in whatever process; any.
+inline constexpr uint64_t kKernelInputSeed = 1;
+
 /// One way to run one function: what is timed, or compared with the reference.
 struct KernelJob {
   Expr function;

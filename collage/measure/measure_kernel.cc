@@ -44,7 +44,7 @@ class Anchor {
         for (size_t i = begin; i < end; ++i) words_[i] = words_[i] * 0.999f + 0.001f;
       }
     });
-    return std::max(Clock::SecondsSince(start), 1e-9);
+    return std::max(Clock::SecondsSince(start), kTick);
   }
 
  private:
@@ -61,6 +61,7 @@ Measurement MeasureOnce(Kernel& kernel, std::span<const Tensor> inputs, const De
   Anchor anchor(device.threads);
   KernelBuffers buffers(kernel, inputs);
   Measurement measurement;
+  const size_t least_samples = FewestForInterval(Declared().confidence);
   double spent = 0;
   std::optional<PinnedTeam> pinned;
   for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
@@ -78,10 +79,10 @@ Measurement MeasureOnce(Kernel& kernel, std::span<const Tensor> inputs, const De
       if (run + 1 == options.warm_up) spent = 0;
       continue;
     }
-    measurement.samples.push_back(std::max(*seconds, 1e-9));  // what the clock cannot tell from nothing
+    measurement.samples.push_back(std::max(*seconds, kTick));
     measurement.anchors.push_back(anchor_seconds);
     if (is_slow && measurement.samples.size() >= 2) break;
-    if (static_cast<int>(measurement.samples.size()) < options.least_samples) continue;
+    if (measurement.samples.size() < least_samples) continue;
     const bool is_tight = MedianHalfWidth(measurement.samples) <= options.relative_width * Median(measurement.samples);
     if (spent >= options.budget_seconds || is_tight) break;
   }

@@ -12,11 +12,10 @@ namespace collage {
 
 struct MeasureOptions {
   int warm_up = 2;
-  int least_samples = 7;
   int most_samples = 200;
-  /// Sampling ends when this much time was spent inside the kernel and least_samples are there.
+  /// Sampling ends when this much time was spent inside the kernel and the samples are enough for an interval.
   double budget_seconds = 0.04;
-  /// Slow kernels (a fallback on the reference) get fewer than least_samples: when this much time was spent, two are enough.
+  /// Slow kernels (a fallback on the reference) get fewer: when this much time was spent, two are enough.
   double most_seconds = 0.5;
   /// Sampling ends early when the confidence interval of the median is narrower than this share of it.
   double relative_width = 0.02;

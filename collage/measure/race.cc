@@ -1,10 +1,12 @@
 #include "collage/measure/race.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
 
 #include "collage/cost/comparison.h"
+#include "collage/cost/measurement.h"
 #include "collage/cost/statistics.h"
 #include "collage/measure/barrier_probe.h"
 #include "collage/runtime/pinned_team.h"
@@ -12,6 +14,9 @@
 
 namespace collage {
 namespace {
+
+// What takes no time at all ends too.
+constexpr int kMostRunsOfATurn = 2000;
 
 class Runner {
  public:
@@ -28,12 +33,13 @@ class Runner {
     std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937 random(1);
     // One round is run even when there is a request to stop: without it nobody would know which plan to take.
-    for (int round = 0; round < options_.most_rounds && (round == 0 || !progress.ShouldStop()); ++round) {
-      if (round >= options_.least_rounds && (Clock::SecondsSince(start) > options_.budget_seconds || IsDecided(order))) break;
+    const size_t least_rounds = FewestForInterval(options_.declared.confidence);
+    for (size_t round = 0; round == 0 || !progress.ShouldStop(); ++round) {
+      if (round >= least_rounds && (Clock::SecondsSince(start) > options_.budget_seconds || IsDecided(order))) break;
       BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
-      progress.Report({"timing end to end", static_cast<size_t>(round + 1), 0, std::to_string(contestants_.size()) + " plans"});
+      progress.Report({"timing end to end", round + 1, 0, std::to_string(contestants_.size()) + " plans"});
     }
     return std::move(results_);
   }
@@ -49,13 +55,13 @@ class Runner {
   }
 
   void WarmUp(size_t i) {
-    double fastest = 1e9;
+    double fastest = std::numeric_limits<double>::infinity();
     for (int run = 0; run < std::max(options_.warm_up, 1); ++run) {
       const Clock::time_point start = Clock::now();
       if (!RunOnce(i)) return;
       fastest = std::min(fastest, Clock::SecondsSince(start));
     }
-    runs_per_turn_[i] = std::clamp(static_cast<int>(options_.seconds_per_turn / std::max(fastest, 1e-9)), 1, 2000);
+    runs_per_turn_[i] = std::clamp(static_cast<int>(options_.seconds_per_turn / std::max(fastest, kTick)), 1, kMostRunsOfATurn);
   }
 
   /// Lets those go who have lost. True when nobody who is left needs more.

@@ -20,8 +20,7 @@ struct RaceOptions {
   /// Of the OpenMP team that the contestants use; they are pinned after the warm-up.
   int threads = 1;
   int warm_up = 2;
-  int least_rounds = 6;  ///< fewer cannot give 95% confidence
-  int most_rounds = 400;
+  /// The race ends here, but not before there are rounds enough for an interval at the declared confidence.
   double budget_seconds = 10;
   /// In each round every contestant runs about this long (at least once), so that microsecond programs are not lost in switches.
   double seconds_per_turn = 0.02;

@@ -87,19 +87,13 @@ Result<Tensor> ConstantFromMessage(const Json& message, size_t index, const Tens
 }
 
 Json OptionsMessage(const MeasureOptions& options) {
-  return {{"warm_up", options.warm_up},
-          {"least_samples", options.least_samples},
-          {"most_samples", options.most_samples},
-          {"budget_seconds", options.budget_seconds},
-          {"most_seconds", options.most_seconds},
-          {"relative_width", options.relative_width},
-          {"eviction_bytes", options.eviction_bytes}};
+  return {{"warm_up", options.warm_up},           {"most_samples", options.most_samples},     {"budget_seconds", options.budget_seconds},
+          {"most_seconds", options.most_seconds}, {"relative_width", options.relative_width}, {"eviction_bytes", options.eviction_bytes}};
 }
 
 MeasureOptions OptionsFromMessage(const Json& message) {
   MeasureOptions options;
   message.at("warm_up").get_to(options.warm_up);
-  message.at("least_samples").get_to(options.least_samples);
   message.at("most_samples").get_to(options.most_samples);
   message.at("budget_seconds").get_to(options.budget_seconds);
   message.at("most_seconds").get_to(options.most_seconds);

@@ -13,8 +13,6 @@ namespace {
 using Json = nlohmann::json;
 using FindBackendFunction = std::function<Result<const Backend*>(const std::string& name, const Device& device)>;
 
-constexpr uint64_t kInputSeed = 1;
-
 class Server {
  public:
   Server(int socket, const FindBackendFunction& find_backend) : socket_(socket), find_backend_(find_backend) {}
@@ -40,10 +38,10 @@ class Server {
     const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
     Say("running");
     if (request.at("action") == "difference") {
-      const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kInputSeed));
+      const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kKernelInputSeed));
       return Json{{"difference", difference}};
     }
-    const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kInputSeed));
+    const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kKernelInputSeed));
     Measurement measurement = MeasureKernel(*kernel, inputs, job.device, job.options);
     if (!measurement.invalid_reason.empty()) return Fail(measurement.invalid_reason);
     return Json{{"samples", std::move(measurement.samples)}, {"anchors", std::move(measurement.anchors)}};

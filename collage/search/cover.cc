@@ -59,23 +59,31 @@ Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>&
 
 std::strong_ordering ComparePreference(const SearchProblem& problem, const std::vector<SearchChoice>& a,
                                        const std::vector<SearchChoice>& b) {
-  const auto partitions_of = [&](std::vector<SearchChoice> choices) {
-    std::erase_if(choices, [&](const SearchChoice& choice) { return !problem.candidates[choice.candidate].is_partition; });
-    return choices;
+  // Asked for every tie of a sweep, so it copies nothing.
+  const auto compare_partitions = [&](const auto& order_of) {
+    const auto next = [&](const std::vector<SearchChoice>& choices, size_t at) {
+      while (at < choices.size() && !problem.candidates[choices[at].candidate].is_partition) ++at;
+      return at;
+    };
+    for (size_t i = next(a, 0), j = next(b, 0);; i = next(a, i + 1), j = next(b, j + 1)) {
+      if (i == a.size() || j == b.size()) return (i < a.size()) <=> (j < b.size());
+      if (const std::strong_ordering order = order_of(a[i], b[j]); order != 0) return order;
+    }
   };
-  const std::vector<SearchChoice> left = partitions_of(a);
-  const std::vector<SearchChoice> right = partitions_of(b);
-  const auto compare = [&](auto key) {
-    return std::lexicographical_compare_three_way(left.begin(), left.end(), right.begin(), right.end(),
-                                                  [&](const SearchChoice& p, const SearchChoice& q) { return key(p) <=> key(q); });
+  const auto by_backend = [&](const SearchChoice& p, const SearchChoice& q) {
+    return problem.candidates[p.candidate].backend <=> problem.candidates[q.candidate].backend;
   };
-  if (const auto order = compare([&](const SearchChoice& p) { return problem.candidates[p.candidate].backend; }); order != 0) return order;
-  for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-    const IndexSet& p = problem.candidates[left[i].candidate].inside;
-    const IndexSet& q = problem.candidates[right[i].candidate].inside;
-    if (!(p == q)) return p < q ? std::strong_ordering::less : std::strong_ordering::greater;
-  }
-  if (const auto order = compare([](const SearchChoice& p) { return p.variant; }); order != 0) return order;
+  if (const auto order = compare_partitions(by_backend); order != 0) return order;
+  const auto by_inside = [&](const SearchChoice& p, const SearchChoice& q) {
+    if (p.candidate == q.candidate) return std::strong_ordering::equal;
+    const IndexSet& left = problem.candidates[p.candidate].inside;
+    const IndexSet& right = problem.candidates[q.candidate].inside;
+    if (left == right) return std::strong_ordering::equal;
+    return left < right ? std::strong_ordering::less : std::strong_ordering::greater;
+  };
+  if (const auto order = compare_partitions(by_inside); order != 0) return order;
+  const auto by_variant = [](const SearchChoice& p, const SearchChoice& q) { return p.variant <=> q.variant; };
+  if (const auto order = compare_partitions(by_variant); order != 0) return order;
   return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
 }
 

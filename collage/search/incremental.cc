@@ -19,10 +19,10 @@ constexpr double kFirstWidth = 2e-4;
 // By how much the band grows when there is none.
 constexpr Picoseconds kWidening = 4;
 // States for each node that a sweep within the band may expand before bounds are improved instead; twice as many after each such end.
-constexpr size_t kStatesOfANode = 6;
+constexpr size_t kStatesOfANode = 100;
 // A sweep that keeps so little finds a good cover where the known one is more than this part of the bound above it.
-constexpr SweepLimits kRough{2, 2};
-constexpr Picoseconds kFar = 100;
+constexpr SweepLimits kRough{4, 4};
+constexpr Picoseconds kFar = 1000;
 
 }  // namespace
 
@@ -40,36 +40,46 @@ class IncrementalSearch::State {
   }
 
   Result<SearchResult> Search(const SearchProblem& problem, const std::vector<bool>& forbidden) {
-    const bool may_be_cheaper = TakePrices(problem, forbidden);
-    if (!may_be_cheaper && last_ && PriceOfCover(problem_, last_->choices) == last_->cost) return *last_;
+    const Cost fallen = TakePrices(problem, forbidden);
+    if (fallen == Cost() && last_ && PriceOfCover(problem_, last_->choices) == last_->cost) return *last_;
     last_.reset();
+    least_ = fallen < least_ ? least_ - fallen : Cost();
+    bool is_first = true;
+    Cost least_of_all = least_;
     Result<SearchResult> result = CheapestAcyclic(problem_, options_.most_solves, [&](const std::vector<bool>& cut_off) {
       SearchTables::VariantMask left_out;
       for (size_t c = 0; c < problem_.candidates.size(); ++c)
         left_out.emplace_back(problem_.candidates[c].variants.size(), forbidden[c] || cut_off[c]);
-      return Solve(std::move(left_out));
+      Result<SearchResult> solved = Solve(std::move(left_out));
+      // The first is asked without anything cut off: what it says holds for all covers.
+      if (std::exchange(is_first, false) && solved) least_of_all = std::max(least_, solved->lower_bound);
+      return solved;
     });
+    least_ = least_of_all;
     if (result) incumbent_ = result->choices;
     if (result && result->is_proven) last_ = *result;
     return result;
   }
 
  private:
-  /// Whether anything may be cheaper than before, or be chosen that could not.
-  bool TakePrices(const SearchProblem& problem, const std::vector<bool>& forbidden) {
-    bool may_be_cheaper = !last_;
+  /// By how much a cover can have become cheaper at most: it has each candidate once, and makes each conversion once. Invalid where nothing
+  /// can be said.
+  Cost TakePrices(const SearchProblem& problem, const std::vector<bool>& forbidden) {
     problem_.conversion = problem.conversion;
-    may_be_cheaper = tables_.RefreshConversions() || may_be_cheaper || problem_.transition != problem.transition;
+    Cost fallen = tables_.RefreshConversions();
+    if (problem_.transition != problem.transition) fallen = Cost::Invalid();
     problem_.transition = problem.transition;
     for (size_t c = 0; c < problem.candidates.size(); ++c) {
+      Cost most;
       for (size_t v = 0; v < problem.candidates[c].variants.size(); ++v) {
         const Cost now = forbidden[c] ? Cost::Invalid() : problem.candidates[c].variants[v].cost;
         Cost& before = problem_.candidates[c].variants[v].cost;
-        may_be_cheaper = may_be_cheaper || now < before;
+        if (now < before) most = std::max(most, before.IsKnown() ? before - now : Cost::Invalid());
         before = now;
       }
+      fallen += most;
     }
-    return may_be_cheaper;
+    return fallen;
   }
 
   Result<SearchResult> Solve(SearchTables::VariantMask left_out) {
@@ -114,7 +124,7 @@ class IncrementalSearch::State {
     SearchTables::VariantMask beaten = left_out;
     size_t expanded = 0;
     size_t budget = kStatesOfANode * problem_.node_count;
-    Cost least;
+    Cost least = std::min(known, least_);
     Picoseconds width = 0;
     bool is_rough_of_use = true;
     while (true) {
@@ -184,6 +194,7 @@ class IncrementalSearch::State {
   std::optional<Relaxation> relaxation_;
   std::vector<SearchChoice> incumbent_;
   std::optional<SearchResult> last_;  // proven under the prices of problem_
+  Cost least_;                        // no cover costs less under the prices of problem_, whether cyclic or not
 };
 
 IncrementalSearch::IncrementalSearch(const ShortestPathOptions& options) : options_(options) {}

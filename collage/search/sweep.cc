@@ -242,8 +242,10 @@ class Sweeper {
 
   // The declared preference among equal prices; called on exact ties only, and the paths are walked to where they part.
   [[nodiscard]] bool PrecedesByPath(const State& a, const State& b) const {
-    std::vector<SearchChoice> left = {{a.candidate, a.variant}};
-    std::vector<SearchChoice> right = {{b.candidate, b.variant}};
+    std::vector<SearchChoice>& left = left_path_;
+    std::vector<SearchChoice>& right = right_path_;
+    left.assign(1, {a.candidate, a.variant});
+    right.assign(1, {b.candidate, b.variant});
     uint32_t x = a.parent;
     uint32_t y = b.parent;
     while (x != y) {
@@ -288,7 +290,9 @@ class Sweeper {
   std::vector<PathNode> path_;
   Extension::Scratch scratch_;
   SegmentOutcomes outcomes_;
-  mutable Recording recording_;  // mutable for the tie that spoils it
+  mutable Recording recording_;                  // mutable for the tie that spoils it
+  mutable std::vector<SearchChoice> left_path_;  // scratch of PrecedesByPath
+  mutable std::vector<SearchChoice> right_path_;
   Cost dropped_ = Cost::Invalid();
   size_t expanded_ = 0;
   bool gave_up_ = false;

@@ -79,19 +79,19 @@ void SearchTables::NumberLayouts() {
   });
 }
 
-bool SearchTables::RefreshConversions() {
-  bool is_any_cheaper = false;
+Cost SearchTables::RefreshConversions() {
+  Cost fallen;
   for (size_t t = 0; t < conversions_.size(); ++t) {
     const std::vector<size_t>& layouts = layouts_[t];
     for (size_t i = 0; i < conversions_[t].size(); ++i) {
       Cost& cost = conversions_[t][i];
       if (cost.IsUnknown()) continue;
       const Cost now = problem_.conversion ? problem_.conversion(t, layouts[i / layouts.size()], layouts[i % layouts.size()]) : Cost();
-      is_any_cheaper = is_any_cheaper || now < cost;
+      if (now < cost) fallen += cost.IsKnown() ? cost - now : Cost::Invalid();
       cost = now;
     }
   }
-  return is_any_cheaper;
+  return fallen;
 }
 
 void SearchTables::Reprice(const VariantMask& left_out) {

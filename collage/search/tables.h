@@ -24,8 +24,9 @@ class SearchTables {
   SearchTables(const SearchProblem& problem, const std::vector<bool>& forbidden);
   /// Reads the problem's prices again, leaving out what is marked. What is not priced cannot be chosen.
   void Reprice(const VariantMask& left_out);
-  /// Asks again for the prices of conversions that were asked for before; whether any is lower now.
-  bool RefreshConversions();
+  /// Asks again for the prices of conversions that were asked for before. By how much they have fallen, all together; Invalid where one had
+  /// no price and has one now.
+  Cost RefreshConversions();
 
   [[nodiscard]] const SearchProblem& problem() const { return problem_; }
   /// Layouts are numbered tensor by tensor, so their number in the whole problem does not matter: of one tensor, few are ever made or

@@ -43,12 +43,46 @@ TEST(StatisticsTest, TheNextSampleIsAboveAsOftenAsClaimed) {
   EXPECT_TRUE(NextIsAbove(std::vector<double>(19, 1.0), 0.95));
 }
 
+TEST(StatisticsTest, FewestForIntervalIsWhereIntervalsOfTheMedianBegin) {
+  EXPECT_EQ(FewestForInterval(0.95), 6u);
+  for (const double confidence : {0.6, 0.8, 0.95, 0.999}) {
+    const size_t fewest = FewestForInterval(confidence);
+    EXPECT_TRUE(MedianInterval(std::vector<double>(fewest, 1.0), confidence)) << confidence;
+    EXPECT_FALSE(MedianInterval(std::vector<double>(fewest - 1, 1.0), confidence)) << confidence;
+  }
+}
+
 TEST(StatisticsTest, StudentsQuantilesAreThoseOfTheTables) {
   EXPECT_NEAR(StudentQuantile(0.95, 1), 12.706, 1e-3);
   EXPECT_NEAR(StudentQuantile(0.95, 2), 4.303, 1e-3);
   EXPECT_NEAR(StudentQuantile(0.95, 5), 2.571, 1e-3);
   EXPECT_NEAR(StudentQuantile(0.99, 10), 3.169, 1e-3);
   EXPECT_NEAR(StudentQuantile(0.95, 1000000), 1.962, 1e-3);
+}
+
+/// The chance of |t| < `t` by Simpson's rule over Student's density.
+double IntegralOfStudent(double t, double degrees) {
+  constexpr int kSteps = 20000;
+  const auto density = [&](double x) { return std::pow(1 + x * x / degrees, -(degrees + 1) / 2); };
+  double sum = density(0) + density(t);
+  for (int i = 1; i < kSteps; ++i) sum += (i % 2 == 1 ? 4 : 2) * density(t * i / kSteps);
+  const double scale = std::exp(std::lgamma((degrees + 1) / 2) - std::lgamma(degrees / 2)) / std::sqrt(degrees * std::acos(-1.0));
+  return 2 * scale * sum * t / (3 * kSteps);
+}
+
+TEST(StatisticsTest, StudentsQuantilesHoldBetweenWholeDegreesToo) {
+  for (const double degrees : {1.0, 1.4, 1.999, 2.5, 7.25, 60.1, 2000.5}) {
+    for (const double confidence : {0.5, 0.95, 0.99})
+      EXPECT_NEAR(IntegralOfStudent(StudentQuantile(confidence, degrees), degrees), confidence, 1e-7) << degrees << " degrees";
+  }
+}
+
+TEST(StatisticsTest, AWeightThatHardlyChangesHardlyChangesThePrediction) {
+  // The effective number of these falls below three.
+  const Interval three = NextIsWithin({{1, 1}, {2, 1}, {3, 1}}, 0.95).value();
+  const Interval less = NextIsWithin({{1, 1}, {2, 1}, {3, 0.99}}, 0.95).value();
+  EXPECT_NEAR(less.low, three.low, 0.05);
+  EXPECT_NEAR(less.high, three.high, 0.05);
 }
 
 TEST(StatisticsTest, FewWeightsPredictNothing) {
