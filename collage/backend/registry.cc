@@ -9,6 +9,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "collage/backend/registered.h"
 #include "collage/backend/shared_object.h"
 #include "collage/support/check.h"
 
