@@ -19,7 +19,7 @@ from collage._placement import (
     Match,
     Pattern,
     Program,
-    _match,
+    find_matches,
     is_constant,
     is_function,
     is_if,
@@ -55,4 +55,4 @@ __all__ = [
 
 def match(pattern: Pattern, model: Model | Program, *, shapes: Mapping[str, Sequence[int]] | None = None) -> list[Found]:
     """Every match in a model, overlapping ones too, as a backend's rule would find it: in the program that `collage.read` gives."""
-    return _match(pattern, read(model, shapes=shapes))
+    return find_matches(pattern, read(model, shapes=shapes))

@@ -67,7 +67,7 @@ void BindPatterns(nb::module_& module) {
           [](const Pattern& a, const Pattern& b) {
             return pattern::Or({a, b});
           },
-          "Either")
+          nb::is_operator(), "Either")
       .def(
           "optional", [](const Pattern& inner, const std::function<Pattern(Pattern)>& outer) { return pattern::Optional(inner, outer); },
           nb::arg("outer"), "What `outer` makes of it, or it alone: conv.optional(lambda p: is_op('nn.relu')(p))")
@@ -126,7 +126,7 @@ void BindPatterns(nb::module_& module) {
       .def_prop_ro("root", [](const Found& found) { return ExprView{found.match.root}; })
       .def_prop_ro(
           "inside", [](const Found& found) { return found.inside; }, "What the pattern speaks of, in dataflow order");
-  module.def("_match", &Matches, nb::arg("pattern"), nb::arg("program"));
+  module.def("find_matches", &Matches, nb::arg("pattern"), nb::arg("program"));
 }
 
 }  // namespace collage_python

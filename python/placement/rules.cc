@@ -89,6 +89,7 @@ RuleTree Combine(const RuleTree& of, nb::handle combiners, size_t max_depth, siz
 void BindRules(nb::module_& module) {
   nb::class_<RuleTree>(module, "Rule", "How to find candidates. Built by the functions of collage.rules.");
   module.def("DFPattern", &DFPattern, nb::arg("pattern"), nb::arg("check").none() = nb::none(),
+             nb::sig("def DFPattern(pattern: Pattern, check: collections.abc.Callable[[Match], bool | str | None] | None = None) -> Rule"),
              "Every match of a pattern that `check` accepts: it is given the match, and answers True, False or why not");
   module.def(
       "OpPredicate",
@@ -96,10 +97,13 @@ void BindRules(nb::module_& module) {
         return Leaf(OpPredicateRule("OpPredicate", SupportsOf(std::move(supports)), pull_constants));
       },
       nb::arg("supports"), nb::arg("pull_constants") = false,
+      nb::sig("def OpPredicate(supports: collections.abc.Callable[[Expr], bool | str | None], pull_constants: bool = False) -> Rule"),
       "Every call of an operator that `supports` accepts: it is given the call, and answers True, False or why not");
   module.def(
       "OpCallByKind", [](nb::object supports) { return Leaf(OpCallByKindRule(SupportsOf(std::move(supports)))); },
-      nb::arg("supports").none() = nb::none(), "Every call of an operator that fuses");
+      nb::arg("supports").none() = nb::none(),
+      nb::sig("def OpCallByKind(supports: collections.abc.Callable[[Expr], bool | str | None] | None = None) -> Rule"),
+      "Every call of an operator that fuses");
   module.def(
       "Host", [] { return Leaf(HostRule()); }, "Every expression that may stay behind for the executor");
   module.def(

@@ -200,7 +200,8 @@ void BindValues(nb::module_& module) {
           nb::sig("def value(self) -> numpy.ndarray | None"), "Of a constant")
       .def_prop_ro(
           "text", [](const ExprView& view) { return Print(view.expr); }, "Relay text")
-      .def("__eq__", [](const ExprView& a, const ExprView& b) { return a.expr == b.expr; })
+      .def(
+          "__eq__", [](const ExprView& a, const ExprView& b) { return a.expr == b.expr; }, nb::is_operator())
       .def("__hash__", [](const ExprView& view) { return std::hash<Expr>()(view.expr); })
       .def("__repr__", [](const ExprView& view) {
         const OpDef* op = CalledOp(view.expr);

@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 import models
@@ -213,6 +215,51 @@ class BackendTest(unittest.TestCase):
         fails.append(True)
         with self.assertRaisesRegex(collage.RunError, "moody.relu raised RuntimeError: not today"):
             session.run(None, {"x": np.ones((2, 8), np.float32)})
+
+    def test_threads_have_kernels_of_their_own(self):
+        made, backend = [], self.register("many")
+
+        @backend.kernel("relu", is_op("nn.relu")(wildcard()))
+        def relu(function):
+            running = threading.Lock()
+            made.append(running)
+
+            def run(x):
+                # A callable may keep state: nobody else runs it meanwhile.
+                if not running.acquire(blocking=False):
+                    raise RuntimeError("two threads in one kernel")
+                time.sleep(0.001)
+                running.release()
+                return np.maximum(x, 0)
+
+            return run
+
+        session = collage.compile(chain(), targets=["cpu -compiler=many", "cpu"], estimator=per_operator(many=1, native=2), threads=1)
+        inputs = np.random.default_rng(3).standard_normal((4, 2, 8)).astype(np.float32)
+        results, barrier = [None] * 4, threading.Barrier(4)
+
+        def work(i):
+            barrier.wait()
+            for _ in range(20):
+                results[i] = session.run(None, {"x": inputs[i]})[0]
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        np.testing.assert_allclose(np.stack(results), of_chain(inputs), rtol=1e-5)
+        self.assertGreater(len(made), 4)
+
+    def test_a_compile_here_ends_when_its_caller_says_so(self):
+        self.mine()
+        events = []
+        session = collage.compile(chain(), targets=["cpu -compiler=mine", "cpu"], threads=2, budget=900, eager=True, cache=models.CACHE.name,
+                                  progress=lambda *event: events.append(event) or len(events) > 2)
+        np.testing.assert_allclose(session.run(None, {"x": np.ones((2, 8), np.float32)})[0], of_chain(np.ones((2, 8))), rtol=1e-5)
+        self.assertTrue(events)
+        with self.assertRaisesRegex(KeyError, "enough"):
+            collage.compile(chain(), targets=["cpu -compiler=mine", "cpu"], threads=2, budget=900, progress=lambda *event: {}["enough"])
 
     def test_versions_change_with_the_code(self):
         def version(kernel):

@@ -23,6 +23,16 @@ class BadInputTest(CommandLineTestCase):
         forbid_all = [word for name in ("dnnl", "openvino", "onnxruntime", "xsmm", "openblas", "native") for word in ("--forbid", name)]
         self.assert_user_error(self.collage("explain", self.program, *forbid_all), "no valid candidate covers")
 
+    def test_searchers_and_rules_that_are_not(self):
+        self.assert_user_error(self.compile(self.model, "--search", "best"), "--search", "'best'", "sweep", "op-level", "evolutionary")
+        (self.folder / "text.json").write_text("rules")
+        (self.folder / "bad.json").write_text('{"mine": {"rule": "Primitiv"}}')
+        rules = ["--target", "cpu -partition_rule=mine", "--partition-rules"]
+        self.assert_user_error(self.compile(self.model, *rules, self.folder / "none.json"), "--partition-rules", "none.json")
+        self.assert_user_error(self.compile(self.model, *rules, self.folder / "text.json"), "text.json", "JSON")
+        self.assert_user_error(self.compile(self.model, *rules, self.folder / "bad.json"), "bad.json.mine.rule", "Primitiv", "DFPattern")
+        self.assert_user_error(self.compile(self.model, *rules[:2]), "no partition rule 'mine'", "none is stated")
+
     def test_malformed_tuning(self):
         self.assert_user_error(self.compile(self.model, "--tune", "soon"), "--tune", "soon")
         self.assertEqual(self.compile(self.model, "--tune", "3s", "--cache-only").returncode, 2)

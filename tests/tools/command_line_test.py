@@ -411,6 +411,18 @@ class GoodInputTest(CommandLineTestCase):
         self.assertEqual(json.loads(report.read_text())["pins"], ["second=native"])
         self.assertIn("; pinned", self.collage("explain", self.folder / "pinned.collage").stdout)
 
+    def test_a_searcher_and_a_rule_tree_of_ones_own(self):
+        """Each operator by itself, as the tree says; which searcher chose is in the report."""
+        (self.folder / "rules.json").write_text(json.dumps({"apart": {"rule": "Primitive", "of": {"rule": "OpCallByKind"}}}))
+        report = self.folder / "apart.json"
+        words = ["--target", "cpu -partition_rule=apart", "--partition-rules", self.folder / "rules.json", "--search", "op-level", "--json", report]
+        done = self.compile(self.model, *words, output=self.folder / "apart.collage")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(report.read_text())
+        self.assertEqual(found["searcher"], "op-level")
+        self.assertEqual({len(entry["operators"]) for entry in found["plan"] if entry["backend"] == "native"}, {1})
+        self.assertEqual(self.collage("run", self.folder / "apart.collage", "--inputs", self.inputs, "--output", self.folder / "apart").returncode, 0)
+
     def test_symbolic_batch(self):
         small_model(self.folder / "m.onnx", batch="N")
         done = self.compile(self.folder / "m.onnx", "--shape", "x=2x3x16x16", output=self.folder / "m.collage")
