@@ -5,7 +5,7 @@ THREADS ?= 2
 PYTHON := .venv/bin/python
 COLLAGE := build/$(PRESET)/bin/collage
 
-.PHONY: setup configure build program test unit asan tsan check demo peers models format
+.PHONY: setup configure build program test unit asan tsan wheel check demo peers models format
 
 setup:
 	@scripts/setup
@@ -35,6 +35,10 @@ asan:
 tsan: export TSAN_OPTIONS = suppressions=$(CURDIR)/scripts/tsan.supp
 tsan:
 	@$(MAKE) --no-print-directory unit PRESET=tsan
+
+# The package as pip makes it, in an empty virtual environment: the whole build again, so no part of the tests.
+wheel: setup
+	@$(PYTHON) tests/wheel/wheel_test.py --checkout .
 
 models: setup
 	@$(PYTHON) bench/models.py --output build/models

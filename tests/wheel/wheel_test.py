@@ -1,0 +1,83 @@
+"""Installs the checkout by pip into an empty virtual environment, and runs the README's Python example there. Takes the whole C++ build, so
+it is no part of the tests: `make wheel`. Packages that it needs come from where pip gets them.
+
+Usage: wheel_test.py --checkout FOLDER"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+
+def run(*words, cwd=None):
+    # Nothing of the environment of whoever calls: no PYTHONPATH, no library path.
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(pathlib.Path.home())}
+    done = subprocess.run([*map(str, words)], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout[-8000:]}{done.stderr[-8000:]}"
+    return done.stdout
+
+
+def readme_example(checkout):
+    """The first Python block that imports collage."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (checkout / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    (example,) = [block for block in blocks if "import collage" in block]
+    return example
+
+
+def write_model(path):
+    """scores = Relu(input W)."""
+    weight = np.random.default_rng(1).standard_normal((64, 10)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["input", "weight"], ["product"]), helper.make_node("Relu", ["product"], ["scores"])],
+        "small",
+        [helper.make_tensor_value_info("input", TensorProto.FLOAT, [4, 64])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [4, 10])],
+        [numpy_helper.from_array(weight, "weight")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return weight
+
+
+def check_libraries(package, checkout):
+    """Each is found, and none in the checkout."""
+    libraries = [*package.glob("*.so"), *package.glob("lib/*.so"), *package.glob("lib/collage/*.so")]
+    assert len(libraries) > 20, libraries
+    for library in libraries:
+        needs = run("ldd", library)
+        assert "not found" not in needs and f"{checkout}/build" not in needs, f"{library}:\n{needs}"
+    return len(libraries)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkout", type=pathlib.Path, required=True)
+    checkout = parser.parse_args().checkout.resolve()
+    with tempfile.TemporaryDirectory(prefix="wheel.") as name:
+        folder = pathlib.Path(name)
+        venv.create(folder / "empty", with_pip=True)
+        python = folder / "empty" / "bin" / "python"
+        start = time.monotonic()
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", checkout)
+        print(f"pip install .: {time.monotonic() - start:.0f} s")
+        weight = write_model(folder / "model.onnx")
+        image = np.random.default_rng(2).standard_normal((4, 64)).astype(np.float32)
+        np.save(folder / "image.npy", image)
+        script = "import numpy\nimage = numpy.load('image.npy')\n" + readme_example(checkout) + "\nnumpy.save('scores.npy', scores)\nprint(collage.__file__)\n"
+        (folder / "example.py").write_text(script)
+        package = pathlib.Path(run(python, "example.py", cwd=folder).splitlines()[-1]).parent
+        assert folder in package.parents, package
+        np.testing.assert_allclose(np.load(folder / "scores.npy"), np.maximum(image @ weight, 0), rtol=1e-4, atol=1e-4)
+        print(f"the README's example runs; {check_libraries(package, checkout)} libraries, all found")
+        print(run(package / "bin" / "collage", "backends"), end="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
