@@ -28,8 +28,28 @@ bool NeedsAll(const OpSequence::Step& step) {
   return kind == OpKind::kElementwise || kind == OpKind::kBroadcast || kind == OpKind::kCommReduce || whole.contains(step.op->name);
 }
 
-/// For operators that slide a window over their first argument: how many elements of each argument their whole result needs. Empty for
-/// others.
+/// Positions of the smaller plane with a tap on the larger one, in all dimensions together.
+template <class AnyWindow, size_t dimensions>
+double MeetingPositions(const AnyWindow& window, const std::array<int64_t, dimensions>& larger,
+                        const std::array<int64_t, dimensions>& smaller) {
+  double positions = 1;
+  for (size_t d = 0; d < dimensions; ++d) {
+    int64_t meeting = 0;
+    for (int64_t position = 0; position < smaller[d]; ++position) {
+      bool meets = false;
+      for (int64_t tap = 0; tap < window.kernel[d]; ++tap) {
+        const int64_t element = position * window.stride[d] + tap * window.dilation[d] - window.pad_begin[d];
+        meets = meets || (element >= 0 && element < larger[d]);
+      }
+      meeting += meets ? 1 : 0;
+    }
+    positions *= static_cast<double>(meeting);
+  }
+  return positions;
+}
+
+/// For operators that slide a window over their first argument or their result: how many elements of each argument their whole result
+/// needs. Empty for others.
 std::vector<double> NeededByWindows(const OpSequence::Step& step) {
   const std::string& op = step.op->name;
   const auto argument = [&](size_t i) -> const TensorType& { return *step.argument_types[i].AsTensor(); };
@@ -38,11 +58,19 @@ std::vector<double> NeededByWindows(const OpSequence::Step& step) {
     const auto weights_of_tap = static_cast<double>(c->output_channels * (c->input_channels / c->groups));
     return std::vector{static_cast<double>(c->batch * c->input_channels) * use.elements, weights_of_tap * use.taps};
   };
+  const auto of_transposed = [&](const auto& c) {
+    const auto weights_of_tap = static_cast<double>(c->input_channels * (c->output_channels / c->groups));
+    return std::vector{static_cast<double>(c->batch * c->input_channels) * MeetingPositions(c->window, c->output, c->input),
+                       weights_of_tap * UseOf(c->window, c->output, c->input).taps};
+  };
   const auto of_pooling = [&](const auto& p) {
     return std::vector{static_cast<double>(p->batch * p->channels) * UseOf(p->window, p->input, p->output).elements};
   };
   if (op == "nn.conv2d") return of_convolution(ReadConvolution(argument(0), argument(1), step.attributes));
   if (op == "nn.conv3d") return of_convolution(ReadVolumeConvolution(argument(0), argument(1), step.attributes, /*transposed=*/false));
+  if (op == "nn.conv2d_transpose") return of_transposed(ReadTransposedConvolution(argument(0), argument(1), step.attributes));
+  if (op == "nn.conv3d_transpose")
+    return of_transposed(ReadVolumeConvolution(argument(0), argument(1), step.attributes, /*transposed=*/true));
   if (op == "nn.max_pool2d" || op == "nn.avg_pool2d") return of_pooling(ReadPooling(argument(0), step.attributes));
   if (op == "nn.max_pool3d" || op == "nn.avg_pool3d") return of_pooling(ReadVolumePooling(argument(0), step.attributes));
   return {};

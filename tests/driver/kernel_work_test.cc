@@ -41,5 +41,22 @@ TEST(KernelWorkTest, WeightsThatMeetOnlyPaddingAreNotRead) {
   EXPECT_NEAR(facts.roofline.ToSeconds(), touched / LimitsOf({DeviceKind::kCpu, 0, 1}).bytes_per_second, 1e-10);
 }
 
+TEST(KernelWorkTest, ATransposedConvolutionIsWorkWhereItsTapsMeetTheResult) {
+  // Of 4 taps at 16 positions, padding cuts off one at each end.
+  const KernelFacts facts = Facts(
+      "fn (%x: Tensor[(1, 64, 16, 16), float32], %w: Tensor[(64, 32, 4, 4), float32]) -> Tensor[(1, 32, 32, 32), float32] { "
+      "nn.conv2d_transpose(%x, %w, strides=[2, 2], padding=[1, 1, 1, 1]) }");
+  EXPECT_NEAR(facts.roofline.ToSeconds(), SecondsOfFlops(2.0 * 64 * 32 * (16 * 4 - 2) * (16 * 4 - 2)), 1e-12);
+}
+
+TEST(KernelWorkTest, OfATransposedConvolutionWhatMeetsOnlyPaddingIsNotRead) {
+  // Two of four positions in each dimension lie beyond the padding.
+  const KernelFacts facts = Facts(
+      "fn (%x: Tensor[(1, 4096, 4, 4), float32], %w: Tensor[(4096, 1, 1, 1), float32]) -> Tensor[(1, 1, 3, 3), float32] { "
+      "nn.conv2d_transpose(%x, %w, strides=[2, 2], padding=[2, 2, 2, 2]) }");
+  const double touched = 4.0 * (4096 * 2 * 2 + 4096 + 9);
+  EXPECT_NEAR(facts.roofline.ToSeconds(), touched / LimitsOf({DeviceKind::kCpu, 0, 1}).bytes_per_second, 1e-10);
+}
+
 }  // namespace
 }  // namespace collage
