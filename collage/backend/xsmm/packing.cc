@@ -14,32 +14,25 @@ int64_t MatrixCount(const Tiling& tiling) {
 // A square of 8 x 8 in registers of AVX2, which every processor has that this backend runs on.
 constexpr int64_t kSquare = 8;
 typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t Places __attribute__((vector_size(32)));
 
 // Neighbours are exchanged at distances of 1, 2 and 4: after each, pairs of rows hold pairs, quadruples and all eight of a column.
 __attribute__((target("avx2"))) void TransposeSquare(const float* source, int64_t source_stride, float* target, int64_t target_stride) {
-  constexpr Places kLowPairs = {0, 8, 1, 9, 4, 12, 5, 13};
-  constexpr Places kHighPairs = {2, 10, 3, 11, 6, 14, 7, 15};
-  constexpr Places kLowQuadruples = {0, 1, 8, 9, 4, 5, 12, 13};
-  constexpr Places kHighQuadruples = {2, 3, 10, 11, 6, 7, 14, 15};
-  constexpr Places kLowHalves = {0, 1, 2, 3, 8, 9, 10, 11};
-  constexpr Places kHighHalves = {4, 5, 6, 7, 12, 13, 14, 15};
   Eight rows[kSquare];
   Eight pairs[kSquare];
   for (int64_t i = 0; i < kSquare; ++i) rows[i] = *reinterpret_cast<const Eight*>(source + i * source_stride);
   for (int64_t i = 0; i < kSquare; i += 2) {
-    pairs[i] = __builtin_shuffle(rows[i], rows[i + 1], kLowPairs);
-    pairs[i + 1] = __builtin_shuffle(rows[i], rows[i + 1], kHighPairs);
+    pairs[i] = __builtin_shufflevector(rows[i], rows[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pairs[i + 1] = __builtin_shufflevector(rows[i], rows[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
   }
   for (int64_t i = 0; i < kSquare; i += 4) {
     for (int64_t half = 0; half < 2; ++half) {
-      rows[i + 2 * half] = __builtin_shuffle(pairs[i + half], pairs[i + half + 2], kLowQuadruples);
-      rows[i + 2 * half + 1] = __builtin_shuffle(pairs[i + half], pairs[i + half + 2], kHighQuadruples);
+      rows[i + 2 * half] = __builtin_shufflevector(pairs[i + half], pairs[i + half + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      rows[i + 2 * half + 1] = __builtin_shufflevector(pairs[i + half], pairs[i + half + 2], 2, 3, 10, 11, 6, 7, 14, 15);
     }
   }
   for (int64_t i = 0; i < kSquare / 2; ++i) {
-    *reinterpret_cast<Eight*>(target + i * target_stride) = __builtin_shuffle(rows[i], rows[i + 4], kLowHalves);
-    *reinterpret_cast<Eight*>(target + (i + 4) * target_stride) = __builtin_shuffle(rows[i], rows[i + 4], kHighHalves);
+    *reinterpret_cast<Eight*>(target + i * target_stride) = __builtin_shufflevector(rows[i], rows[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    *reinterpret_cast<Eight*>(target + (i + 4) * target_stride) = __builtin_shufflevector(rows[i], rows[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
   }
 }
 
