@@ -118,8 +118,8 @@ class Compile {
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY(Sample());
     StartMeasuring();
-    COLLAGE_TRY_STATUS(MeasureConversions());
     COLLAGE_TRY_STATUS(MeasureOriginals());
+    COLLAGE_TRY_STATUS(MeasureConversions());
     if (options_.eager || !COLLAGE_TRY(FindSearcher(options_.search)).is_exact) COLLAGE_TRY_STATUS(MeasureEverything());
     decision_ = COLLAGE_TRY(DecideAmongAll());
     if (options_.tuning_seconds > 0) {
