@@ -11,6 +11,7 @@
 
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
+#include "collage/ir/visit.h"
 #include "collage/op/table.h"
 #include "collage/support/hash.h"
 
@@ -54,8 +55,18 @@ Json Bytes(const void* data, size_t size) {
   return Json::binary(std::vector<uint8_t>(bytes, bytes + size));
 }
 
-Json ConstantMessage(const Tensor& constant) {
-  if (constant.dtype() == DType::kFloat32 && constant.ElementCount() > kSmallConstant) {
+/// Kernels of integers are made of weights that are multiples of steps, which a sample of them is in no order that a channel has.
+bool HasBytes(const Expr& function) {
+  bool found = false;
+  PostOrder(function, [&](const Expr& expr) {
+    const TensorType* type = expr->type().AsTensor();
+    found |= type && (type->dtype == DType::kInt8 || type->dtype == DType::kUInt8);
+  });
+  return found;
+}
+
+Json ConstantMessage(const Tensor& constant, bool whole) {
+  if (!whole && constant.dtype() == DType::kFloat32 && constant.ElementCount() > kSmallConstant) {
     const std::vector<float> sample = SampleOf(constant);
     if (IsFill(constant) || LooksLikeWeights(constant, sample)) return {{"sample", Bytes(sample.data(), sample.size() * sizeof(float))}};
   }
@@ -137,7 +148,8 @@ bool ReceiveBytes(int socket, void* data, size_t size) {
 Json ToMessage(const KernelJob& job) {
   const PrintedText printed = PrintExpr(job.function);
   Json constants = Json::array();
-  for (const Tensor& constant : printed.constants) constants.push_back(ConstantMessage(constant));
+  const bool whole = HasBytes(job.function);
+  for (const Tensor& constant : printed.constants) constants.push_back(ConstantMessage(constant, whole));
   return {{"text", printed.text},
           {"constants", std::move(constants)},
           {"backend", job.backend->Name()},
