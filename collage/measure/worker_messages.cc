@@ -11,6 +11,7 @@
 
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
+#include "collage/ir/visit.h"
 #include "collage/op/table.h"
 #include "collage/support/hash.h"
 
@@ -52,6 +53,16 @@ bool IsFill(const Tensor& constant) {
 Json Bytes(const void* data, size_t size) {
   const auto* bytes = static_cast<const uint8_t*>(data);
   return Json::binary(std::vector<uint8_t>(bytes, bytes + size));
+}
+
+/// Kernels of integers are made of weights that are multiples of steps, which a sample of them is in no order that a channel has.
+bool HasBytes(const Expr& function) {
+  bool found = false;
+  PostOrder(function, [&](const Expr& expr) {
+    const TensorType* type = expr->type().AsTensor();
+    found |= type && (type->dtype == DType::kInt8 || type->dtype == DType::kUInt8);
+  });
+  return found;
 }
 
 Json ConstantMessage(const Tensor& constant, Weights weights) {
@@ -131,6 +142,7 @@ bool ReceiveBytes(int socket, void* data, size_t size) {
 Json ToMessage(const KernelJob& job, Weights weights) {
   const PrintedText printed = PrintExpr(job.function);
   Json constants = Json::array();
+  if (HasBytes(job.function)) weights = Weights::kAll;
   for (const Tensor& constant : printed.constants) constants.push_back(ConstantMessage(constant, weights));
   return {{"text", printed.text},
           {"constants", std::move(constants)},

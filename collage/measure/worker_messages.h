@@ -14,7 +14,8 @@ namespace collage {
 /// A job as the worker needs it. Constants go as they are, but for large ones of float32 that look like weights: finite, with fractions,
 /// and hardly two alike. Of these a sample goes, and the worker draws all elements from that, so that sign, size and spread are those of
 /// the model: hundreds of megabytes would have to be copied for every kernel that is timed, and sharing memory with the worker would hold
-/// all weights twice. What is no weight keeps its values: masks (of -inf, or of 0 and 1), indices and other whole numbers, fills.
+/// all weights twice. What is no weight keeps its values: masks (of -inf, or of 0 and 1), indices and other whole numbers, fills. So does
+/// every constant of a function that has tensors of 8-bit integers.
 ///
 /// With kAll nothing is drawn: a function that carries a model holds constants of two kinds, the model's and what was computed of them,
 /// and the two forms agree on those only.

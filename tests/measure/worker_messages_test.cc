@@ -83,6 +83,18 @@ TEST(ConstantsOfJobsTest, AllWeightsAreSentWhereThatIsAskedFor) {
   EXPECT_FALSE(BitwiseEqual(received(Weights::kSamples), weights));
 }
 
+// Which kernels of integers there are depends on what weights are multiples of.
+TEST(ConstantsOfJobsTest, WeightsBesideIntegersKeepTheirValues) {
+  const Tensor weights =
+      Made([](int64_t i, int64_t j) { return 0.001 * static_cast<double>(i + 1) * static_cast<double>((7 * i + 31 * j) % 255 - 127); });
+  EXPECT_FALSE(BitwiseEqual(Received(weights).first, weights));
+  static const FaultBackend backend;
+  const std::string text = "fn (%x: Tensor[(4, 500), uint8]) { (qnn.dequantize(%x, 0.5f, 3u8), meta[relay.Constant][0]) }";
+  const Expr function = ParseExpr(text, Operators(), {.constants = {weights}}).value().expr;
+  const nlohmann::json message = ToMessage(KernelJob{function, &backend, {"right", {}, {}}, Device{}, {}});
+  EXPECT_TRUE(BitwiseEqual(PrintExpr(JobFromMessage(message)->function).constants.at(0), weights));
+}
+
 // Of weights little is sent, and what is made of it has their signs, size and spread: of variances, that they are positive.
 TEST(ConstantsOfJobsTest, WeightsAreDrawnFromASampleOfThem) {
   Tensor uniform(kType);

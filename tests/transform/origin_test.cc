@@ -71,6 +71,9 @@ const std::vector<Case> kCases = {
     Case{"fold_batch_norm_of_a_shared_convolution", kConvolution + kNorm + "add(%0, %1.0)", "nn.conv2d 1; multiply 2; add 2; add 3; "},
     Case{"eliminate_common_subexpressions", "%0 = exp(%x);\n%1 = exp(%x);\n%2 = exp(%x);\n%3 = tanh(%0);\n%4 = tanh(%1);\n(%3, %4, %2)",
          "exp 1 2 3; tanh 4 5; "},
+    Case{"separate_dequantize",
+         "%0 = cast(%x, dtype=\"int8\");\n%1 = cast(%0, dtype=\"int32\");\n%2 = abs(%1);\n%3 = negative(%1);\n(%2, %3)",
+         "cast 1; cast 2; abs 3; cast 2; negative 4; "},
     Case{"eliminate_dead_code", "let %y = exp(%x);\nlet %z = tanh(%x);\nabs(%z)", "tanh 2; abs 3; "},
 };
 
