@@ -5,6 +5,7 @@
 #include <set>
 
 #include "collage/cache/cache_entry.h"
+#include "collage/cost/measurement.h"
 #include "collage/cost/statistics.h"
 #include "collage/driver/plan_watch.h"
 #include "collage/ir/structural.h"

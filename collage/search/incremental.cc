@@ -19,7 +19,7 @@ constexpr double kFirstWidth = 2e-4;
 // By how much the band grows when there is none.
 constexpr Picoseconds kWidening = 4;
 // States for each node that a sweep within the band may expand before bounds are improved instead; twice as many after each such end.
-constexpr size_t kStatesOfANode = 100;
+constexpr size_t kStatesOfANode = 50;
 // A sweep that keeps so little finds a good cover where the known one is more than this part of the bound above it.
 constexpr SweepLimits kRough{4, 4};
 constexpr Picoseconds kFar = 1000;
