@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
+#include "tools/on_demand.h"
 #include "tools/output.h"
 #include "tools/program.h"
 
@@ -157,8 +158,7 @@ void PrintProfile(std::FILE* text, const nlohmann::ordered_json& steps) {
 Status RunBench(const Options& options) {
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
   JsonOutput trace = COLLAGE_TRY(JsonOutput::Create(options.trace));
-  Executable executable = COLLAGE_TRY(LoadOrCompile(options.program));
-  GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, executable.shape_profiles(), COLLAGE_TRY(AskedShapes(options.program))));
+  auto [executable, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
   const bool has_choice = executable.shape_profiles().size() > 1;
   Bench bench(std::move(executable), std::move(inputs));
   if (options.rounds_from_standard_input) return ServeRounds(bench);

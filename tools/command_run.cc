@@ -7,6 +7,7 @@
 #include "collage/tensor/npy.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
+#include "tools/on_demand.h"
 #include "tools/output.h"
 #include "tools/program.h"
 
@@ -74,11 +75,9 @@ Status RunReference(const Options& options) {
 
 Status RunProgram(const Options& options) {
   if (options.reference) return RunReference(options);
-  Executable executable = COLLAGE_TRY(LoadOrCompile(options.program));
-  const std::vector<ShapeProfile>& profiles = executable.shape_profiles();
-  const GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, profiles, COLLAGE_TRY(AskedShapes(options.program))));
+  auto [executable, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
   const std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(inputs.tensors));
-  return Report(options, profiles[inputs.profile].outputs, outputs);
+  return Report(options, executable.shape_profiles()[inputs.profile].outputs, outputs);
 }
 
 }  // namespace

@@ -113,6 +113,21 @@ Result<GatheredInputs> GatherInputs(const InputOptions& options, const std::vect
   return gathered;
 }
 
+Result<std::optional<InputShapes>> OtherShapes(const InputOptions& options, const std::vector<ShapeProfile>& profiles,
+                                               const InputShapes& asked) {
+  const std::vector<NamedType>& wanted = profiles[0].inputs;
+  const std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options, wanted));
+  InputShapes shapes = asked;
+  for (const auto& [name, tensor] : given) {
+    const auto same = [&](const NamedType& input) { return input.name == name && input.type.dtype == tensor.dtype(); };
+    const bool is_contradicted = asked.contains(name) && asked.at(name) != tensor.shape();
+    if (is_contradicted || std::none_of(wanted.begin(), wanted.end(), same)) return std::nullopt;
+    shapes[name] = tensor.shape();
+  }
+  if (!CheckNames(asked, "", wanted)) return std::nullopt;
+  return std::optional(std::move(shapes));
+}
+
 Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text) {
   const auto malformed = [&] { return Fail("--shape " + text + ": expected name=1x3x224x224"); };
   const size_t equals = text.rfind('=');

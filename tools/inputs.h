@@ -30,6 +30,11 @@ struct GatheredInputs {
 /// where the options say so. Errors name the input: missing, unknown, wrong shape or dtype; or the profiles that there are.
 Result<GatheredInputs> GatherInputs(const InputOptions& options, const std::vector<ShapeProfile>& profiles, const InputShapes& asked = {});
 
+/// The shapes that are given and asked for, where a program of other shapes might take them: names and element types are right. Errors are
+/// those of reading.
+Result<std::optional<InputShapes>> OtherShapes(const InputOptions& options, const std::vector<ShapeProfile>& profiles,
+                                               const InputShapes& asked);
+
 /// "data=1x3x224x224" to a name and its extents. Errors quote the text.
 Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text);
 

@@ -29,6 +29,10 @@ void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
   command.add_flag("--recompile", options.recompile,
                    "Load no machine code from a compiled file: compile its kernels again. A compiled file holds machine code, and is to be "
                    "trusted as a shared library is; use this for one that is not");
+  command.add_option(
+      "--compile-on-demand", options.model,
+      "The model that a compiled file was made of: where no profile takes the shapes of the inputs, one is compiled from it, "
+      "once, and kept in FILE.profiles beside the file. Without it such shapes are errors");
 }
 
 std::string CacheOf(const ProgramOptions& options) { return options.cache.empty() ? DefaultCache() : options.cache; }
@@ -49,8 +53,17 @@ Result<InputShapes> AskedShapes(const ProgramOptions& options) {
 
 std::optional<int> SuperviseCompiling(const ProgramOptions& options) {
   const Result<bool> is_program = IsProgramFile(options.file);
-  if (!is_program || *is_program) return std::nullopt;
+  if (!is_program || (*is_program && options.model.empty())) return std::nullopt;
   return RunSupervised(CacheOf(options));
+}
+
+Result<CompiledModel> CompileShown(const std::string& model, CompileOptions options) {
+  options.activity = SupervisedActivity();
+  TerminalProgress terminal(options.budget_seconds);
+  options.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
+  Result<CompiledModel> compiled = CompileModel(model, options);
+  terminal.Clear();
+  return compiled;
 }
 
 Result<Executable> LoadOrCompile(const ProgramOptions& options) {
@@ -58,11 +71,7 @@ Result<Executable> LoadOrCompile(const ProgramOptions& options) {
     const MachineCode machine_code = options.recompile ? MachineCode::kCompileAgain : MachineCode::kLoad;
     return std::move(COLLAGE_TRY(LoadProgram(options.file, Device{DeviceKind::kCpu, 0, options.threads}, machine_code)).executable);
   }
-  CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options));
-  compile.activity = SupervisedActivity();
-  TerminalProgress terminal(compile.budget_seconds);
-  compile.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
-  return std::move(COLLAGE_TRY(CompileModel(options.file, compile)).lowered.executable);
+  return std::move(COLLAGE_TRY(CompileShown(options.file, COLLAGE_TRY(ToCompileOptions(options)))).lowered.executable);
 }
 
 }  // namespace collage::tools

@@ -20,6 +20,7 @@ struct ProgramOptions {
   std::string cache;
   int threads = AvailableThreads();
   bool recompile = false;
+  std::string model;  ///< of a compiled file, from which profiles that are missing are compiled; empty: they are errors
 };
 
 void AddProgramOptions(CLI::App& command, ProgramOptions& options);
@@ -35,8 +36,11 @@ Result<CompileOptions> ToCompileOptions(const ProgramOptions& options);
 /// The file that was given, or the default.
 std::string CacheOf(const ProgramOptions& options);
 
-/// What RunSupervised gives where LoadOrCompile is going to compile; else nothing.
+/// What RunSupervised gives where LoadOrCompile or PrepareRun may compile; else nothing.
 std::optional<int> SuperviseCompiling(const ProgramOptions& options);
+
+/// CompileModel in a process that a terminal sees and may supervise.
+Result<CompiledModel> CompileShown(const std::string& model, CompileOptions options);
 
 /// A compiled file is loaded; an ONNX model is compiled in memory first, with progress on standard error.
 Result<Executable> LoadOrCompile(const ProgramOptions& options);

@@ -11,6 +11,8 @@
 #include "collage/driver/compile_profiles.h"
 #include "collage/driver/estimated_compile.h"
 #include "collage/driver/evidence_store.h"
+#include "collage/driver/memory_check.h"
+#include "collage/driver/model_identity.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/more_candidates.h"
 #include "collage/driver/placement_report.h"
@@ -435,6 +437,9 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   using Missing = MeasurementCache::Missing;
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
   std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(path, options));
+  for (const OnnxModel& model : models) {
+    if (Status fits = CheckMemory(model.module, FreeMemory()); !fits) return Fail(fits.error().At(path.string()));
+  }
   const std::string name = path.filename().string();
   const auto place = [&](const CompileOptions& of_part, OnnxModel model, IRModule module) {
     if (of_part.estimator) return CompileByEstimates(std::move(model), module, targets, name, of_part);
@@ -452,6 +457,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
       COLLAGE_TRY(models.size() == 1 ? compile(std::move(models[0]), options) : CompileProfiles(std::move(models), name, options, compile));
   if (options.output.empty()) return compiled;
   options.progress.Report({"saving", 0, 0, options.output.string()});
+  compiled.metadata = WithModelIdentity(compiled.metadata, COLLAGE_TRY(ModelIdentity(path)));
   COLLAGE_TRY_STATUS(SaveProgram(compiled.lowered, compiled.metadata, options.output));
   return compiled;
 }

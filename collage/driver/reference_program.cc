@@ -1,5 +1,6 @@
 #include "collage/driver/reference_program.h"
 
+#include "collage/driver/memory_check.h"
 #include "collage/onnx/reader.h"
 #include "collage/op/interpreter.h"
 
@@ -9,6 +10,7 @@ Result<std::vector<Tensor>> ReferenceProgram::Run(const std::vector<Tensor>& ten
 
 Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes) {
   OnnxModel read = COLLAGE_TRY(ReadOnnxFile(model, {input_shapes, {}, {}}));
+  if (Status fits = CheckMemory(read.module, FreeMemory()); !fits) return Fail(fits.error().At(model.string()));
   ReferenceProgram program;
   const Function& main = read.module.Main();
   for (size_t i = 0; i < main.parameters.size(); ++i)

@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kRecorded = "recorded";
 constexpr const char* kProfiles = "profiles";
+constexpr const char* kModelIdentity = "model_identity";
 
 Result<Json> ParseMetadata(const std::string& metadata) {
   Json json = Json::parse(metadata, nullptr, false);
@@ -153,6 +154,18 @@ std::string JoinMetadata(const std::vector<std::string>& profiles) {
   return Json{{"model", first.at("model")}, {"threads", first.at("threads")}, {kProfiles, std::move(all)}}.dump();
 }
 
+std::string WithModelIdentity(const std::string& metadata, const std::string& identity) {
+  Json json = Json::parse(metadata);
+  json[kModelIdentity] = identity;
+  return json.dump();
+}
+
+Result<std::string> ModelIdentityOfMetadata(const std::string& metadata) {
+  const Json json = COLLAGE_TRY(ParseMetadata(metadata));
+  const auto identity = json.find(kModelIdentity);
+  return identity != json.end() && identity->is_string() ? identity->get<std::string>() : std::string();
+}
+
 Result<std::vector<std::string>> MetadataOfProfiles(const std::string& metadata) {
   const Json json = COLLAGE_TRY(ParseMetadata(metadata));
   if (!json.contains(kProfiles)) return std::vector<std::string>{metadata};
@@ -164,6 +177,7 @@ Result<std::vector<std::string>> MetadataOfProfiles(const std::string& metadata)
 Result<std::string> ReportOfMetadata(const std::string& metadata) {
   Json json = COLLAGE_TRY(ParseMetadata(metadata));
   json.erase(kRecorded);
+  json.erase(kModelIdentity);
   if (json.contains(kProfiles)) {
     for (Json& profile : json[kProfiles]) profile.erase(kRecorded);
   }

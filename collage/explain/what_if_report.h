@@ -13,7 +13,11 @@ namespace collage {
 std::string ToMetadata(const CompileReport& report, const RecordedProblem& recorded);
 /// Of a program of several profiles, from what each would carry alone.
 std::string JoinMetadata(const std::vector<std::string>& profiles);
-/// The reverse: one for each profile. Errors when the text is no metadata.
+/// The metadata with the identity of the model that the file is compiled from.
+std::string WithModelIdentity(const std::string& metadata, const std::string& identity);
+/// Empty where it is not said. Errors when the text is no metadata.
+Result<std::string> ModelIdentityOfMetadata(const std::string& metadata);
+/// The reverse of JoinMetadata: one for each profile. Errors when the text is no metadata.
 Result<std::vector<std::string>> MetadataOfProfiles(const std::string& metadata);
 /// The report alone, as ToJson(report) wrote it. Errors when the text is no metadata.
 Result<std::string> ReportOfMetadata(const std::string& metadata);

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "collage/decide/priced_problem.h"
 #include "collage/form/rules.h"
 #include "collage/op/interpreter.h"
 #include "collage/support/hash.h"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collage/decide/priced_problem.h"
 #include "collage/driver/whole_plans.h"
 #include "collage/ir/op_sequence.h"
 #include "tests/driver/decided.h"

@@ -2,12 +2,13 @@
 
 import json
 import pathlib
+import subprocess
 import tempfile
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from command_line import CommandLineTestCase, main
+from command_line import BINARY, CommandLineTestCase, main
 
 WIDTH = 96
 
@@ -96,6 +97,44 @@ class ProfilesTest(CommandLineTestCase):
         np.savez(self.folder / "mixed.npz", x=np.zeros((1, 4, WIDTH), np.float32), b=np.zeros((7, 512), np.float32))
         self.assert_user_error(self.collage("run", self.program, "--inputs", self.folder / "mixed.npz"), "x=1x4x96", "b=7x512", "it has")
         self.assert_user_error(self.collage("run", self.program, "--random", 1, "--shape", "x=9x9x96"), "--shape x=9x9x96", "it has")
+
+    def test_another_shape_is_compiled_on_demand_once_and_kept(self):
+        program = self.folder / "one.collage"
+        words = ["--target", "cpu -compiler=reference", "--cache", self.cache, "--threads", 2]
+        self.assertEqual(self.compile(self.model, *words[:2], *shapes((1, 4)), output=program).returncode, 0)
+        on_demand = [*words, "--compile-on-demand", self.model]
+        inputs = self.inputs(2, 5)
+        expected = self.outputs(self.model, inputs, "--reference", *shapes((2, 5)))
+        # Two at once want the same; one of them compiles.
+        racing = [
+            subprocess.Popen([str(word) for word in [BINARY, "run", program, *inputs, "--output", self.folder / f"out{i}", *on_demand]], stderr=subprocess.PIPE)
+            for i in range(2)
+        ]
+        for i, process in enumerate(racing):
+            self.assertEqual(process.wait(), 0, process.stderr.read())
+            process.stderr.close()
+            np.testing.assert_allclose(np.load(self.folder / f"out{i}/z.npy"), expected, atol=1e-4 * np.abs(expected).max())
+        kept = list((self.folder / "one.collage.profiles").glob("*.collage"))
+        self.assertEqual(len(kept), 1)
+        written = kept[0].stat().st_mtime_ns
+        np.testing.assert_allclose(self.outputs(program, inputs, *on_demand), expected, atol=1e-4 * np.abs(expected).max())
+        done = self.collage("bench", program, "--iterations", 2, *on_demand, *shapes((2, 5)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([path.stat().st_mtime_ns for path in kept], [written], "it was compiled again")
+        # What it has is taken from the file itself, and without the option other shapes are errors as before.
+        self.outputs(program, self.inputs(1, 4), *on_demand)
+        self.assertEqual(len(list(kept[0].parent.glob("*.collage"))), 1)
+        self.assert_user_error(self.collage("run", program, *self.inputs(2, 5)), "expected")
+
+    def test_only_the_model_of_the_file_is_compiled_on_demand(self):
+        other = self.folder / "other.onnx"
+        other.write_bytes(self.model.read_bytes() + b"\x1a\x01x")  # another domain
+        done = self.collage("run", self.program, *self.inputs(2, 5), "--compile-on-demand", other)
+        self.assert_user_error(done, "other.onnx", "is not the model that", "both.collage")
+        np.savez(self.folder / "typed.npz", x=np.zeros((2, 5, WIDTH), np.float64), b=np.zeros((5, 512), np.float32))
+        done = self.collage("run", self.program, "--inputs", self.folder / "typed.npz", "--compile-on-demand", self.model)
+        self.assert_user_error(done, "float64")
+        self.assertFalse(pathlib.Path(f"{self.program}.profiles").exists())
 
     def test_a_shape_or_one_input_chooses_the_profile_of_random_inputs(self):
         self.assertIn("(1, 4, 512)", self.collage("run", self.program, "--random", 1).stdout)
