@@ -48,7 +48,7 @@ class AttentionBias {
       if (left >= 0) Add(Bias(formula_, integers_.Call("less_equal", distance, static_cast<double>(left))));
       if (right >= 0) Add(Bias(formula_, integers_.Call("greater_equal", distance, -static_cast<double>(right))));
     }
-    if (node_.HasInput(6)) Add(Bias(formula_, integers_.Call("less", Iota({1, 1, 1, keys_}), COLLAGE_TRY(ValidKeys()))));
+    if (node_.HasInput(6)) Add(Bias(formula_, integers_.Call("less", integers_.Iota({1, 1, 1, keys_}), COLLAGE_TRY(ValidKeys()))));
     COLLAGE_TRY(integers_.Done(nullptr));
     return bias_;
   }
@@ -76,7 +76,7 @@ class AttentionBias {
 
   /// How many places a key lies before the query: query + offset - key.
   Result<Expr> Distance() {
-    const Expr distance = integers_.Call("subtract", Iota({1, 1, queries_, 1}), Iota({1, 1, 1, keys_}));
+    const Expr distance = integers_.Call("subtract", integers_.Iota({1, 1, queries_, 1}), integers_.Iota({1, 1, 1, keys_}));
     if (!node_.HasInput(6)) return integers_.Call("add", distance, static_cast<double>(past_));
     const Expr offset = integers_.Call("subtract", COLLAGE_TRY(ValidKeys()), static_cast<double>(queries_));
     return integers_.Call("add", distance, offset);

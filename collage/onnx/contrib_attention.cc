@@ -29,7 +29,7 @@ Result<Expr> MaskBias(NodeReader& node, Formula& formula, size_t input, int64_t 
   Expr allowed;
   if (shape.size() == 1) {
     const Expr count = formula.Reshape(formula.Cast(mask, DType::kInt64), {shape[0], 1, 1, 1});
-    allowed = formula.Call("less", Iota({1, 1, 1, keys}), count);
+    allowed = formula.Call("less", formula.Iota({1, 1, 1, keys}), count);
   } else if (shape.size() == 2 && shape[1] == keys) {
     allowed = formula.Cast(formula.Reshape(mask, {shape[0], 1, 1, keys}), DType::kBool);
   } else if (shape.size() == 3 && shape[2] == keys) {
@@ -240,6 +240,12 @@ class GroupQueryAttention {
       value_ = part(heads + shared, shared);
     }
     COLLAGE_TRY(formula_.Done(query_));
+    for (const Expr& heads_of : {key_, value_}) {
+      const Shape given = Formula::ShapeOf(heads_of);
+      if (given[0] != shape[0] || given[2] != shape[1] || given[3] != size)
+        return Fail("the query has shape " + ToString(shape) + ", so that a head of key or value is (" + std::to_string(shape[0]) + ", " +
+                    std::to_string(shape[1]) + ", " + std::to_string(size) + "); found " + ToString(given));
+    }
     batch_ = shape[0];
     length_ = shape[1];
     return {};
@@ -250,7 +256,7 @@ class GroupQueryAttention {
     const Shape past = node_.HasInput(3) ? COLLAGE_TRY(node_.InputType(3)).shape : Shape{};
     past_ = past.size() == 4 ? past[2] : 0;
     keys_ = length_;
-    offset_ = MakeConstant(Tensor(TensorType{{batch_, 1}, DType::kInt64}));
+    offset_ = integers_.Zeros({batch_, 1}, DType::kInt64);
     if (past_ == 0) return {};
     const std::vector<int64_t> total = COLLAGE_TRY(node_.ConstantInput(6, "total_sequence_length")).ToInt64();
     if (total.size() != 1 || total[0] > past_ + length_)
@@ -262,7 +268,7 @@ class GroupQueryAttention {
   }
 
   Status Rotate() {
-    const Expr places = node_.HasInput(9) ? COLLAGE_TRY(node_.Input(9)) : integers_.Call("add", offset_, Iota({1, length_}));
+    const Expr places = node_.HasInput(9) ? COLLAGE_TRY(node_.Input(9)) : integers_.Call("add", offset_, integers_.Iota({1, length_}));
     std::vector<Expr> angles;
     for (size_t i : {7, 8}) {
       const Expr rows = formula_.Apply("take", {COLLAGE_TRY(node_.Input(i)), places}, {{"axis", 0}, {"mode", "clip"}});
@@ -284,7 +290,7 @@ class GroupQueryAttention {
   Result<Expr> WithPast(const Expr& fresh, size_t input) {
     const Expr all = formula_.Concatenate({COLLAGE_TRY(node_.Input(input)), fresh}, 2);
     COLLAGE_TRY(formula_.Done(all));
-    const Expr place = Iota({1, keys_});
+    const Expr place = integers_.Iota({1, keys_});
     const Expr distance = integers_.Call("subtract", place, offset_);
     const Expr is_past = integers_.Call("less", distance, 0.0);
     const Expr source = integers_.Call("where", is_past, place, integers_.Call("add", distance, static_cast<double>(past_)));
@@ -292,6 +298,7 @@ class GroupQueryAttention {
     shape[2] = keys_;
     const Expr indices = integers_.Call("minimum", source, static_cast<double>(past_ + length_ - 1));
     const Expr spread = integers_.Broadcast(integers_.Reshape(indices, {batch_, 1, keys_, 1}), shape);
+    COLLAGE_TRY(integers_.Done(spread));
     const Expr is_given = integers_.Reshape(integers_.Call("less", distance, static_cast<double>(length_)), {batch_, 1, keys_, 1});
     return formula_.Call("where", is_given, formula_.Apply("gather", {all, spread}, {{"axis", 2}}), 0.0);
   }
@@ -305,7 +312,8 @@ class GroupQueryAttention {
     if (softcap > 0) scores = formula_.Call("multiply", formula_.Call("tanh", formula_.Call("divide", scores, softcap)), softcap);
     if (node_.HasInput(10)) scores = formula_.Call("add", scores, COLLAGE_TRY(node_.Input(10)));
     const Expr first = integers_.Reshape(offset_, {batch_, 1, 1, 1});
-    const Expr distance = integers_.Call("subtract", integers_.Call("add", first, Iota({1, 1, length_, 1})), Iota({1, 1, 1, keys_}));
+    const Expr distance =
+        integers_.Call("subtract", integers_.Call("add", first, integers_.Iota({1, 1, length_, 1})), integers_.Iota({1, 1, 1, keys_}));
     if (COLLAGE_TRY(node_.Int("causal", 1)) != 0) Forbid(scores, integers_.Call("less", distance, 0.0));
     const int64_t window = COLLAGE_TRY(node_.Int("local_window_size", -1));
     if (window >= 0) Forbid(scores, integers_.Call("greater_equal", distance, static_cast<double>(window)));
@@ -362,7 +370,7 @@ Result<std::vector<Expr>> ReadContribRotaryEmbedding(NodeReader& node) {
   Formula integers(node, DType::kInt64);
   Expr places = integers.Cast(COLLAGE_TRY(node.Input(1)), DType::kInt64);
   if (COLLAGE_TRY(node.InputType(1)).ElementCount() == 1)
-    places = integers.Call("add", integers.Reshape(places, {1, 1}), Iota({1, length}));
+    places = integers.Call("add", integers.Reshape(places, {1, 1}), integers.Iota({1, length}));
   COLLAGE_TRY(integers.Done(places));
   Formula formula(node, type.dtype);
   std::vector<Expr> angles;

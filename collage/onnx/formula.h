@@ -1,5 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "collage/onnx/node_reader.h"
 
 namespace collage::onnx_io {
@@ -18,7 +24,7 @@ class Formula {
    private:
     friend class Formula;
     Expr expr_;
-    double number_ = 0;
+    std::optional<double> number_;
   };
 
   Expr Call(const std::string& op, const Term& a) { return Apply(op, {Value(a)}); }
@@ -29,16 +35,22 @@ class Formula {
   /// Any operator. After an error, and for an argument that is null because of one, nothing happens and the result is null.
   Expr Apply(const std::string& op, const std::vector<Expr>& args, const Attributes& attributes = {}) {
     if (!status_) return nullptr;
+    // Of another formula, which has failed.
+    if (std::find(args.begin(), args.end(), nullptr) != args.end()) return Keep(Fail("an operand of " + op + " cannot be computed"));
     return Keep(node_->Call(op, args, attributes));
   }
   Expr Number(double value) { return Keep(NodeReader::Scalar(value, dtype_)); }
   /// A constant; an error where the model would make more of those than it may.
   Expr Zeros(const Shape& shape, DType dtype) {
-    if (status_) status_ = CheckExtents(shape);
-    if (!status_) return nullptr;
     const TensorType type{shape, dtype};
-    status_ = node_->folder().Reserve(static_cast<double>(type.ByteCount()));
-    return status_ ? MakeConstant(Tensor(type)) : nullptr;
+    return Reserve(type) ? MakeConstant(Tensor(type)) : nullptr;
+  }
+  /// 0, 1, 2, ... as int64; an error likewise.
+  Expr Iota(const Shape& shape) {
+    if (!Reserve({shape, DType::kInt64})) return nullptr;
+    std::vector<int64_t> values(static_cast<size_t>(ElementCount(shape)));
+    std::iota(values.begin(), values.end(), 0);
+    return MakeConstant(Tensor::FromVector(TensorType{shape, DType::kInt64}, values));
   }
   Expr Cast(const Expr& a, DType dtype) {
     return a == nullptr || a->type().AsTensor()->dtype == dtype ? a : Apply("cast", {a}, {{"dtype", std::string(Name(dtype))}});
@@ -59,6 +71,7 @@ class Formula {
   }
   Expr Concatenate(const std::vector<Expr>& parts, int64_t axis) {
     if (!status_) return nullptr;
+    if (std::find(parts.begin(), parts.end(), nullptr) != parts.end()) return Keep(Fail("a part of a concatenation cannot be computed"));
     return parts.size() == 1 ? parts[0] : Apply("concatenate", {MakeTuple(parts)}, {{"axis", axis}});
   }
   Expr Reduce(const std::string& op, const Expr& a, const std::vector<int64_t>& axes, bool keepdims) {
@@ -67,6 +80,8 @@ class Formula {
   Expr Project(const Expr& tuple, size_t index) { return tuple == nullptr ? tuple : Keep(NodeReader::Project(tuple, index)); }
   /// Empty after an error.
   static Shape ShapeOf(const Expr& a) { return a == nullptr ? Shape{} : a->type().AsTensor()->shape; }
+  /// Fails with such an error, unless there was one before.
+  Expr Refuse(std::string message) { return Keep(Fail(std::move(message))); }
   [[nodiscard]] bool ok() const { return status_.has_value(); }
   [[nodiscard]] DType dtype() const { return dtype_; }
 
@@ -82,10 +97,12 @@ class Formula {
   }
 
  private:
-  Expr Value(const Term& term) {
-    if (term.expr_ != nullptr) return term.expr_;
-    return Keep(NodeReader::Scalar(term.number_, dtype_));
+  bool Reserve(const TensorType& constant) {
+    if (status_) status_ = CheckExtents(constant.shape);
+    if (status_) status_ = node_->folder().Reserve(static_cast<double>(constant.ByteCount()));
+    return ok();
   }
+  Expr Value(const Term& term) { return term.number_ ? Keep(NodeReader::Scalar(*term.number_, dtype_)) : term.expr_; }
   Expr Keep(Result<Expr> result) {
     if (result) return *result;
     if (status_) status_ = Fail(result.error());

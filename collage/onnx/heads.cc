@@ -27,15 +27,11 @@ Expr JoinRotaryHalves(Formula& formula, const Expr& real, const Expr& imaginary,
 
 }  // namespace
 
-Expr Iota(const Shape& shape) {
-  std::vector<int64_t> values(static_cast<size_t>(ElementCount(shape)));
-  std::iota(values.begin(), values.end(), 0);
-  return MakeConstant(Tensor::FromVector(TensorType{shape, DType::kInt64}, values));
-}
-
 Expr SplitHeads(Formula& formula, const Expr& data, int64_t heads) {
   const Shape shape = Formula::ShapeOf(data);
   if (!formula.ok()) return nullptr;
+  if (shape.size() != 3 || shape[2] % heads != 0)
+    return formula.Refuse("shape " + ToString(shape) + " is not (batch, length, " + std::to_string(heads) + " * size)");
   return formula.Transpose(formula.Reshape(data, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
 }
 

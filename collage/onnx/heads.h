@@ -8,10 +8,7 @@
 
 namespace collage::onnx_io {
 
-/// 0, 1, 2, ... as int64.
-Expr Iota(const Shape& shape);
-
-/// (batch, length, heads * size) as (batch, heads, length, size).
+/// (batch, length, heads * size), of which heads must be a divisor, as (batch, heads, length, size).
 Expr SplitHeads(Formula& formula, const Expr& data, int64_t heads);
 /// (batch, heads, length, size) as (batch, length, heads * size).
 Expr JoinHeads(Formula& formula, const Expr& data);

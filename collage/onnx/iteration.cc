@@ -71,7 +71,15 @@ class Reader {
     return iteration_.trip_count == nullptr ? Truth() : node_.Call("less", {index, iteration_.trip_count});
   }
 
+  static Status CheckCondition(const Expr& condition) {
+    const TensorType type = COLLAGE_TRY(TensorTypeOf(condition));
+    if (type.dtype == DType::kBool && type.ElementCount() == 1) return {};
+    return Fail("whether to go on is " + ToString(type) + ", expected one bool");
+  }
+
   Result<Expr> And(const Expr& a, const Expr& b) {
+    COLLAGE_TRY_STATUS(CheckCondition(a));
+    COLLAGE_TRY_STATUS(CheckCondition(b));
     if (IsConstant(a)) return Holds(a) ? b : a;
     if (IsConstant(b)) return Holds(b) ? a : b;
     return node_.Call("logical_and", {a, b});

@@ -169,6 +169,8 @@ Result<int64_t> NearestElement(const std::string& mode, double x) {
 Result<Expr> TakeNearest(NodeReader& node, const Expr& data, const Resizing& resizing, size_t axis) {
   const int64_t extent = COLLAGE_TRY(TensorTypeOf(data)).shape[axis];
   std::vector<int64_t> indices;
+  COLLAGE_TRY_STATUS(CheckExtents(resizing.result));
+  COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(resizing.result[axis]) * sizeof(int64_t)));
   for (int64_t i = 0; i < resizing.result[axis]; ++i) {
     const double x = COLLAGE_TRY(SourceCoordinate(resizing, axis, extent, i));
     indices.push_back(std::clamp<int64_t>(COLLAGE_TRY(NearestElement(resizing.nearest, x)), 0, extent - 1));

@@ -72,7 +72,8 @@ std::optional<Affine> ReadArithmetic(const Expr& expr, const std::string& name) 
   for (size_t place : {size_t{1}, size_t{0}}) {
     if (place == 0 && !swaps) break;
     const Expr& data = call.args[1 - place];
-    if (!(data->type() == expr->type())) continue;
+    // Nothing can be folded into what is not computed.
+    if (!(data->type() == expr->type()) || !CalledOp(data)) continue;
     const Shape& shape = expr->type().AsTensor()->shape;
     if (shape.size() < 2) return std::nullopt;
     const size_t axis = ChannelAxis(shape);

@@ -51,7 +51,8 @@ void CaseChecker::CheckVariant(const Partition& partition, const Device& device,
   runner->ChangeBuffers();
   problems.Add(runner->Check(samples[0].inputs, samples[0].expected, samples[0].steps), "at other addresses");
   if (earlier_.runner) {
-    problems.Add(earlier_.runner->Check(earlier_.sample.inputs, earlier_.sample.expected, earlier_.sample.steps), "an earlier kernel, run again");
+    problems.Add(earlier_.runner->Check(earlier_.sample.inputs, earlier_.sample.expected, earlier_.sample.steps),
+                 "an earlier kernel, run again");
     problems.Add(runner->Check(samples[0].inputs, samples[0].expected, samples[0].steps), "after another kernel");
   }
   earlier_ = {std::move(runner), samples[0]};

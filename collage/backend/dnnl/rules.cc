@@ -96,9 +96,10 @@ PatternRule WithPostOps(const std::string& op) {
 PatternRule OfIntegers() {
   const auto makes_numbers = [](const Expr& call) {
     const std::string& op = CalledOp(call)->name;
+    const bool gives_numbers = op == "qnn.dequantize" || (op == "cast" && call->type().AsTensor()->dtype == DType::kInt32);
+    if (!gives_numbers) return false;
     const TensorType* data = call->As<Call>()->args[0]->type().AsTensor();
-    const bool is_byte = data && (data->dtype == DType::kInt8 || data->dtype == DType::kUInt8);
-    return is_byte && (op == "qnn.dequantize" || (op == "cast" && call->type().AsTensor()->dtype == DType::kInt32));
+    return data && (data->dtype == DType::kInt8 || data->dtype == DType::kUInt8);
   };
   const auto is_product = [](const Expr& call) {
     static const std::unordered_set<std::string_view> names = {"nn.conv2d", "nn.dense", "nn.matmul"};

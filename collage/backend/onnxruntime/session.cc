@@ -12,12 +12,12 @@ namespace {
 /// Owns a session. Its Run may be called by several threads at once.
 class Session {
  public:
-  static Result<std::shared_ptr<Session>> Create(const std::string& model, int threads, int optimizations) {
+  static Result<std::shared_ptr<Session>> Create(const std::string& model, int threads, int optimizations, Arithmetic arithmetic) {
     if (!OpenLibrary()) return Fail(OpenLibrary().error());
     auto session = std::make_shared<Session>(*OpenLibrary());
     OrtSessionOptions* options = nullptr;
     COLLAGE_TRY_STATUS(session->Check(session->api().CreateSessionOptions(&options)));
-    const Status created = session->Configure(*options, threads, optimizations);
+    const Status created = session->Configure(*options, threads, optimizations, arithmetic);
     const Status made = created ? session->Make(model, *options) : created;
     session->api().ReleaseSessionOptions(options);
     if (!made) return Fail(made.error());
@@ -37,14 +37,16 @@ class Session {
   [[nodiscard]] Status Check(OrtStatus* status) const { return onnxruntime::Check(library_, status); }
 
  private:
-  [[nodiscard]] Status Configure(OrtSessionOptions& options, int threads, int optimizations) const {
+  [[nodiscard]] Status Configure(OrtSessionOptions& options, int threads, int optimizations, Arithmetic arithmetic) const {
     COLLAGE_TRY_STATUS(Check(api().SetIntraOpNumThreads(&options, threads)));
     COLLAGE_TRY_STATUS(Check(api().SetInterOpNumThreads(&options, 1)));
     COLLAGE_TRY_STATUS(Check(api().SetSessionGraphOptimizationLevel(&options, optimizations)));
     // Its threads spin while they wait for the next operator, and beside another library's between two runs they would take turns with
     // that on the processors.
     COLLAGE_TRY_STATUS(Check(api().AddSessionConfigEntry(&options, "session.intra_op.allow_spinning", "1")));
-    return Check(api().AddSessionConfigEntry(&options, "session.force_spinning_stop", "1"));
+    COLLAGE_TRY_STATUS(Check(api().AddSessionConfigEntry(&options, "session.force_spinning_stop", "1")));
+    const char* as_written = arithmetic == Arithmetic::kAsWritten ? "1" : "0";
+    return Check(api().AddSessionConfigEntry(&options, "session.disable_quant_qdq", as_written));
   }
 
   Status Make(const std::string& model, const OrtSessionOptions& options) {
@@ -137,13 +139,13 @@ class SessionKernel final : public Kernel {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> MakeSession(const OnnxForm& form, const Device& device) {
-  std::shared_ptr<Session> session = COLLAGE_TRY(Session::Create(form.bytes, device.threads, kAllOptimizations));
+Result<std::unique_ptr<Kernel>> MakeSession(const OnnxForm& form, const Device& device, Arithmetic arithmetic) {
+  std::shared_ptr<Session> session = COLLAGE_TRY(Session::Create(form.bytes, device.threads, kAllOptimizations, arithmetic));
   return std::make_unique<SessionKernel>(std::move(session), form.input_names, form.inputs, form.output_names, form.outputs);
 }
 
 Status HasKernelsFor(const std::string& onnx_model) {
-  COLLAGE_TRY(Session::Create(onnx_model, 1, kNoOptimizations));
+  COLLAGE_TRY(Session::Create(onnx_model, 1, kNoOptimizations, Arithmetic::kAsWritten));
   return {};
 }
 

@@ -32,6 +32,8 @@ ov::AnyMap Properties(const Device& device) {
   return {
       // The default is bfloat16 wherever the processor has it in hardware.
       ov::hint::inference_precision(ov::element::f32),
+      // Else activations in front of weights of 8 bits are rounded to 8 bits too.
+      ov::hint::dynamic_quantization_group_size(0),
       ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
       ov::num_streams(1),
       ov::inference_num_threads(device.threads),
