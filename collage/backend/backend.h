@@ -56,6 +56,9 @@ struct BackendRules {
   std::function<Verdict(const Function& function)> supports_calls = {};
   /// It competes only where a target names it.
   bool only_where_named = false;
+  /// kPredicate: only whole regions are candidates, none of their parts. For a compiler whose kernels of parts take as long as another's:
+  /// each of these takes seconds to compile, compare and time.
+  bool whole_regions_only = false;
 };
 
 /// One way to run a function: an algorithm, and the layout of every input and output tensor (flattened as in Kernel).

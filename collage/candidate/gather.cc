@@ -78,7 +78,8 @@ Rule RuleForPatterns(const std::string& compiler, const BackendRules& rules) {
 }
 
 Rule RuleForRegions(const std::string& compiler, const BackendRules& rules, const RegionCutLimits& limits) {
-  const Rule all = UnionRule({RegionCutsRule(rules.supports, limits), FusionGroupsRule(rules.supports)});
+  const Rule all = rules.whole_regions_only ? RegionCutsRule(rules.supports, {.cut_points = 0, .fine_cut_points = 0})
+                                            : UnionRule({RegionCutsRule(rules.supports, limits), FusionGroupsRule(rules.supports)});
   return PrimitiveRule(compiler, OnlyValidRule({.allow_taps = true}, all));
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "collage/backend/onnx_variants.h"
 #include "collage/backend/tuning.h"
 #include "collage/candidate/library_calls.h"
 #include "collage/driver/candidates.h"
@@ -328,6 +329,11 @@ bool CoversOnlyOrphans(const Placement& placement, size_t candidate) {
   return true;
 }
 
+bool IsOriginal(const PricedCandidate& candidate) {
+  return std::any_of(candidate.variants.begin(), candidate.variants.end(),
+                     [](const PricedVariant& variant) { return variant.variant.name == kOriginalVariant; });
+}
+
 bool IsFallback(const Placement& placement, size_t candidate) {
   return placement.candidates[candidate].is_partition && placement.targets[placement.candidates[candidate].backend].is_fallback;
 }
@@ -336,7 +342,8 @@ bool IsFallback(const Placement& placement, size_t candidate) {
 
 std::vector<bool> Placement::Competing() const {
   std::vector<bool> competing(candidates.size());
-  for (size_t c = 0; c < competing.size(); ++c) competing[c] = !IsFallback(*this, c) || CoversOnlyOrphans(*this, c);
+  for (size_t c = 0; c < competing.size(); ++c)
+    competing[c] = !IsOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
   return competing;
 }
 

@@ -94,7 +94,8 @@ struct Placement {
   [[nodiscard]] uint64_t DecisionHash() const;
   /// Targets, by their position, whose backend can run some operator; the fallback is none of them.
   [[nodiscard]] std::vector<size_t> Singles() const;
-  /// All but the fallback's candidates for what another backend covers.
+  /// All but the fallback's candidates for what another backend covers, and whole models as they came: these are plans of their own, which
+  /// race as single backends'. Were they known before anything else, the search would begin with them, not with small kernels.
   [[nodiscard]] std::vector<bool> Competing() const;
   /// Candidates of one target, and native code or the fallback for what its backend cannot run.
   [[nodiscard]] std::vector<bool> AllowedFor(size_t target) const;

@@ -24,6 +24,7 @@ class OnnxRuntimeBackend final : public Backend {
     BackendRules rules;
     rules.style = BackendRules::Style::kPredicate;
     rules.supports = [](const Expr& call) { return Supports(call); };
+    rules.whole_regions_only = true;
     // No passes of ours: its optimizer folds constants and normalisations in every region itself.
     return rules;
   }
