@@ -259,16 +259,16 @@ class Decider {
       return smallest;
     };
     for (const std::span<const size_t> apart : arms_.kernels.ApartFrom(kernel)) {
-      const bool is_some_known = std::any_of(apart.begin(), apart.end(), [&](size_t k) { return prices_[k].centre.IsKnown(); });
+      const bool is_some_known = std::any_of(apart.begin(), apart.end(), [&](size_t k) { return HasRun(k); });
       const size_t smallest = is_some_known ? kernel : smallest_unknown(apart);
       if (smallest != kernel) return smallest;
     }
     return smallest_unknown(arms_.kernels.AlsoWithSeveral(kernel));
   }
 
-  [[nodiscard]] bool IsUnknown(size_t kernel) const {
-    return prices_[kernel].centre.IsUnknown() && prices_[kernel].known != Price::Known::kInvalid;
-  }
+  // Asked of evidence, which is newer than prices while several kernels are measured one after another.
+  [[nodiscard]] bool HasRun(size_t kernel) const { return !evidence_[kernel].alone.empty() || !evidence_[kernel].in_program.empty(); }
+  [[nodiscard]] bool IsUnknown(size_t kernel) const { return !HasRun(kernel) && evidence_[kernel].invalid_reason.empty(); }
 
   Status Take(const Measurer::Found& found) {
     bool is_any = false;

@@ -58,14 +58,15 @@ class Decided {
   }
 
   /// Measures as long as there is doubt.
-  Result<Decision> Decide() {
+  Result<Decision> Decide() { return Decide(placement_->Competing()); }
+  Result<Decision> Decide(const std::vector<bool>& allowed) {
     for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
       if (placement_->kernels[kernel].candidate != PlacedKernel::kNone || !evidence_[kernel].alone.empty()) continue;
       evidence_[kernel] = COLLAGE_TRY(measurer_->MeasureAlone(kernel)).front().second;
     }
     DecideOptions decide;
     decide.declared = options_.declared;
-    decide.allowed = placement_->Competing();
+    decide.allowed = allowed;
     Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, decide);
     return decision ? decision : Fail(placement_->NameNode(decision.error().message));
   }

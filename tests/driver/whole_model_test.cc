@@ -116,8 +116,8 @@ TEST_F(WholeModelTest, TheFasterFormIsChosen) {
     const OnnxCompiler compiler(original_is_faster ? 1e-3 : 2e-3, original_is_faster ? 2e-3 : 1e-3);
     cache_ = MeasurementCache::Open({}).value();
     Decided decided = Decide({&compiler});
-    const Decision decision = decided.Decide().value();
-    const Plan plan = MakePlan(decided.placement(), "searched", decision.best);
+    const Decision decision = decided.Decide(decided.placement().AllowedFor(0)).value();
+    const Plan plan = MakePlan(decided.placement(), "compiler", decision.best);
     EXPECT_EQ(decided.Count(plan, std::string(kOriginalVariant)), original_is_faster ? 1U : 0U);
     EXPECT_EQ(decided.Count(plan, std::string(kRewrittenVariant)), original_is_faster ? 0U : 1U);
   }
@@ -126,7 +126,7 @@ TEST_F(WholeModelTest, TheFasterFormIsChosen) {
 TEST_F(WholeModelTest, AProgramOfItIsSavedAndLoaded) {
   const OnnxCompiler compiler(1e-3, 2e-3);
   Decided decided = Decide({&compiler});
-  const Plan plan = MakePlan(decided.placement(), "searched", decided.Decide()->best);
+  const Plan plan = MakePlan(decided.placement(), "compiler", decided.Decide(decided.placement().AllowedFor(0))->best);
   const IRModule module = Apply(decided.placement(), plan).value();
   const LoweredModel lowered = Lower(module, decided.lower()).value();
   const std::filesystem::path path = folder_ / "model.collage";
