@@ -17,17 +17,17 @@ constexpr int kPoints = 257;
 constexpr double kTolerance = 2e-6;
 
 struct KnownFunction {
-  Activation activation;
+  ActivationKind activation;
   double (*value)(double);
 };
 
 const std::array<KnownFunction, 5>& KnownFunctions() {
   static const std::array<KnownFunction, 5> known = {{
-      {Activation::kGeluByErf, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
-      {Activation::kGeluByTanh, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
-      {Activation::kSwish, [](double x) { return x / (1 + std::exp(-x)); }},
-      {Activation::kHardSwish, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
-      {Activation::kSquare, [](double x) { return x * x; }},
+      {ActivationKind::kGeluByErf, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
+      {ActivationKind::kGeluByTanh, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
+      {ActivationKind::kSwish, [](double x) { return x / (1 + std::exp(-x)); }},
+      {ActivationKind::kHardSwish, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
+      {ActivationKind::kSquare, [](double x) { return x * x; }},
   }};
   return known;
 }
@@ -39,7 +39,7 @@ Tensor SamplePoints() {
   return points;
 }
 
-std::optional<Activation> FunctionThrough(const Tensor& points, const Tensor& values) {
+std::optional<ActivationKind> FunctionThrough(const Tensor& points, const Tensor& values) {
   for (const KnownFunction& known : KnownFunctions()) {
     const auto agrees = [&](int i) {
       const double wanted = known.value(points.Data<float>()[i]);
@@ -75,7 +75,7 @@ std::optional<WrittenOutActivation> WrittenOut(const OpSequence& sequence, std::
     step.op->reference(inputs, step.attributes, outputs);
     values[step.outputs[0]] = outputs[0];
     if (i == 0 && step.inputs.size() == 1 && i + 1 == steps.size()) return std::nullopt;
-    if (const std::optional<Activation> found = FunctionThrough(points, outputs[0]))
+    if (const std::optional<ActivationKind> found = FunctionThrough(points, outputs[0]))
       return WrittenOutActivation{*found, i + 1, step.outputs[0]};
   }
   return std::nullopt;

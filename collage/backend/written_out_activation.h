@@ -9,11 +9,11 @@
 namespace collage {
 
 /// Functions of one number that models write out in several operators.
-enum class Activation { kGeluByErf, kGeluByTanh, kSwish, kHardSwish, kSquare };
+enum class ActivationKind { kGeluByErf, kGeluByTanh, kSwish, kHardSwish, kSquare };
 
 /// An activation at the head of a list of steps.
 struct WrittenOutActivation {
-  Activation activation;
+  ActivationKind activation;
   size_t steps;   ///< how many of the steps it covers
   size_t result;  ///< the tensor that it gives
 };

@@ -128,7 +128,7 @@ class BackendTest(InstallTest):
         assert "passed   softmax" in said and ", 0 failed" in said, said
         faults = {
             "forgets the factor": ("std::exp(factor * x[i] - largest)", "std::exp(x[i] - largest)"),
-            "writes behind the row": ("result[i] /= sum;", "result[i] /= sum; result[width] = 0;"),
+            "writes behind the row": ("result[i] /= sum;", "result[i] /= sum;\n  result[width] = 0;"),
             "crashes": ("float sum = 0;", "float sum = 0; if (width > 1) __builtin_trap();"),
         }
         for name, (right, wrong) in faults.items():

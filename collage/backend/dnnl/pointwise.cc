@@ -77,17 +77,17 @@ std::optional<PostOp> SingleStep(const OpSequence& sequence, const Step& step, s
   return WithTensor(step.op->name, first, other);
 }
 
-PostOp PostOpOf(Activation activation) {
+PostOp PostOpOf(ActivationKind activation) {
   switch (activation) {
-    case Activation::kGeluByErf:
+    case ActivationKind::kGeluByErf:
       return Eltwise(algorithm::eltwise_gelu_erf);
-    case Activation::kGeluByTanh:
+    case ActivationKind::kGeluByTanh:
       return Eltwise(algorithm::eltwise_gelu_tanh);
-    case Activation::kSwish:
+    case ActivationKind::kSwish:
       return Eltwise(algorithm::eltwise_swish, 1);
-    case Activation::kHardSwish:
+    case ActivationKind::kHardSwish:
       return Eltwise(algorithm::eltwise_hardswish);
-    case Activation::kSquare:
+    case ActivationKind::kSquare:
       break;
   }
   return Eltwise(algorithm::eltwise_square);

@@ -13,17 +13,17 @@ namespace {
 
 using Step = OpSequence::Step;
 
-std::string_view NameOf(Activation activation) {
+std::string_view NameOf(ActivationKind activation) {
   switch (activation) {
-    case Activation::kGeluByErf:
+    case ActivationKind::kGeluByErf:
       return "gelu_by_erf";
-    case Activation::kGeluByTanh:
+    case ActivationKind::kGeluByTanh:
       return "gelu_by_tanh";
-    case Activation::kSwish:
+    case ActivationKind::kSwish:
       return "swish";
-    case Activation::kHardSwish:
+    case ActivationKind::kHardSwish:
       return "hard_swish";
-    case Activation::kSquare:
+    case ActivationKind::kSquare:
       break;
   }
   return "square";
