@@ -52,7 +52,7 @@ class MemoryFile {
 };
 
 /// Where the program finds the file that it is to write.
-constexpr int kResult = 3;
+constexpr int kResult = 3;  // the first after the standard ones
 constexpr const char* kResultPath = "/proc/self/fd/3";
 
 struct Ended {
@@ -80,7 +80,7 @@ bool Await(pid_t process, double most_seconds, int& status) {
   };
   const bool in_time = ends_within(most_seconds);
   if (!in_time) {
-    constexpr double kSecondsToCleanUp = 2;
+    constexpr double kSecondsToCleanUp = 2;  // a compiler removes its temporary files
     ::kill(-process, SIGTERM);
     if (!ends_within(kSecondsToCleanUp)) ::kill(-process, SIGKILL);
   }
@@ -138,7 +138,7 @@ std::string FirstError(const std::string& messages, const std::string& source) {
   std::string line;
   for (int i = 0; i < number && std::getline(text, line); ++i) {
   }
-  constexpr size_t kMost = 300;
+  constexpr size_t kMost = 300;  // characters: some lines of a terminal
   return first.substr(0, kMost) + (number > 0 ? ", in the line \"" + line.substr(0, kMost) + "\"" : "");
 }
 
@@ -163,7 +163,7 @@ Result<std::filesystem::path> FindCompiler() {
 }
 
 Result<std::string> VersionOf(const std::filesystem::path& compiler) {
-  constexpr double kMostSeconds = 10;
+  constexpr double kMostSeconds = 10;  // of what prints one line, from a slow disk too
   const Ended ended = COLLAGE_TRY(RunProgram(compiler, {"--version"}, "", kMostSeconds));
   const std::string line = ended.messages.substr(0, ended.messages.find('\n'));
   if (!ended.in_time || ended.status != 0 || line.empty()) return Fail(compiler.string() + " does not tell its version");

@@ -40,7 +40,7 @@ std::string KernelText(const std::string& name, const std::vector<std::string>& 
 }
 
 size_t GrainOf(const element_code::Launch& launch) {
-  // Some ten microseconds: waking a thread takes a few.
+  // Some ten microseconds at two operations a nanosecond: waking a thread takes a few.
   constexpr double kLeastFlops = 20000;
   const double flops_of_item = std::max(1.0, launch.flops / static_cast<double>(launch.items));
   return static_cast<size_t>(std::max(1.0, kLeastFlops / flops_of_item));
@@ -50,7 +50,7 @@ bool AreRight(const KernelImage& image) {
   for (const Loop& loop : image.loops) {
     const bool is_right = !loop.tensors.empty() && std::all_of(loop.tensors.begin(), loop.tensors.end(),
                                                                [&](size_t tensor) { return tensor < image.TensorCount(); });
-    constexpr size_t kMostItems = size_t{1} << 30;
+    constexpr size_t kMostItems = size_t{1} << 30;  // generated code counts in int
     if (!is_right || loop.items > kMostItems || loop.grain == 0) return false;
   }
   return true;

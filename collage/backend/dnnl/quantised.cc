@@ -138,7 +138,7 @@ Status CheckProcessor(const Stored& data, const Tensor& weights) {
 
 /// Sums go through float32 on their way; where they are the result, that must hold them.
 Status CheckSums(const Stored& data, const Tensor& weights, size_t axis) {
-  constexpr double kExact = 0x1p24;
+  constexpr double kExact = 0x1p24;  // up to here float32 holds every integer
   const IntegerLimits limits = LimitsOfInteger(data.dtype);
   const double furthest =
       std::max(std::abs(static_cast<double>(limits.low) - data.zero_point), static_cast<double>(limits.high) - data.zero_point);
