@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,18 +42,13 @@ Result<CompilerProcess> CompilerProcess::Start(const std::filesystem::path& prog
   ::posix_spawnattr_setsigdefault(&attributes, &usual);
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const std::string path = program.string();
-  std::vector<char*> words = {const_cast<char*>(path.c_str())};
-  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  pid_t process = 0;
-  const int error = ::posix_spawn(&process, path.c_str(), &actions, &attributes, words.data(), environ);
+  const Result<pid_t> process = Spawn(program, arguments, actions, &attributes);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(pipe[1]);
-  if (error == 0) return CompilerProcess(process, pipe[0]);
+  if (process) return CompilerProcess(*process, pipe[0]);
   ::close(pipe[0]);
-  return Fail(path + ": cannot be started: " + std::strerror(error));
+  return Fail(process.error());
 }
 
 CompilerProcess::CompilerProcess(CompilerProcess&& other) noexcept

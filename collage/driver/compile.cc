@@ -78,12 +78,12 @@ class Compile {
   Result<CompiledModel> Run(const std::string& name) {
     COLLAGE_TRY_STATUS(Place());
     COLLAGE_TRY_STATUS(Decide());
-    const FinalPlans plans = COLLAGE_TRY(ReadyPlans());
-    Progress racing = options_.progress;
-    racing.deadline = before_race_;
-    RaceOutcome race = COLLAGE_TRY(RacePlans(
-        *placement_, plans.plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
-        MedianAnchorSeconds(evidence_), SecondsOfRace(), options_, racing));
+    FinalPlans plans = COLLAGE_TRY(Contestants());
+    RaceOutcome race = COLLAGE_TRY(Race(plans.plans));
+    while (race.is_of_wrong_kernels) {
+      plans = COLLAGE_TRY(Contestants());
+      race = COLLAGE_TRY(Race(plans.plans));
+    }
     CompileReport report = COLLAGE_TRY(Report(name, plans, race));
     COLLAGE_TRY_STATUS(SaveSingles(plans, report));
     std::string metadata = ToMetadata(OfEveryCompile(report), RecordOf(*placement_, {evidence_, prices_}, plans.plans[race.winner]));
@@ -298,24 +298,26 @@ class Compile {
     return COLLAGE_TRY(std::move(found));
   }
 
-  /// Kernels of single backends' plans have not all been compared with the reference by now. Plans that are likely to be fast come first,
-  /// and have no time when that ends; without those that are wrong, other plans are best.
-  Result<FinalPlans> ReadyPlans() {
-    while (true) {
-      prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
-      FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, prices_, greedy_, options_.declared, COLLAGE_TRY(ChosenByName())));
-      if (!measurer_) return plans;
-      std::vector<Plan*> order;
-      for (Plan& plan : plans.plans) order.push_back(&plan);
-      std::stable_sort(order.begin() + 1, order.end(), [](const Plan* a, const Plan* b) { return a->result.cost < b->result.cost; });
-      Measurer::Found wrong;
-      for (Plan* plan : order) {
-        plan->has_no_time = plan != order.front() && Clock::now() >= before_race_;
-        if (wrong.empty() && !plan->has_no_time) wrong = COLLAGE_TRY(measurer_->FindWrong(plan->result.choices));
-      }
-      if (wrong.empty()) return plans;
-      for (const auto& [kernel, found] : wrong) evidence_[kernel].invalid_reason = found.invalid_reason;
-    }
+  /// The plans that race; of the prices, which are believed anew.
+  Result<FinalPlans> Contestants() {
+    prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    return PlansToRace(*placement_, prices_, greedy_, options_.declared, COLLAGE_TRY(ChosenByName()));
+  }
+
+  Result<RaceOutcome> Race(const std::vector<Plan>& plans) {
+    Progress racing = options_.progress;
+    racing.deadline = before_race_;
+    return RacePlans(
+        *placement_, plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
+        MedianAnchorSeconds(evidence_), SecondsOfRace(), options_, racing, [this](const Plan& plan) { return FindWrong(plan); });
+  }
+
+  /// Kernels of single backends' plans have not all been compared with the reference by themselves.
+  Result<bool> FindWrong(const Plan& plan) {
+    if (!measurer_ || Clock::now() >= before_race_) return false;
+    const Measurer::Found wrong = COLLAGE_TRY(measurer_->FindWrong(plan.result.choices));
+    for (const auto& [kernel, found] : wrong) evidence_[kernel].invalid_reason = found.invalid_reason;
+    return !wrong.empty();
   }
 
   Result<const ReferenceSample*> Sample() {

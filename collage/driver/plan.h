@@ -31,7 +31,6 @@ struct Plan {
   std::vector<PlanKernel> kernels = {};
   bool is_single_backend = false;
   std::optional<PlanTie> tie = {};
-  bool has_no_time = false;  ///< the budget ended before it was known to be right, so it does not run
 };
 
 Plan MakePlan(const Placement& placement, std::string name, SearchResult result);

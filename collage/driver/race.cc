@@ -29,7 +29,7 @@ struct Entry {
   std::optional<double> difference = {};  // from it
   std::string not_compared = {};
   std::string objection = {};
-  bool has_no_time = false;
+  bool has_no_time = false;               // the budget ended before it was built
   std::vector<std::string> same_as = {};  // single backends whose plan is this very program
   std::optional<LoweredModel> lowered = {};
 };
@@ -58,16 +58,26 @@ std::string WhatWasNotCompared(const ReferenceSample& sample, const Agreement& a
          (op ? op->name : std::string("a call"));
 }
 
+/// What a library throws past its backend is an error.
+Result<std::vector<Tensor>> RunSafely(Executable& executable, std::span<const Tensor> inputs) {
+  try {
+    return executable.Run(inputs);
+  } catch (const std::exception& error) {
+    return Fail(std::string("threw an exception: ") + error.what());
+  }
+}
+
 class PlanRace {
  public:
   PlanRace(const Placement& placement, Pricer& pricer, const LowerOptions& lower, const GetSample& sample, const CompileOptions& options,
-           const Progress& progress, std::vector<Entry> entries)
+           const Progress& progress, const BlameKernels& blame, std::vector<Entry> entries)
       : placement_(placement),
         pricer_(pricer),
         lower_(lower),
         sample_(sample),
         options_(options),
         progress_(progress),
+        blame_(blame),
         entries_(std::move(entries)),
         content_(ContentHash(placement.function())) {
     for (const Entry& entry : entries_) field_ = HashCombine(field_, entry.hash);
@@ -78,6 +88,7 @@ class PlanRace {
     const bool is_known = COLLAGE_TRY(FindEarlier(anchor));
     if (!is_known && pricer_.allows_only_cached()) return Fail(NotInCache("the race of the plans for this model"));
     if (!is_known) COLLAGE_TRY_STATUS(RaceNow(anchor, usual_anchor_seconds, race_seconds));
+    if (is_of_wrong_kernels_) return RaceOutcome{.is_of_wrong_kernels = true};
     const std::vector<size_t> ranking = Ranking();
     for (const size_t i : ranking) COLLAGE_TRY_STATUS(raced_ && !IsStopped() ? Judge(i) : RecallVerdict(i));
     // Who differs on these weights is out; then the next one is looked at.
@@ -129,6 +140,14 @@ class PlanRace {
     return {};
   }
 
+  /// Asked before it runs for its time: the plan may be another one without the kernel that is wrong.
+  Result<bool> IsOfWrongKernels(size_t i) {
+    if (IsStopped()) return false;
+    COLLAGE_TRY_STATUS(Judge(i));
+    if (options_.activity) options_.activity->now().store(0);  // where it failed, its kernel's name is left there
+    return !*entries_[i].is_right && blame_ ? COLLAGE_TRY(blame_(*entries_[i].plan)) : false;
+  }
+
   /// The searched plan, then the others by what they are likely to take: whoever has no time is no great loss.
   [[nodiscard]] std::vector<size_t> CheapestFirst() const {
     std::vector<size_t> order(entries_.size());
@@ -143,9 +162,12 @@ class PlanRace {
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     for (const size_t i : CheapestFirst()) {
       progress_.Report({"building plans", i + 1, entries_.size(), entries_[i].plan->name});
-      entries_[i].has_no_time = entries_[i].plan->has_no_time || (i > 0 && progress_.ShouldStop());
-      if (!entries_[i].has_no_time) COLLAGE_TRY_STATUS(Build(i));
+      entries_[i].has_no_time = i > 0 && progress_.ShouldStop();
+      if (entries_[i].has_no_time) continue;
+      COLLAGE_TRY_STATUS(Build(i));
+      if (COLLAGE_TRY(IsOfWrongKernels(i))) is_of_wrong_kernels_ = true;
     }
+    if (is_of_wrong_kernels_) return {};
     std::vector<Tensor> outputs;
     for (const NamedType& output : entries_.front().lowered->executable.outputs()) outputs.emplace_back(output.type);
     std::vector<Contestant> contestants;
@@ -235,19 +257,21 @@ class PlanRace {
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     COLLAGE_TRY_STATUS(Build(i));
     Executable& executable = entry.lowered->executable;
-    const Agreement agreement =
-        COLLAGE_TRY(CompareWithReference([&](std::span<const Tensor> inputs) { return executable.Run(inputs); }, sample));
-    const bool differs = IsComparison(agreement) ? !Passes(agreement, sample.tolerance) : agreement.unequal > 0;
+    const Result<Agreement> agreement =
+        CompareWithReference([&](std::span<const Tensor> inputs) { return RunSafely(executable, inputs); }, sample);
     Measurement verdict;
-    if (differs) {
-      verdict.invalid_reason = Objection(agreement, sample.tolerance);
+    if (!agreement) {
+      verdict.invalid_reason = "does not run (" + agreement.error().message + ")";
+      Refuse(entry, verdict.invalid_reason);
+    } else if (IsComparison(*agreement) ? !Passes(*agreement, sample.tolerance) : agreement->unequal > 0) {
+      verdict.invalid_reason = Objection(*agreement, sample.tolerance);
       if (verdict.invalid_reason.empty()) verdict.invalid_reason = "differs from the reference where that is not finite";
       Refuse(entry, verdict.invalid_reason);
     } else {
       entry.is_right = true;
-      entry.not_compared = WhatWasNotCompared(sample, agreement);
-      if (entry.not_compared.empty()) entry.difference = agreement.difference;
-      if (entry.not_compared.empty()) verdict.samples = {agreement.difference};
+      entry.not_compared = WhatWasNotCompared(sample, *agreement);
+      if (entry.not_compared.empty()) entry.difference = agreement->difference;
+      if (entry.not_compared.empty()) verdict.samples = {agreement->difference};
       if (!entry.not_compared.empty()) verdict.invalid_reason = kNotComparedPrefix + entry.not_compared;
     }
     return pricer_.cache().Store(KeyOfDifference(i), verdict);
@@ -314,21 +338,23 @@ class PlanRace {
   const GetSample& sample_;
   const CompileOptions& options_;
   const Progress& progress_;
+  const BlameKernels& blame_;
   std::vector<Entry> entries_;
   uint64_t content_;
   std::vector<RaceResult> results_;  // of the entries, then of the A/A pair
   double drift_ = 1;
   uint64_t field_ = 0;
   bool raced_ = false;
+  bool is_of_wrong_kernels_ = false;
 };
 
 }  // namespace
 
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
                               const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
-                              const CompileOptions& options, const Progress& progress) {
+                              const CompileOptions& options, const Progress& progress, const BlameKernels& blame) {
   std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
-  return PlanRace(placement, pricer, lower, sample, options, progress, std::move(entries))
+  return PlanRace(placement, pricer, lower, sample, options, progress, blame, std::move(entries))
       .Run(contestants.data(), anchor, usual_anchor_seconds, race_seconds);
 }
 

@@ -15,6 +15,7 @@
 namespace collage {
 
 struct RaceOutcome {
+  bool is_of_wrong_kernels = false;  ///< nothing raced: kernels were found wrong, without which plans are others
   size_t winner = 0;
   std::optional<LoweredModel> lowered;  ///< the program that raced
   std::vector<PlanTiming> timings;      ///< "chosen" first, then the single backends in the order of the contestants
@@ -31,13 +32,17 @@ struct RaceOutcome {
 /// Gives the model's inputs and what the reference makes of them; asked only where something has to run.
 using GetSample = std::function<Result<const ReferenceSample*>()>;
 
-/// Lowers the contestants and times them end to end, together with an A/A pair. The winner is the fastest, or among those that Compare
-/// cannot tell from it the one with the fewest partitions, or of these that of the backends declared first. It is compared as a whole with
-/// the reference executor on the weights of this very model; who differs is out. The others are compared where they ran. What an earlier
-/// race of equal programs found is taken from the cache; a verdict only where content was the same. `anchor`, which may be null, tells the
-/// drift. Whoever is not built before the deadline of `progress` does not race, except for the first. `race_seconds` is for all rounds.
+/// Looks for kernels of a plan, which as a whole differs from the reference, that differ by themselves; true where it found some.
+using BlameKernels = std::function<Result<bool>(const Plan& plan)>;
+
+/// Lowers the contestants, compares each as a whole with the reference, and times them end to end, together with an A/A pair. The winner is
+/// the fastest, or among those that Compare cannot tell from it the one with the fewest partitions, or of these that of the backends
+/// declared first. Comparing is on the weights of this very model; who differs is out, and where `blame`, which may be empty, finds the
+/// kernels, nobody races. What an earlier race of equal programs found is taken from the cache; a verdict only where content was the same.
+/// `anchor`, which may be null, tells the drift. Whoever is not built before the deadline of `progress` does not race, except for the
+/// first. `race_seconds` is for all rounds.
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
                               const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
-                              const CompileOptions& options, const Progress& progress);
+                              const CompileOptions& options, const Progress& progress, const BlameKernels& blame = {});
 
 }  // namespace collage

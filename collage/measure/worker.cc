@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,17 +48,12 @@ class WorkerTimer::Process {
     const bool is_verbose = spdlog::default_logger()->should_log(spdlog::level::debug);
     if (!is_verbose) ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    const std::string path = program.string();
-    char* const arguments[] = {const_cast<char*>(path.c_str()), nullptr};
-    pid_t process = 0;
-    const int error = ::posix_spawn(&process, path.c_str(), &actions, nullptr, arguments, environ);
+    const Result<pid_t> process = Spawn(program, {}, actions);
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(sockets[1]);
-    if (error != 0) {
-      ::close(sockets[0]);
-      return Fail(path + ": cannot be started: " + std::strerror(error));
-    }
-    return std::unique_ptr<Process>(new Process(process, sockets[0]));
+    if (process) return std::unique_ptr<Process>(new Process(*process, sockets[0]));
+    ::close(sockets[0]);
+    return Fail(process.error());
   }
 
   ~Process() {

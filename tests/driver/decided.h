@@ -74,9 +74,10 @@ class Decided {
   [[nodiscard]] std::vector<Price> Prices() const { return Believe(placement_->arms.kernels, evidence_, options_.declared); }
   [[nodiscard]] FinalPlans Plans() const { return PlansToRace(*placement_, Prices(), {}, options_.declared).value(); }
 
-  Result<RaceOutcome> Race(const std::vector<Plan>& plans) {
+  Result<RaceOutcome> Race(const std::vector<Plan>& plans, const BlameKernels& blame = {}) {
     return RacePlans(
-        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_.race_seconds, options_, options_.progress);
+        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_.race_seconds, options_, options_.progress,
+        blame);
   }
 
   /// How many kernels of a plan are such a variant.

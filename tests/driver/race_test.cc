@@ -153,5 +153,35 @@ TEST(VerdictTest, IsOfTheWeightsThatAreSaved) {
   EXPECT_NE(refused.error().message.find("no plan agrees with the reference"), std::string::npos) << refused.error().message;
 }
 
+TEST(VerdictTest, WhoDiffersIsBlamedBeforeAnybodyRaces) {
+  const SimulatedClock clock;
+  const LimitedBackend limited(1e-3);
+  const AddBackend careful;
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Decided known(Adding(1), {&limited, &careful}, cache);
+  ASSERT_TRUE(known.Decide());
+
+  Decided other(Adding(1000), {&limited, &careful}, cache);
+  const std::vector<Plan> plans = other.Plans().plans;
+  std::vector<std::string> blamed;
+  const auto backend_of = [&](const Plan& plan) { return other.placement().kernels[plan.kernels.front().kernel].key.backend; };
+  const auto blame = [&](bool finds) {
+    return [&, finds](const Plan& plan) -> Result<bool> {
+      blamed.push_back(backend_of(plan));
+      return finds;
+    };
+  };
+  const RaceOutcome ended = other.Race(plans, blame(true)).value();
+  EXPECT_TRUE(ended.is_of_wrong_kernels);
+  EXPECT_FALSE(ended.raced);
+  EXPECT_EQ(blamed, std::vector<std::string>{"limited"});
+
+  // Nothing of that was kept. Where no kernel is to blame, the plan as a whole is out.
+  const RaceOutcome raced = other.Race(plans, blame(false)).value();
+  EXPECT_FALSE(raced.is_of_wrong_kernels);
+  EXPECT_TRUE(raced.raced);
+  EXPECT_EQ(backend_of(plans[raced.winner]), "careful");
+}
+
 }  // namespace
 }  // namespace collage

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -104,17 +103,12 @@ Result<Ended> RunProgram(const std::filesystem::path& program, const std::vector
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  const std::string path = program.string();
-  std::vector<char*> words = {const_cast<char*>(path.c_str())};
-  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  pid_t process = 0;
-  const int error = ::posix_spawn(&process, path.c_str(), &actions, &attributes, words.data(), environ);
+  const Result<pid_t> process = Spawn(program, arguments, actions, &attributes);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return Fail(path + ": cannot be started: " + std::strerror(error));
+  if (!process) return Fail(process.error());
   Ended ended;
-  ended.in_time = Await(process, most_seconds, ended.status);
+  ended.in_time = Await(*process, most_seconds, ended.status);
   ended.messages = messages.Content();
   ended.result = result.Content();
   return ended;
