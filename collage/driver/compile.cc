@@ -119,7 +119,7 @@ class Compile {
     if (options_.tuning_seconds <= 0 && COLLAGE_TRY(IsDecided())) return {};
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY(Sample());
-    StartMeasuring();
+    COLLAGE_TRY_STATUS(StartMeasuring());
     COLLAGE_TRY_STATUS(MeasureOriginals());
     COLLAGE_TRY_STATUS(MeasureConversions());
     if (options_.eager || !COLLAGE_TRY(FindSearcher(options_.search)).is_exact) COLLAGE_TRY_STATUS(MeasureEverything());
@@ -167,16 +167,17 @@ class Compile {
   }
 
   /// Leaves time for what comes after: building the plans that race, and the race.
-  void StartMeasuring() {
+  Status StartMeasuring() {
     measurer_.emplace(pricer_, *store_, lower_, sample_->inputs, options_, measuring_);
     measurer_->SetPlacement(*placement_);
     const double left = seconds_left_ - Clock::SecondsSince(start_);
     const double seconds = std::max(0.0, left - SecondsOfRace() - seconds_of_sample_);
     measuring_.deadline = before_race_ = Clock::After(seconds);
     constexpr double kShareOfDeciding = 0.5;  // the rest is for whole plans of the graph level
-    if (options_.search == "evolutionary") measuring_.deadline = Clock::After(kShareOfDeciding * seconds);
+    if (COLLAGE_TRY(FindSearcher(options_.search)).runs_whole_plans) measuring_.deadline = Clock::After(kShareOfDeciding * seconds);
     // The searched plan is two of them where fewer partitions are as good.
     measurer_->SetContestants(2 + placement_->Singles().size() + greedy_.size());
+    return {};
   }
 
   Status Use(PlacementPointer placement) {

@@ -35,7 +35,7 @@ std::vector<Searcher> Searchers(const SearcherOptions& options) {
           {"dijkstra", true, SearchDijkstra},
           {"exact", true, [options](const SearchProblem& problem) { return SearchExactly(problem, {options.most_seconds}); }},
           {"op-level", false, [options](const SearchProblem& problem) { return SearchOpLevel(problem, {options.is_graph_backend}); }},
-          {"evolutionary", false, [options](const SearchProblem& problem) { return SearchInTwoStages(problem, options); }},
+          {"evolutionary", false, [options](const SearchProblem& problem) { return SearchInTwoStages(problem, options); }, true},
           {"greedy", false, [options](const SearchProblem& problem) { return SearchGreedily(problem, options.priority); }}};
 }
 

@@ -14,6 +14,7 @@ struct Searcher {
   std::string name;
   bool is_exact;  ///< finds the cheapest acyclic cover
   std::function<Result<SearchResult>(const SearchProblem&)> search;
+  bool runs_whole_plans = false;  ///< asks SearcherOptions::measure, which takes time of its own
 };
 
 /// What a whole plan really takes; Invalid where it cannot be compiled, run or measured.

@@ -38,26 +38,18 @@ class XsmmBackend final : public Backend {
   }
 
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& /*device*/) const override {
-    const Result<OpSequence> sequence = ToOpSequence(function);
-    if (!sequence) return {};
-    const Result<Chain> chain = xsmm::ParseChain(*sequence);
-    if (!chain) return {};
-    const Result<std::vector<Form>> forms = FormsOf(*chain);
-    if (!forms) return {};
+    const Result<Parsed> parsed = Parse(function);
     std::vector<Variant> variants;
-    for (const Form& form : *forms) variants.push_back({form.name, xsmm::InputLayouts(*chain, form), {form.result}});
+    if (!parsed) return variants;
+    for (const Form& form : parsed->forms) variants.push_back({form.name, xsmm::InputLayouts(parsed->chain, form), {form.result}});
     return variants;
   }
 
   [[nodiscard]] std::vector<TuningParameter> Tuning(const Function& function, const Device& /*device*/,
                                                     const Variant& variant) const override {
-    const Result<OpSequence> sequence = ToOpSequence(function);
-    if (!sequence) return {};
-    const Result<Chain> chain = xsmm::ParseChain(*sequence);
-    if (!chain) return {};
-    const Result<std::vector<Form>> forms = FormsOf(*chain);
-    if (!forms) return {};
-    for (const Form& form : *forms) {
+    const Result<Parsed> parsed = Parse(function);
+    if (!parsed) return {};
+    for (const Form& form : parsed->forms) {
       if (form.name == variant.name) return {TileRows(form)};
     }
     return {};
@@ -65,19 +57,28 @@ class XsmmBackend final : public Backend {
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
-    const Chain chain = COLLAGE_TRY(xsmm::ParseChain(sequence));
-    for (const Form& form : COLLAGE_TRY(FormsOf(chain))) {
+    const Parsed parsed = COLLAGE_TRY(Parse(function));
+    for (const Form& form : parsed.forms) {
       if (form.name != TemplateName(variant.name)) continue;
       const std::map<std::string, int> tuned = TunedValues(variant.name);
       const auto rows = tuned.find(kTileRows);
-      return xsmm::MakeKernel(chain, form, rows == tuned.end() ? form.tile_rows : rows->second, device);
+      return xsmm::MakeKernel(parsed.chain, form, rows == tuned.end() ? form.tile_rows : rows->second, device);
     }
     return Fail("libxsmm: there is no variant '" + variant.name + "' of this function on this processor");
   }
 
  private:
-  static Result<std::vector<Form>> FormsOf(const Chain& chain) { return xsmm::Forms(chain, COLLAGE_TRY(xsmm::DetectInstructionSet())); }
+  struct Parsed {
+    std::unique_ptr<const OpSequence> sequence;  // what the chain refers to
+    Chain chain;
+    std::vector<Form> forms;  // in which this processor may run it
+  };
+  static Result<Parsed> Parse(const Function& function) {
+    auto sequence = std::make_unique<const OpSequence>(COLLAGE_TRY(ToOpSequence(function)));
+    Chain chain = COLLAGE_TRY(xsmm::ParseChain(*sequence));
+    std::vector<Form> forms = COLLAGE_TRY(xsmm::Forms(chain, COLLAGE_TRY(xsmm::DetectInstructionSet())));
+    return Parsed{std::move(sequence), std::move(chain), std::move(forms)};
+  }
 
   // Below 8 rows a call costs too much, above 32 the rows of common depths leave the first-level cache.
   static TuningParameter TileRows(const Form& form) {
@@ -107,8 +108,7 @@ class XsmmBackend final : public Backend {
 
   static Status CanRun(const Match& match) {
     const Expr function = COLLAGE_TRY(FunctionOf(match));
-    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function->As<Function>()));
-    COLLAGE_TRY(FormsOf(COLLAGE_TRY(xsmm::ParseChain(sequence))));
+    COLLAGE_TRY(Parse(*function->As<Function>()));
     return {};
   }
 };
