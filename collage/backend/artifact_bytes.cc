@@ -12,6 +12,11 @@ void ArtifactWriter::Text(std::string_view text) {
   bytes_.append(text);
 }
 
+void ArtifactWriter::Head(std::string_view magic, std::string_view processor) {
+  Text(magic);
+  Text(processor);
+}
+
 void ArtifactWriter::Type(const TensorType& type) {
   Number(static_cast<uint64_t>(type.dtype));
   Number(type.shape.size());
@@ -53,6 +58,13 @@ Result<std::string_view> ArtifactReader::Text() {
   const std::string_view text = bytes_.substr(0, size);
   bytes_.remove_prefix(size);
   return text;
+}
+
+Status ArtifactReader::Head(std::string_view magic, std::string_view processor) {
+  const Result<std::string_view> found = Text();
+  if (!found || *found != magic) return Fail(backend_ + ": not a saved kernel of this version");
+  if (COLLAGE_TRY(Text()) != processor) return Fail(backend_ + ": the saved kernel was made for another processor; compile it again");
+  return {};
 }
 
 Result<uint64_t> ArtifactReader::Count() {

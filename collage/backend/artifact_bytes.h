@@ -17,6 +17,8 @@ class ArtifactWriter {
  public:
   void Number(uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
   void Text(std::string_view text);
+  /// What ArtifactReader::Head reads.
+  void Head(std::string_view magic, std::string_view processor);
   void Type(const TensorType& type);
   void Ports(const std::vector<Port>& ports);
   void Numbers(const std::vector<size_t>& numbers);
@@ -35,6 +37,8 @@ class ArtifactReader {
 
   Result<uint64_t> Number();
   Result<std::string_view> Text();
+  /// What a kernel that holds machine code begins with: who wrote it in which form, and for which processor.
+  Status Head(std::string_view magic, std::string_view processor);
   /// A count of things that take at least eight bytes each.
   Result<uint64_t> Count();
   Result<TensorType> Type();

@@ -4,6 +4,7 @@
 
 #include "collage/form/rules.h"
 #include "tests/form/form_testing.h"
+#include "tests/form/relus_of_one_tensor.h"
 
 namespace collage {
 namespace {
@@ -35,14 +36,7 @@ FormRule Siblings() {
   FormRule rule = Twice();
   rule.name = "siblings";
   rule.joins = [](const Match&, const Match&) { return true; };
-  rule.replacement = [](const std::vector<Match>& matches) -> Result<std::vector<Expr>> {
-    const std::vector<Expr> copies(matches.size(), matches.front().Find("data"));
-    const Expr all = COLLAGE_TRY(CallOp("nn.relu", {COLLAGE_TRY(CallOp("concatenate", {MakeTuple(copies)}))}));
-    const Expr parts = COLLAGE_TRY(CallOp("split", {all}, {{"indices_or_sections", static_cast<int64_t>(matches.size())}}));
-    std::vector<Expr> results;
-    for (size_t i = 0; i < matches.size(); ++i) results.push_back(COLLAGE_TRY(MakeTupleGetItem(parts, i)));
-    return results;
-  };
+  rule.replacement = AsPartsOfOneRelu;
   return rule;
 }
 

@@ -90,8 +90,7 @@ Result<KernelImage> GenerateImage(const OpSequence& sequence) {
 
 std::string WriteImage(const KernelImage& image, const std::string& processor) {
   ArtifactWriter writer;
-  writer.Text(kMagic);
-  writer.Text(processor);
+  writer.Head(kMagic, processor);
   writer.Ports(image.inputs);
   writer.Ports(image.outputs);
   writer.Tensors(image.constants);
@@ -112,9 +111,7 @@ std::string WriteImage(const KernelImage& image, const std::string& processor) {
 
 Result<KernelImage> ReadImage(std::string_view bytes, const std::string& processor) {
   ArtifactReader reader(bytes, "c");
-  const Result<std::string_view> magic = reader.Text();
-  if (!magic || *magic != kMagic) return Fail("c: not a saved kernel of this version");
-  if (COLLAGE_TRY(reader.Text()) != processor) return Fail("c: the saved kernel was made for another processor; compile it again");
+  COLLAGE_TRY_STATUS(reader.Head(kMagic, processor));
   KernelImage image;
   image.inputs = COLLAGE_TRY(reader.Ports());
   image.outputs = COLLAGE_TRY(reader.Ports());

@@ -14,8 +14,7 @@ constexpr std::string_view kMagic = "collage-native-1";
 
 std::string WriteArtifact(const KernelImage& image, const std::string& processor) {
   ArtifactWriter writer;
-  writer.Text(kMagic);
-  writer.Text(processor);
+  writer.Head(kMagic, processor);
   writer.Ports(image.inputs);
   writer.Ports(image.outputs);
   writer.Tensors(image.constants);
@@ -25,9 +24,7 @@ std::string WriteArtifact(const KernelImage& image, const std::string& processor
 
 Result<KernelImage> ReadArtifact(std::string_view artifact, const std::string& processor) {
   ArtifactReader reader(artifact, "native");
-  const Result<std::string_view> magic = reader.Text();
-  if (!magic || *magic != kMagic) return Fail("native: not a saved kernel of this version");
-  if (COLLAGE_TRY(reader.Text()) != processor) return Fail("native: the saved kernel was made for another processor; compile it again");
+  COLLAGE_TRY_STATUS(reader.Head(kMagic, processor));
   KernelImage image;
   image.inputs = COLLAGE_TRY(reader.Ports());
   image.outputs = COLLAGE_TRY(reader.Ports());
