@@ -4,8 +4,10 @@ PRESET ?= release
 THREADS ?= 2
 PYTHON := .venv/bin/python
 COLLAGE := build/$(PRESET)/bin/collage
+# The package of ONNX Runtime, against which the tests and benchmarks compare, would tell its makers.
+export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: setup configure build program test unit asan tsan wheel check demo peers models format
+.PHONY: setup configure build program test unit asan tsan wheel check demo bench peers models format
 
 setup:
 	@scripts/setup
@@ -46,6 +48,10 @@ models: setup
 demo: program
 	@$(PYTHON) bench/models.py --output build/models --models vgg19,resnet50
 	@$(PYTHON) bench/demo.py --threads $(THREADS) build/models/vgg19.onnx build/models/resnet50.onnx
+
+# Every model against every peer: hours with cold prices. Stopped, it goes on where it was.
+bench: program models
+	@$(PYTHON) bench/benchmark.py --threads $(THREADS) --collage $(COLLAGE) $(MODELS)
 
 peers: program
 	@$(PYTHON) bench/peers.py --threads $(THREADS) $(MODELS)

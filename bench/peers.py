@@ -13,6 +13,7 @@ Exit code: 0; 1 when outputs differ by more than 1e-4 of the largest value; 2 wh
 import argparse
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import random
@@ -37,7 +38,7 @@ class Failure(Exception):
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
-# Workers: a process reads "run N" or "outputs FILE" from standard input and answers each with one line.
+# Workers: a process reads "load", "run N" or "outputs FILE" from standard input and answers each with one line.
 
 
 def onnxruntime_runner(model, inputs, threads):
@@ -76,15 +77,36 @@ def openvino_runner(model, inputs, threads):
     return run
 
 
-def serve(run):
+def resident_bytes(process="self", field="VmRSS"):
+    """Of a process now, or with the field VmHWM at its peak."""
+    for line in pathlib.Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise Failure(f"/proc/{process}/status says nothing of {field}")
+
+
+def serve(peer, arguments):
+    """Loading is timed from a file of the model, the library being there already, to what can run."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    module, runner = {"onnxruntime": ("onnxruntime", onnxruntime_runner), "openvino": ("openvino", openvino_runner)}[peer]
+    importlib.import_module(module)
+    with np.load(arguments.inputs) as archive:
+        inputs = dict(archive)
+    before = resident_bytes()
+    start = time.perf_counter()
+    run = runner(str(arguments.models[0]), inputs, arguments.threads)
+    load_ms = (time.perf_counter() - start) * 1e3
     for line in sys.stdin:
-        command, argument = line.split(maxsplit=1)
+        command, *argument = line.split(maxsplit=1)
+        if command == "load":
+            print(json.dumps({"load_ms": load_ms, "bytes_before": before}), flush=True)
+            continue
         if command == "outputs":
-            np.savez(argument.strip(), **{name: np.array(value) for name, value in run().items()})
+            np.savez(argument[0].strip(), **{name: np.array(value) for name, value in run().items()})
             print("{}", flush=True)
             continue
         samples = []
-        for _ in range(int(argument)):
+        for _ in range(int(argument[0])):
             start = time.perf_counter()
             run()
             samples.append((time.perf_counter() - start) * 1e3)
@@ -98,6 +120,9 @@ class Worker:
         self.name = name
         self.samples = []
         self.round_medians = []
+        self.load = {}
+        self.first_ms = None
+        self.peak_bytes = None
         self.log = log
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(log, "wb"), text=True)
 
@@ -116,8 +141,18 @@ class Worker:
     def run(self, iterations):
         return self.ask(f"run {iterations}")["samples_ms"]
 
+    def start(self):
+        """Once, before anything runs: how long loading took, and the first run."""
+        self.load = self.ask("load")
+        self.first_ms = self.run(1)[0]
+
     def close(self):
         if self.process.poll() is None:
+            try:
+                # What Python and its libraries take is nobody's.
+                self.peak_bytes = resident_bytes(self.process.pid, "VmHWM") - self.load.get("bytes_before", 0)
+            except (OSError, Failure):
+                pass  # it has just ended
             self.process.stdin.close()
             try:
                 self.process.wait(timeout=10)
@@ -190,7 +225,8 @@ def take_turns(workers, rounds, slice_seconds):
     """Warm-up, then `rounds` turns of about `slice_seconds` each in an order that is shuffled every time."""
     iterations = {}
     for worker in workers:
-        worker.run(2)
+        worker.start()
+        worker.run(1)
         typical = float(np.median(worker.run(3)))
         iterations[worker.name] = max(3, int(slice_seconds * 1e3 / typical))
         time.sleep(PAUSE_SECONDS)
@@ -211,6 +247,22 @@ def equal_pair_noise(ratios):
     than what chance lets a median of so many rounds differ by. That is taken from the 90th percentile, which a few bad rounds do not move."""
     ratios = np.asarray(ratios)
     return max(abs(float(np.median(ratios)) - 1), float(np.percentile(abs(ratios - 1), 90)) / len(ratios) ** 0.5)
+
+
+def median_interval(values, confidence=0.95):
+    """Ends between which the median lies, whatever the distribution is: the k-th least and the k-th greatest value for the largest k that
+    the binomial distribution of how many values are below it allows (Conover, Practical Nonparametric Statistics, 1999, section 3.2). Of
+    few values the least and the greatest."""
+    ordered = sorted(values)
+    count = len(ordered)
+
+    def is_outside(k):
+        return 2 * sum(math.comb(count, below) for below in range(k)) / 2**count
+
+    k = 1
+    while k + 1 <= count // 2 and 1 - is_outside(k + 1) >= confidence:
+        k += 1
+    return ordered[k - 1], ordered[count - k]
 
 
 def collage_outputs(arguments, plan, archive, folder):
@@ -246,35 +298,41 @@ def compare(arguments, model):
         folder = pathlib.Path(name)
         archive = folder / "inputs.npz"
         np.savez(archive, **make_inputs(model, shapes))
-        plan = compile_plan(arguments, model, folder)
-        ours = collage_outputs(arguments, plan, archive, folder)
-        workers = start_workers(arguments, model, plan, archive, folder)
-        try:
-            differences = {}
-            for worker in workers[2:]:
-                theirs = folder / f"{worker.name}.npz"
-                worker.ask(f"outputs {theirs}")
-                with np.load(theirs) as outputs:
-                    differences[worker.name] = relative_difference(ours, dict(outputs))
-            take_turns(workers, arguments.rounds, arguments.slice)
-        finally:
-            for worker in workers:
-                worker.close()
-        return summarise(model, arguments, workers, differences)
+        return compare_plan(arguments, model, compile_plan(arguments, model, folder), archive, folder)
+
+
+def compare_plan(arguments, model, plan, archive, folder):
+    """A program that is there, beside the peers."""
+    ours = collage_outputs(arguments, plan, archive, folder)
+    workers = start_workers(arguments, model, plan, archive, folder)
+    try:
+        take_turns(workers, arguments.rounds, arguments.slice)
+        differences = {}
+        for worker in workers[2:]:
+            theirs = folder / f"{worker.name}.npz"
+            worker.ask(f"outputs {theirs}")
+            with np.load(theirs) as outputs:
+                differences[worker.name] = relative_difference(ours, dict(outputs))
+    finally:
+        for worker in workers:
+            worker.close()
+    return summarise(model, arguments, workers, differences)
 
 
 def summarise(model, arguments, workers, differences):
-    def ratio(other, base):
-        # Of medians of the same round, so that drift between rounds cancels.
-        return float(np.median(np.array(other.round_medians) / np.array(base.round_medians)))
-
     rows = {}
     for worker in workers:
+        # Of medians of the same round, so that drift between rounds cancels.
+        ratios = np.array(worker.round_medians) / np.array(workers[0].round_medians)
         rows[worker.name] = {
             "median_ms": float(np.median(worker.samples)),
             "p10_ms": float(np.percentile(worker.samples, 10)),
             "iterations": len(worker.samples),
-            "ratio": ratio(worker, workers[0]),
+            "ratio": float(np.median(ratios)),
+            "ratio_interval": [float(end) for end in median_interval(ratios)],
+            "load_ms": worker.load["load_ms"],
+            "first_run_ms": worker.first_ms,
+            "peak_bytes": worker.peak_bytes,
         }
         if worker.name in differences:
             rows[worker.name]["output_difference"] = differences[worker.name]
@@ -325,10 +383,7 @@ def parse_arguments():
 def main():
     arguments = parse_arguments()
     if arguments.worker:
-        with np.load(arguments.inputs) as archive:
-            inputs = dict(archive)
-        runner = onnxruntime_runner if arguments.worker == "onnxruntime" else openvino_runner
-        serve(runner(str(arguments.models[0]), inputs, arguments.threads))
+        serve(arguments.worker, arguments)
         return 0
     if not os.access(arguments.collage, os.X_OK):
         print(f"{arguments.collage} is not there; run: make build", file=sys.stderr)

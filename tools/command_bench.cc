@@ -131,13 +131,19 @@ nlohmann::ordered_json Trace(const Executable& executable) {
   return {{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}};
 }
 
-/// Answers each line "run N" with {"samples_ms": [...]}, until the input ends: so a driver can interleave several processes.
-Status ServeRounds(Bench& bench) {
+/// Answers each line "run N" with {"samples_ms": [...]} and "load" with {"load_ms": ...}, until the input ends: so a driver can interleave
+/// several processes.
+Status ServeRounds(Bench& bench, double load_seconds) {
   for (std::string line; std::getline(std::cin, line) && !InterruptRequested();) {
+    if (line == "load") {
+      std::cout << nlohmann::ordered_json{{"load_ms", load_seconds * 1e3}}.dump() << std::endl;
+      continue;
+    }
     std::istringstream words(line);
     std::string verb;
     int count = 0;
-    if (!(words >> verb >> count) || verb != "run" || count < 1) return Fail("standard input: found '" + line + "', expected: run N");
+    if (!(words >> verb >> count) || verb != "run" || count < 1)
+      return Fail("standard input: found '" + line + "', expected: run N, or load");
     std::vector<double> samples;
     for (int i = 0; i < count; ++i) samples.push_back(COLLAGE_TRY(bench.RunOnceMilliseconds()));
     std::cout << nlohmann::ordered_json{{"samples_ms", samples}}.dump() << std::endl;
@@ -158,10 +164,12 @@ void PrintProfile(std::FILE* text, const nlohmann::ordered_json& steps) {
 Status RunBench(const Options& options) {
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
   JsonOutput trace = COLLAGE_TRY(JsonOutput::Create(options.trace));
+  const Clock::time_point start = Clock::now();
   auto [executable, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
+  const double load_seconds = Clock::SecondsSince(start);
   const bool has_choice = executable.shape_profiles().size() > 1;
   Bench bench(std::move(executable), std::move(inputs));
-  if (options.rounds_from_standard_input) return ServeRounds(bench);
+  if (options.rounds_from_standard_input) return ServeRounds(bench, load_seconds);
   if (options.profile || !options.trace.empty()) bench.executable().SetProfiling(true);
   const std::vector<double> samples = COLLAGE_TRY(Sample(bench, options));
   if (samples.empty()) return Fail("interrupted before the first sample");
@@ -193,7 +201,8 @@ void AddBenchCommand(CLI::App& app, int& code) {
   command->add_flag("--profile", options->profile, "Time each step as well");
   command->add_option("--trace", options->trace,
                       "Write the last run, step by step, to this file for Perfetto or chrome://tracing (with it every step is timed)");
-  command->add_flag("--stdin-rounds", options->rounds_from_standard_input, "Answer lines 'run N' from standard input with samples as JSON");
+  command->add_flag("--stdin-rounds", options->rounds_from_standard_input,
+                    "Answer lines 'run N' and 'load' from standard input with times as JSON");
   command->add_option("--json", options->json, "Write the figures to this file (-: standard output)");
   command->callback([options, &code] {
     if (const std::optional<int> done = SuperviseCompiling(options->program)) {

@@ -84,27 +84,42 @@ class Registry {
 
   std::vector<const Opened*> All() {
     const std::lock_guard lock(mutex_);
-    if (!was_searched_) Search();
     std::vector<const Opened*> all;
-    for (const auto& entry : entries_) all.push_back(entry.get());
+    for (size_t i = 0; i < kNames.size(); ++i) all.push_back(Declared(i));
+    SearchOnce();
+    for (const auto& plugin : plugins_) all.push_back(plugin.get());
     return all;
   }
 
+  /// Null where there is none of that name.
+  const Opened* Find(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto declared = std::find(kNames.begin(), kNames.end(), name);
+    if (declared != kNames.end()) return Declared(static_cast<size_t>(declared - kNames.begin()));
+    SearchOnce();
+    const auto plugin = std::find_if(plugins_.begin(), plugins_.end(), [&](const auto& entry) { return entry->name == name; });
+    return plugin == plugins_.end() ? nullptr : plugin->get();
+  }
+
  private:
-  void Search() {
+  const Opened* Declared(size_t number) {
+    std::unique_ptr<const Opened>& opened = declared_[number];
+    if (!opened) opened = std::make_unique<const Opened>(OpenDeclared(kNames[number]));
+    return opened.get();
+  }
+
+  void SearchOnce() {
+    if (was_searched_) return;
     was_searched_ = true;
-    std::vector<std::unique_ptr<const Opened>> declared;
-    for (const char* name : kNames) declared.push_back(std::make_unique<const Opened>(OpenDeclared(name)));
-    entries_.insert(entries_.begin(), std::make_move_iterator(declared.begin()), std::make_move_iterator(declared.end()));
     for (const std::filesystem::path& file : SearchPath()) AddOnce(file);
   }
 
   const Opened* AddOnce(const std::filesystem::path& given) {
     std::error_code error;
     const std::filesystem::path file = std::filesystem::weakly_canonical(given, error);
-    const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) { return entry->file == file; });
-    if (known != entries_.end()) return known->get();
-    return entries_.emplace_back(std::make_unique<const Opened>(OpenPlugin(error ? given : file))).get();
+    const auto known = std::find_if(plugins_.begin(), plugins_.end(), [&](const auto& entry) { return entry->file == file; });
+    if (known != plugins_.end()) return known->get();
+    return plugins_.emplace_back(std::make_unique<const Opened>(OpenPlugin(error ? given : file))).get();
   }
 
   Opened OpenPlugin(const std::filesystem::path& file) const {
@@ -115,14 +130,15 @@ class Registry {
     if (!backend) return {name, file, nullptr, backend.error().message};
     name = (*backend)->Name();
     const bool is_declared = std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-    const bool is_known = std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) { return entry->name == name; });
+    const bool is_known = std::any_of(plugins_.begin(), plugins_.end(), [&](const auto& entry) { return entry->name == name; });
     if (is_declared || is_known) return {name, file, nullptr, file.string() + ": there is another backend named '" + name + "'"};
     return {name, file, std::move(*backend), {}};
   }
 
   std::mutex mutex_;
   bool was_searched_ = false;
-  std::vector<std::unique_ptr<const Opened>> entries_;
+  std::array<std::unique_ptr<const Opened>, kNames.size()> declared_;
+  std::vector<std::unique_ptr<const Opened>> plugins_;
 };
 
 struct Added {
@@ -188,12 +204,16 @@ std::vector<BackendRecord> AvailableBackends(const Device& device) {
 }
 
 Result<const Backend*> FindBackend(const std::string& name, const Device& device) {
+  const Opened* opened = Registry::Get().Find(name);
+  const Backend* found = opened ? opened->backend.get() : nullptr;
+  for (const Backend* added : PresentlyAdded()) found = !opened && added->Name() == name ? added : found;
+  if (opened || found) {
+    const Presence presence = found ? found->Probe(device) : Presence::Absent(opened->reason);
+    if (presence.present) return found;
+    return Fail("backend '" + name + "' is not available: " + presence.reason);
+  }
   std::string present;
   for (const BackendRecord& record : AvailableBackends(device)) {
-    if (record.name == name) {
-      if (record.presence.present) return record.backend;
-      return Fail("backend '" + name + "' is not available: " + record.presence.reason);
-    }
     if (record.presence.present) present += (present.empty() ? "" : ", ") + record.name;
   }
   return Fail("unknown backend '" + name + "'; available: " + present +

@@ -17,8 +17,8 @@ struct BackendRecord {
   Presence presence;
 };
 
-/// Every backend in order (the last-but-one tie-break of the search), each from its own shared object, opened on first call and never
-/// closed. A missing library disables only its own backend, and `presence.reason` says why. They are
+/// Every backend in order (the last-but-one tie-break of the search), each from its own shared object, opened when first asked for and
+/// never closed. A missing library disables only its own backend, and `presence.reason` says why. They are
 ///   those of this build, in the declared order;
 ///   those that AddBackend was given;
 ///   all shared objects in collage/plugins of the folder of this library, by name;
@@ -27,7 +27,8 @@ struct BackendRecord {
 ///   those that this process alone has.
 std::vector<BackendRecord> AvailableBackends(const Device& device);
 
-/// The present backend of that name, or an error that lists the names and, for one that is absent, the reason.
+/// The present backend of that name, or an error that lists the names and, for one that is absent, the reason. One of this build is found
+/// without opening others: whoever loads a program waits for the libraries of that program alone.
 Result<const Backend*> FindBackend(const std::string& name, const Device& device);
 
 /// A backend out of this tree, from now on among the available ones; again does nothing. Opening it runs its code. Errors as OpenBackend's

@@ -433,6 +433,16 @@ class GoodInputTest(CommandLineTestCase):
         names = {entry["name"] for entry in json.loads(done.stdout)["backends"]}
         self.assertLessEqual({"dnnl", "openvino", "onnxruntime", "xsmm", "openblas", "native", "reference"}, names)
 
+    def test_libraries_tell_nobody_and_leave_nothing_in_a_home(self):
+        home = self.folder / "home"
+        home.mkdir()
+        # What may keep a library from it besides is not there.
+        environment = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("ORT_")}
+        done = subprocess.run([BINARY, "backends"], env=environment | {"HOME": str(home)}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"onnxruntime +\d")
+        self.assertEqual([path for path in home.rglob("*") if "Microsoft" in str(path)], [])
+
     def test_opt_prints_text(self):
         program = "def @main(%x: Tensor[(1, 4), float32]) -> Tensor[(1, 4), float32] {\n  nn.relu(%x)\n}\n"
         (self.folder / "p.relay").write_text(program)

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -33,7 +34,12 @@ Result<void*> OpenAnywhere() {
   return Fail("the Python package onnxruntime was not found when Collage was built" + tried);
 }
 
+/// From version 1.29 on the library of the Python package tells its makers of sessions, names of models among them, unless it is told
+/// not to. Nobody who runs Collage has agreed to that. A user's own setting stays.
+void TellNobody() { ::setenv("ORT_DISABLE_TELEMETRY", "1", /*overwrite=*/0); }
+
 Result<Library> Open() {
+  TellNobody();
   void* handle = COLLAGE_TRY(OpenAnywhere());
   const auto get_base = reinterpret_cast<const ApiBase* (*)()>(::dlsym(handle, "OrtGetApiBase"));
   if (!get_base) return Fail("onnxruntime: the library does not export OrtGetApiBase");
@@ -41,6 +47,7 @@ Result<Library> Open() {
   Library library{base->GetApi(kApiVersion), base->GetVersionString(), nullptr, nullptr};
   if (!library.api) return Fail(std::string("onnxruntime: version ") + library.version + " has no interface of version 5");
   COLLAGE_TRY_STATUS(Check(library, library.api->CreateEnv(kLogErrors, "collage", &library.env)));
+  COLLAGE_TRY_STATUS(Check(library, library.api->DisableTelemetryEvents(library.env)));
   COLLAGE_TRY_STATUS(Check(library, library.api->CreateCpuMemoryInfo(kDeviceAllocator, kDefaultMemory, &library.memory)));
   return library;
 }

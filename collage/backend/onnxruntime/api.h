@@ -35,7 +35,9 @@ struct Api {
   Gap<2> to_messages;
   const char* (*GetErrorMessage)(const OrtStatus*);
   OrtStatus* (*CreateEnv)(int least_severity, const char* name, OrtEnv**);
-  Gap<4> to_sessions;
+  Gap<2> to_telemetry;
+  OrtStatus* (*DisableTelemetryEvents)(const OrtEnv*);
+  Gap<1> to_sessions;
   OrtStatus* (*CreateSessionFromArray)(const OrtEnv*, const void* model, size_t bytes, const OrtSessionOptions*, OrtSession**);
   OrtStatus* (*Run)(OrtSession*, const OrtRunOptions*, const char* const* input_names, const OrtValue* const* inputs, size_t input_count,
                     const char* const* output_names, size_t output_count, OrtValue** outputs);
@@ -63,6 +65,7 @@ struct Api {
 // Where the interface has them.
 static_assert(offsetof(Api, GetErrorMessage) == 2 * sizeof(void*));
 static_assert(offsetof(Api, CreateEnv) == 3 * sizeof(void*));
+static_assert(offsetof(Api, DisableTelemetryEvents) == 6 * sizeof(void*));
 static_assert(offsetof(Api, CreateSessionFromArray) == 8 * sizeof(void*));
 static_assert(offsetof(Api, Run) == 9 * sizeof(void*));
 static_assert(offsetof(Api, CreateSessionOptions) == 10 * sizeof(void*));

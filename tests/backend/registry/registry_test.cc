@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "collage/backend/entry.h"
 
@@ -28,6 +29,15 @@ std::vector<BackendRecord> Named(const std::string& name) {
   return records;
 }
 
+/// Whether a shared object of such a name is in this process.
+bool IsMapped(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
 std::string Refusal(const std::filesystem::path& file) {
   const Status added = AddBackend(file);
   return added ? "" : added.error().message;
@@ -40,6 +50,17 @@ TEST(RegistryTest, ABackendIsAddedOnce) {
   const Result<const Backend*> backend = FindBackend("null", Device{});
   ASSERT_TRUE(backend) << backend.error().message;
   EXPECT_EQ((*backend)->Name(), "null");
+}
+
+TEST(RegistryTest, FindingOneOpensNoOther) {
+  // In a process of its own: others of these tests open all.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto find = [] {
+    const bool is_found = FindBackend("reference", Device{}).has_value();
+    const bool is_alone = IsMapped("libcollage_backend_reference") && !IsMapped("libcollage_backend_native");
+    std::exit(is_found && is_alone ? 0 : 1);
+  };
+  EXPECT_EXIT(find(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(RegistryTest, ThoseOfTheSearchPathAreThereAndWhatIsWrongWithOthersIsSaid) {
