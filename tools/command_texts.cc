@@ -25,7 +25,9 @@ void AddTextCommands(CLI::App& app, int& code) {
   completion->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   completion->callback([&app, shell] {
     const CommandText collage = Describe(app);
-    const std::string text = *shell == "bash" ? BashCompletion(collage) : *shell == "zsh" ? ZshCompletion(collage) : FishCompletion(collage);
+    const std::string text = *shell == "bash"  ? BashCompletion(collage)
+                             : *shell == "zsh" ? ZshCompletion(collage)
+                                               : FishCompletion(collage);
     std::fputs(text.c_str(), stdout);
   });
   CLI::App* man = app.add_subcommand("man", "Print the page of a command for man, or of collage itself");

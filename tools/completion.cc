@@ -99,7 +99,9 @@ complete -o default -F _{0} {0}
 
 std::string ZshCompletion(const CommandText& collage) {
   const auto function_of = [](const CommandText& command) { return fmt::format("_{}", fmt::join(command.path, "_")); };
-  const auto bracketed = [](const std::string& text) { return Replaced(Replaced(Replaced(Shortly(text), "[", "\\["), "]", "\\]"), ":", "\\:"); };
+  const auto bracketed = [](const std::string& text) {
+    return Replaced(Replaced(Replaced(Shortly(text), "[", "\\["), "]", "\\]"), ":", "\\:");
+  };
   std::string text = fmt::format("#compdef {}\n", collage.path.front());
   for (const CommandText* command : AllOf(collage)) {
     text += fmt::format("\n{}() {{\n", function_of(*command));

@@ -61,12 +61,12 @@ std::string Below(const CommandText& command) {
   for (const CommandText& below : command.commands) {
     const bool has_page = command.path.size() == 1;
     if (has_page) {
-      text += ".TP\n" + Bold(below.path.back()) + "\n" + Escaped(below.description) + ".\nSee " + Bold(command.path[0] + "-" + below.path.back()) +
-              "(1).\n";
+      text += ".TP\n" + Bold(below.path.back()) + "\n" + Escaped(below.description) + ".\nSee " +
+              Bold(command.path[0] + "-" + below.path.back()) + "(1).\n";
       continue;
     }
-    text += ".SS " + Escaped(fmt::format("{}", fmt::join(below.path, " "))) + "\n" + Escaped(below.description) + ".\n.P\n" + Synopsis(below) + "\n" +
-            Options(below.positionals) + Options(below.options);
+    text += ".SS " + Escaped(fmt::format("{}", fmt::join(below.path, " "))) + "\n" + Escaped(below.description) + ".\n.P\n" +
+            Synopsis(below) + "\n" + Options(below.positionals) + Options(below.options);
   }
   return text;
 }

@@ -18,10 +18,10 @@ struct RunStep {
 
 /// What a report page shows of one shape profile.
 struct PageProfile {
-  std::string metadata;              ///< as MetadataOfProfiles gives it
-  std::vector<RunStep> steps = {};   ///< of one run, in the order of their begins; empty: it was not run
-  std::string why_not_run = {};      ///< where `steps` is empty
-  double run_us = 0;                 ///< of that run, without the clock readings of single steps
+  std::string metadata;             ///< as MetadataOfProfiles gives it
+  std::vector<RunStep> steps = {};  ///< of one run, in the order of their begins; empty: it was not run
+  std::string why_not_run = {};     ///< where `steps` is empty
+  double run_us = 0;                ///< of that run, without the clock readings of single steps
 };
 
 /// A whole HTML page that needs nothing beside itself: graph, time line, plans, roofline and refusals of a compiled file (`file` is its

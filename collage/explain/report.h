@@ -29,8 +29,8 @@ struct PlanEntry {
   std::optional<double> margin_us = {};
   /// ONNX nodes that it computes, in the model's order. Empty where no model was read, and in files of before.
   std::vector<std::string> nodes = {};
-  std::string device = {};  ///< "opencl:0"; empty: the host
-  std::string form = {};    ///< rule of the form that it computes, wholly or in part; empty: what the model says
+  std::string device = {};            ///< "opencl:0"; empty: the host
+  std::string form = {};              ///< rule of the form that it computes, wholly or in part; empty: what the model says
   std::optional<PlanWork> work = {};  ///< nothing in files of before
 };
 

@@ -101,7 +101,8 @@ class ManPageTest(unittest.TestCase):
     def test_mandoc_has_no_warnings(self):
         for name, page in self.pages():
             done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning"], input=page, capture_output=True, text=True)
-            self.assertEqual(done.stdout, "", name)
+            # Pages have no date: those of one version are equal, whenever it was built.
+            self.assertEqual([line for line in done.stdout.splitlines() if "missing date" not in line], [], name)
 
 
 if __name__ == "__main__":

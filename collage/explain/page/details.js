@@ -41,7 +41,7 @@ function whyText(model, partition) {
   }
   const margin = partition.entry.margin_us;
   const won = report.winner === "searched" ? "It is part of the searched plan, which won the race" : report.winner ? `It is part of the plan of ${report.winner} alone, which won the race` : "It is part of the chosen plan";
-  if (margin === null) return `${won}; no other plan computes these nodes.`;
+  if (margin === null) return `${won}; no other plan of what was timed computes these nodes.`;
   if (margin >= 0) return `${won}. The best plan without this partition is predicted to take ${timeText(margin)} longer.`;
   return `${won}. At prices taken alone a plan without it looks ${timeText(-margin)} shorter, which was not seen in whole programs.`;
 }
@@ -69,7 +69,7 @@ function showElsewhere(panel, report, partition, node) {
     const table = html("table", { class: "elsewhere" });
     table.append(html("tr", { class: "chosen" }, html("td", { class: "who-cell" }, key(partition.backend)), html("td", {}, "runs it"), html("td", { class: "number" }, "±0")));
     const rows = [...node.elsewhere].sort((a, b) => (a.extra_us ?? Infinity) - (b.extra_us ?? Infinity));
-    for (const row of rows) table.append(row.known === "price" ? pricedRow(report, node, row) : unpricedRow(node, row));
+    for (const row of rows) table.append(row.known === "price" ? pricedRow(report, node, row) : unpricedRow(report, node, row));
     panel.append(table, html("div", { id: "changes", "aria-live": "polite" }));
   }
   const refused = node.placement.rejections;
@@ -93,12 +93,13 @@ function pricedRow(report, node, row) {
     html("td", { class: `number ${side}` }, moreText(extra), html("div", { class: "why" }, share.trim())));
 }
 
-function unpricedRow(node, row) {
+function unpricedRow(report, node, row) {
+  const isSettled = report.model.profile.report.search_complete;
   const refused = node.placement.rejections.find((one) => one.backend === row.backend);
   const why = {
     "no candidate": "no rule of it takes this node",
     refused: refused ? `refused: ${cut(refused.reason, 90)}` : "every kernel of it was refused",
-    "not timed": "never timed: it could hardly be part of the cheapest plan",
+    "not timed": isSettled ? "never timed: it could hardly be part of the cheapest plan" : "never timed: the compile’s time ended",
     "no plan": "no plan near by has it there",
     "not searched": "not looked for: the plan cannot be cut near by",
   }[row.known];

@@ -27,7 +27,7 @@ function timeText(us) {
   return `${us.toFixed(size >= 100 ? 0 : 1)} µs`;
 }
 const moreText = (us) => (us < 0 ? "−" : "+") + timeText(Math.abs(us));
-const shareText = (share) => `${(100 * share).toFixed(Math.abs(share) < 0.0995 ? 1 : 0)}%`;
+const shareText = (share) => share > 0 && share < 0.0005 ? "<0.1%" : `${(100 * share).toFixed(Math.abs(share) < 0.0995 ? 1 : 0)}%`;
 const countText = (count, one, many) => `${count} ${count === 1 ? one : many || one + "s"}`;
 const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 

@@ -7,8 +7,7 @@
  */
 function buildModel(profile) {
   const { report, problem, run } = profile;
-  const placements = new Map(report.operators.map((placement) => [placement.name, placement]));
-  const model = problem ? fromProblem(problem, report, placements) : fromReport(report);
+  const model = problem ? fromProblem(problem, report) : fromReport(report);
   model.profile = profile;
   model.totalUs = model.partitions.reduce((sum, partition) => sum + partition.costUs, 0);
   const bySymbol = new Map(model.partitions.filter((p) => p.symbol).map((p) => [p.symbol, p]));
@@ -36,18 +35,39 @@ function addEntry(partition, entry) {
   partition.costUs = entry.cost_us;
 }
 
-function fromProblem(problem, report, placements) {
-  const nodes = problem.nodes.map((node, id) => ({ id, ...node, placement: placements.get(node.name), elsewhere: problem.elsewhere[id] || [] }));
+/** Gives nodes their placements: those of one partition, in order. Nodes that get none are of a form that the plan does not take. */
+function place(nodes, inside, placements) {
+  let next = 0;
+  for (const id of inside) {
+    const placement = placements[next];
+    if (!placement || placement.name !== nodes[id].name || placement.operator !== nodes[id].operator) continue;
+    nodes[id].placement = placement;
+    ++next;
+  }
+}
+
+function fromProblem(problem, report) {
+  const nodes = problem.nodes.map((node, id) => ({ id, ...node, placement: null, elsewhere: problem.elsewhere[id] || [] }));
+  const bySymbol = new Map();
+  for (const placement of report.operators) {
+    const symbol = placement.backend === "host" ? `host ${placement.name} ${placement.operator}` : placement.partition;
+    bySymbol.set(symbol, [...(bySymbol.get(symbol) || []), placement]);
+  }
+  const takeOfHost = (id) => bySymbol.get(`host ${nodes[id].name} ${nodes[id].operator}`)?.shift() || null;
   const partitions = [];
   const ownerOf = new Array(nodes.length).fill(-1);
   let entries = 0;
   for (const number of problem.chosen) {
     const kernel = problem.kernels[number];
-    // Nodes without a placement are of a form that the plan does not take.
-    const own = kernel.inside.filter((id) => nodes[id].placement);
-    const partition = newPartition(partitions.length, kernel.backend, own, kernel.cost_us || 0);
-    if (!partition.isHost) addEntry(partition, report.plan[entries++]);
-    if (!own.length) continue;
+    const partition = newPartition(partitions.length, kernel.backend, [], kernel.cost_us || 0);
+    if (!partition.isHost) {
+      addEntry(partition, report.plan[entries++]);
+      place(nodes, kernel.inside, bySymbol.get(partition.symbol) || []);
+    } else {
+      for (const id of kernel.inside) nodes[id].placement = takeOfHost(id);
+    }
+    partition.nodes = kernel.inside.filter((id) => nodes[id].placement);
+    if (!partition.nodes.length) continue;
     for (const id of kernel.inside) ownerOf[id] = partition.id;
     partitions.push(partition);
   }
@@ -56,7 +76,8 @@ function fromProblem(problem, report, placements) {
     const from = producer === null ? -1 : ownerOf[producer];
     if (from < 0) continue;
     for (const consumer of consumers) {
-      const to = ownerOf[consumer];
+      // What another form replaces reads nothing; its result is made in the form's place.
+      const to = nodes[consumer].placement ? ownerOf[consumer] : -1;
       if (to >= 0 && to !== from) edges.get(from).add(to);
     }
   }

@@ -25,7 +25,11 @@ function showRace(page, report) {
     }
     page.append(table);
   }
-  for (const [name, reason] of Object.entries(report.missing)) page.append(html("p", {}, `${name} did not race: ${reason}`));
+  const missing = Object.entries(report.missing);
+  if (missing.length) {
+    const table = html("table", {}, ...missing.map(([name, reason]) => html("tr", {}, html("td", {}, `${name} alone`), html("td", {}, reason))));
+    page.append(html("details", {}, html("summary", {}, `${countText(missing.length, "plan")} of a single backend did not race`), table));
+  }
   if (report.not_compared) page.append(html("p", {}, `Not compared with the reference: ${report.not_compared}`));
 }
 

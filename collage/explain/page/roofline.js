@@ -1,6 +1,6 @@
 // Rates of kernels against what they have to compute and to move, and against what no kernel can do without.
 
-const PLOT = { width: 860, height: 420, left: 78, right: 24, top: 18, bottom: 46 };
+const PLOT = { width: 860, height: 420, left: 100, right: 24, top: 18, bottom: 46 };
 
 function showRoofline(panel, report) {
   const { model } = report;
@@ -44,7 +44,7 @@ function drawRoofline(report, points, best) {
   }
   for (let at = y0; at <= y1 * 1.01; at *= 10) {
     drawn(axis, "line", { x1: left, x2: width - right, y1: y(at), y2: y(at) });
-    drawn(axis, "text", { x: left - 8, y: y(at) + 4, "text-anchor": "end" }, amountText(at, "FLOP/s").replace(".00", ""));
+    drawn(axis, "text", { x: left - 8, y: y(at) + 4, "text-anchor": "end" }, amountText(at, "FLOP/s").replace(/\.0+ /, " "));
   }
   drawn(axis, "text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, "operations for each byte read or written");
   const knee = best.flops / best.bytes;

@@ -100,7 +100,7 @@ function drawAxis(root, end, scale, height) {
   for (let at = 0; at <= end; at += tick) {
     const x = 8 + at * scale;
     drawn(axis, "line", { x1: x, x2: x, y1: 18, y2: height });
-    drawn(axis, "text", { x: x + 3, y: 14 }, at ? timeText(at) : "0");
+    drawn(axis, "text", { x: x + 3, y: 14 }, at ? timeText(at).replace(/\.0+ /, " ") : "0");
   }
 }
 
