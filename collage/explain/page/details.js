@@ -9,7 +9,7 @@ function showDetails(panel, report) {
     panel.append(html("p", { class: "soft" }, "Select a box: who runs it, why, and what it would cost elsewhere."));
     return;
   }
-  panel.append(html("h2", {}, operatorsOf(model, partition) || partition.symbol));
+  panel.append(html("h2", {}, cut(operatorsOf(model, partition) || partition.symbol, 90)));
   if (partition.isHost) {
     panel.append(html("p", { class: "soft" }, "It needs no kernel: it is a view of what is there, or a tuple."));
     panel.append(html("h3", {}, "Nodes of the model"), html("p", {}, namesOf(model, partition).join(", ")));
@@ -56,7 +56,8 @@ function showOperators(panel, report, partition) {
     chips.append(html("button", { type: "button", "aria-pressed": id === report.node, title: text, "data-node": id, onclick: () => report.selectNode(id) }, text));
   }
   panel.append(chips);
-  chips.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });
+  const pressedChip = chips.querySelector("[aria-pressed=true]");
+  if (pressedChip) chips.scrollTop = pressedChip.offsetTop - chips.offsetTop - 40;
 }
 
 function showElsewhere(panel, report, partition, node) {

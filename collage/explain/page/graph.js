@@ -182,7 +182,7 @@ class GraphView {
     const { width, height } = box;
     drawn(group, "title", {}, `${title}\n${label}, ${time}`);
     drawn(group, "rect", { class: "body", width, height, rx: 6 });
-    drawn(group, "text", { class: "title", x: 12, y: 18 }, cut(title, 30));
+    drawn(group, "text", { class: "title", x: 12, y: 18 }, cut(title, 28));
     drawn(group, "text", { class: "name", x: 12, y: 33 }, cut(name, 24));
     drawn(group, "text", { class: "time", x: width - 10, y: 33 }, `${cut(label, 18)} · ${time}`);
     drawn(group, "rect", { class: "track", x: 12, y: 42, width: width - 22, height: 9, rx: 2 });
