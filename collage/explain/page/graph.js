@@ -4,6 +4,8 @@ const BOX_WIDTH = 232;
 const BOX_HEIGHT = 58;
 const HOST_HEIGHT = 24;
 const MARGIN = 28;
+// Letters that fit into the second line of a box; measuring texts would take longer than all the rest.
+const LINE_LENGTH = 34;
 const ZOOMS = [0.25, 0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.5];
 
 class GraphView {
@@ -154,7 +156,7 @@ class GraphView {
     }
     const time = timeText(partition.costUs);
     this.drawCard(group, box, {
-      title: what, name: names.length > 1 ? `${cut(names[0], 26)} … ${names.length}` : names[0], label: partition.backend + (partition.device ? ` @ ${partition.device}` : ""),
+      title: what, name: names.length > 1 ? `(${names.length}) ${names[0]}` : names[0], label: partition.backend + (partition.device ? ` @ ${partition.device}` : ""),
       time, parts: [{ backend: partition.backend, us: partition.costUs }],
     });
     group.setAttribute("aria-label", `${what}; ${names[0]}; ${partition.backend}, ${time}`);
@@ -183,8 +185,9 @@ class GraphView {
     drawn(group, "title", {}, `${title}\n${label}, ${time}`);
     drawn(group, "rect", { class: "body", width, height, rx: 6 });
     drawn(group, "text", { class: "title", x: 12, y: 18 }, cut(title, 28));
-    drawn(group, "text", { class: "name", x: 12, y: 33 }, cut(name, 24));
-    drawn(group, "text", { class: "time", x: width - 10, y: 33 }, `${cut(label, 18)} · ${time}`);
+    const right = `${cut(label, 18)} · ${time}`;
+    drawn(group, "text", { class: "name", x: 12, y: 33 }, cut(name, LINE_LENGTH - right.length));
+    drawn(group, "text", { class: "time", x: width - 10, y: 33 }, right);
     drawn(group, "rect", { class: "track", x: 12, y: 42, width: width - 22, height: 9, rx: 2 });
     const scale = (width - 22) / (box.item.kind === "fold" ? Math.max(this.model.totalUs, 1e-9) : this.most);
     let x = 12;
