@@ -43,7 +43,7 @@ GRAPH_COMPILERS = {"onnxruntime", "openvino"}
 # Of backend/: shared by several backends, and none itself.
 SHARED_BY_BACKENDS = {"element_code"}
 # Written by the build.
-GENERATED = {"collage/backend/contract_headers.h"}
+GENERATED = {"collage/backend/contract_headers.h", "collage/explain/page_template.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"(collage/[^"]+)"', re.MULTILINE)
 
 

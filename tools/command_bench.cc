@@ -10,6 +10,7 @@
 #include "collage/support/clock.h"
 #include "collage/support/short_list.h"
 #include "tools/command.h"
+#include "tools/csv.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
 #include "tools/on_demand.h"
@@ -28,6 +29,7 @@ struct Options {
   bool profile = false;
   bool rounds_from_standard_input = false;
   std::string json;
+  std::string csv;
   std::string trace;
 };
 
@@ -161,8 +163,36 @@ void PrintProfile(std::FILE* text, const nlohmann::ordered_json& steps) {
   }
 }
 
+std::string Joined(const nlohmann::ordered_json& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : " ") + name.get<std::string>();
+  return text;
+}
+
+/// The profile, a row for each step; without one the latency, in one row.
+std::string Csv(const nlohmann::ordered_json& report, const Options& options, const ShapeProfile& shapes) {
+  if (!report.contains("profile")) {
+    std::vector<std::string> names = {"file", "inputs", "threads", "iterations"};
+    std::vector<std::string> cells = {options.program.file, ToString(shapes), report["threads"].dump(), report["iterations"].dump()};
+    for (const auto& [name, value] : report["latency_ms"].items()) {
+      names.push_back(name + "_ms");
+      cells.push_back(value.dump());
+    }
+    return CsvRow(names) + CsvRow(cells);
+  }
+  std::string text = CsvRow({"kind", "name", "backend", "variant", "operators", "nodes", "calls", "mean_us"});
+  for (const auto& step : report["profile"]) {
+    text += CsvRow({step["kind"], step["name"], step["backend"], step["variant"], Joined(step["operators"]), Joined(step["nodes"]),
+                    step["calls"].dump(), step["mean_us"].dump()});
+  }
+  return text;
+}
+
 Status RunBench(const Options& options) {
+  if (options.json == "-" && options.csv == "-") return Fail("--json and --csv: only one of them can be standard output");
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
+  JsonOutput csv = COLLAGE_TRY(JsonOutput::Create(options.csv));
+  std::FILE* const text = options.csv == "-" ? csv.Text() : json.Text();
   JsonOutput trace = COLLAGE_TRY(JsonOutput::Create(options.trace));
   const Clock::time_point start = Clock::now();
   auto [executable, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
@@ -177,13 +207,14 @@ Status RunBench(const Options& options) {
   report["inputs"] = nlohmann::ordered_json::object();
   for (const auto& [name, type] : bench.shapes().inputs) report["inputs"][name] = type.shape;
   if (options.profile) report["profile"] = Profile(bench.executable());
-  if (options.profile) PrintProfile(json.Text(), report["profile"]);
-  if (has_choice) std::fprintf(json.Text(), "profile %s\n", ToString(bench.shapes()).c_str());
+  if (options.profile) PrintProfile(text, report["profile"]);
+  if (has_choice) std::fprintf(text, "profile %s\n", ToString(bench.shapes()).c_str());
   if (!options.trace.empty()) COLLAGE_TRY_STATUS(trace.WriteValue(Trace(bench.executable())));
   const auto& latency = report["latency_ms"];
-  std::fprintf(json.Text(), "latency ms: min %.4f  p10 %.4f  median %.4f  mean %.4f  p90 %.4f  (%zu iterations, %d threads)\n",
+  std::fprintf(text, "latency ms: min %.4f  p10 %.4f  median %.4f  mean %.4f  p90 %.4f  (%zu iterations, %d threads)\n",
                latency["min"].get<double>(), latency["p10"].get<double>(), latency["median"].get<double>(), latency["mean"].get<double>(),
                latency["p90"].get<double>(), samples.size(), options.program.threads);
+  COLLAGE_TRY_STATUS(csv.Write(Csv(report, options, bench.shapes())));
   return json.WriteValue(report);
 }
 
@@ -204,6 +235,8 @@ void AddBenchCommand(CLI::App& app, int& code) {
   command->add_flag("--stdin-rounds", options->rounds_from_standard_input,
                     "Answer lines 'run N' and 'load' from standard input with times as JSON");
   command->add_option("--json", options->json, "Write the figures to this file (-: standard output)");
+  command->add_option("--csv", options->csv,
+                      "Write the figures as a table to this file (-: standard output): one row, or with --profile a row for each step");
   command->callback([options, &code] {
     if (const std::optional<int> done = SuperviseCompiling(options->program)) {
       code = *done;

@@ -4,8 +4,10 @@
 #include "collage/explain/report.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/lower/save.h"
+#include "collage/support/file.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/report_page.h"
 
 namespace collage::tools {
 namespace {
@@ -14,6 +16,8 @@ struct Options {
   std::string file;
   bool json = false;
   bool operators = false;
+  std::string html;
+  bool predicted = false;
   WhatIf question;
 
   [[nodiscard]] ExplanationDetail Detail() const { return operators ? ExplanationDetail::kOperators : ExplanationDetail::kPartitions; }
@@ -61,9 +65,18 @@ Status AnswerQuestion(const Options& options, const std::string& metadata) {
   return {};
 }
 
+Status WritePage(const Options& options, const std::string& metadata) {
+  AtomicFile file = COLLAGE_TRY(AtomicFile::Create(options.html));
+  const Result<std::string> page = PageOf(options.file, metadata, !options.predicted);
+  if (!page) return Fail(page.error().At(options.file));
+  COLLAGE_TRY_STATUS(file.Append(*page));
+  return file.Commit();
+}
+
 Status Explain(const Options& options) {
   if (!COLLAGE_TRY(IsProgramFile(options.file))) return Fail(options.file + ": is no compiled file; make one with collage compile");
   const std::string metadata = COLLAGE_TRY(ReadProgramMetadata(options.file));
+  if (!options.html.empty()) return WritePage(options, metadata);
   if (options.IsQuestion()) return AnswerQuestion(options, metadata);
   if (options.json) {
     const Result<std::string> report = ReportOfMetadata(metadata);
@@ -84,19 +97,29 @@ void AddExplainCommand(CLI::App& app, int& code) {
       app.add_subcommand("explain", "Say for each partition of a compiled file who runs it, at what price, and who came second");
   auto options = std::make_shared<Options>();
   command->add_option("file", options->file, "A compiled file")->required();
-  command->add_flag("--json", options->json, "As JSON");
-  command->add_flag("--operators", options->operators, "A line for each operator instead of each partition");
+  CLI::Option* json = command->add_flag("--json", options->json, "As JSON");
+  CLI::Option* operators = command->add_flag("--operators", options->operators, "A line for each operator instead of each partition");
+  CLI::Option* html = command->add_option("--html", options->html,
+                                          "Write a report to look at in a browser to this file, which needs no network: graph, time line "
+                                          "of one run, plans, roofline, and what each node would cost elsewhere. Runs the program, which "
+                                          "is trusted as a shared library is");
+  html->excludes(json)->excludes(operators);
+  command->add_flag("--predicted", options->predicted, "With --html: do not run the program; its time line then has predicted times")
+      ->needs(html);
   command
       ->add_option("--forbid", options->question.forbid,
                    "What if a backend may not be used (dnnl), or not for a node of the model (dnnl:conv1) or an operator (dnnl:nn.conv2d)? "
                    "Searches again from the recorded "
                    "prices, measuring nothing, and prints the difference. May be repeated, as the next two")
+      ->excludes(html)
       ->allow_extra_args(false);
   command
       ->add_option("--pin", options->question.pin,
                    "What if a node of the model must run on a backend: conv1=dnnl, or an operator, nn.conv2d=dnnl, with all its calls")
+      ->excludes(html)
       ->allow_extra_args(false);
   command->add_option("--penalty", options->question.penalty, "What if running B right after A cost this many microseconds: A:B=12.5")
+      ->excludes(html)
       ->allow_extra_args(false);
   command->callback([options, &code] {
     const Status status = Explain(*options);

@@ -44,6 +44,7 @@ int Run(int argc, char** argv) {
   collage::tools::AddQueryCommand(app, code);
   collage::tools::AddCacheCommand(app, code);
   for (CLI::App* command : app.get_subcommands({})) collage::tools::AddPluginOption(*command);
+  collage::tools::AddTextCommands(app, code);
   try {
     app.parse(argc, argv);
   } catch (const collage::tools::OptionError& error) {

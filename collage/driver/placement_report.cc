@@ -99,9 +99,12 @@ class Reporter {
     if (placement_.targets[candidate.backend].device) placement.device = ToString(*placement_.targets[candidate.backend].device);
     placement.variant = candidate.variants[choice.variant].variant.name;
     placement.symbol = symbol;
-    placement.cost_us = known_.prices[placement_.arms.kernel_of[choice.candidate][choice.variant]].centre.ToMicroseconds();
+    const size_t kernel = placement_.arms.kernel_of[choice.candidate][choice.variant];
+    placement.cost_us = known_.prices[kernel].centre.ToMicroseconds();
     PlanEntry entry{symbol, placement.backend, placement.variant, {}, placement.cost_us};
     entry.device = placement.device;
+    const KernelFacts& facts = placement_.arms.kernels.kernels()[kernel];
+    entry.work = PlanWork{facts.flops, facts.bytes, facts.roofline.ToMicroseconds()};
     entry.margin_us = FindAlternatives(i, placement);
     placement.left_out = !alternatives_.IsSearchable(i);
     report.decisions_left_out += placement.left_out ? 1 : 0;

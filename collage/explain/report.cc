@@ -131,6 +131,8 @@ Json ReportJson(const CompileReport& report) {
                     {"partition", entry.symbol}});
     if (!entry.device.empty()) plan.back()["device"] = entry.device;
     if (!entry.form.empty()) plan.back()["form"] = entry.form;
+    if (entry.work)
+      plan.back()["work"] = {{"flops", entry.work->flops}, {"bytes", entry.work->bytes}, {"roofline_us", entry.work->roofline_us}};
   }
   Json timings = Json::object();
   Json ratios = Json::object();
@@ -179,6 +181,12 @@ Json ReportJson(const CompileReport& report) {
           {"operators", std::move(operators)}};
 }
 
+std::optional<PlanWork> WorkFrom(const Json& entry) {
+  if (!entry.contains("work")) return std::nullopt;
+  const Json& work = entry.at("work");
+  return PlanWork{work.at("flops"), work.at("bytes"), work.at("roofline_us")};
+}
+
 CompileReport ReportFrom(const Json& json) {
   CompileReport report;
   report.model = json.at("model");
@@ -197,7 +205,7 @@ CompileReport ReportFrom(const Json& json) {
   for (const Json& entry : json.at("plan")) {
     report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
                            NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>()),
-                           entry.value("device", std::string()), entry.value("form", std::string())});
+                           entry.value("device", std::string()), entry.value("form", std::string()), WorkFrom(entry)});
   }
   for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
     report.end_to_end.push_back(

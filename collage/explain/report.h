@@ -10,6 +10,13 @@
 
 namespace collage {
 
+/// What a kernel has to do, whoever runs it.
+struct PlanWork {
+  double flops = 0;        ///< of its convolutions and products, by their definitions; zero where it has none
+  double bytes = 0;        ///< of its parameters, weights among them, and of its results
+  double roofline_us = 0;  ///< no kernel of this work takes less
+};
+
 /// One kernel of the chosen plan.
 struct PlanEntry {
   std::string symbol;
@@ -22,8 +29,9 @@ struct PlanEntry {
   std::optional<double> margin_us = {};
   /// ONNX nodes that it computes, in the model's order. Empty where no model was read, and in files of before.
   std::vector<std::string> nodes = {};
-  std::string device = {};  ///< "opencl:0"; empty: the host
-  std::string form = {};    ///< rule of the form that it computes, wholly or in part; empty: what the model says
+  std::string device = {};            ///< "opencl:0"; empty: the host
+  std::string form = {};              ///< rule of the form that it computes, wholly or in part; empty: what the model says
+  std::optional<PlanWork> work = {};  ///< nothing in files of before
 };
 
 /// A whole plan timed end to end against the others of the same race.

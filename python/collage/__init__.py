@@ -14,6 +14,7 @@ from typing import Any
 from collage._backend import Backend, register_backend, unregister_backend
 from collage._compile import Placement, compile, parse, place, read
 from collage._errors import ArgumentError, BugError, CompileError, Error, LoadError, RunError, StoppedError
+from collage._report import Report
 from collage._session import InferenceSession, NodeArg, SessionOptions, Step
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "LoadError",
     "NodeArg",
     "Placement",
+    "Report",
     "RunError",
     "SessionOptions",
     "Step",

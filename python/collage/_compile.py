@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from collage import _backend, _collage
+from collage._report import Report
 
 if TYPE_CHECKING:
     from collage._placement import Function, Program, Rule
@@ -83,13 +84,16 @@ def compile(
 class Placement(NamedTuple):
     """Where a model's operators would run."""
 
-    report: dict[str, Any]  # as InferenceSession.report
+    report: Report  # as InferenceSession.report
     text: str  # the partitioned program as Relay text
 
     @property
     def plan(self) -> list[dict[str, Any]]:
         """Its partitions: backend, operators, nodes, cost_us and the rest."""
         return self.report["plan"]
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
 
 
 def place(
@@ -111,7 +115,7 @@ def place(
     options.update(_given(targets=targets and list(targets), search=search, threads=threads))
     trees, options["partition_rules"] = _split(partition_rules or {})
     report, text = _placement.place(read(model, shapes=shapes), json.dumps(options), trees, estimator)
-    return Placement(json.loads(report), text)
+    return Placement(Report(json.loads(report)), text)
 
 
 def read(model: Model | Program, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:

@@ -12,6 +12,7 @@ import numpy as np
 from collage import _collage
 from collage._compile import Model, compile
 from collage._errors import ArgumentError
+from collage._report import Report, session_html
 
 # How ONNX Runtime writes element types; the others are as NumPy's.
 _ONNX_NAMES = {"float32": "float", "float64": "double"}
@@ -103,9 +104,12 @@ class InferenceSession:
         return self._program.threads
 
     @property
-    def report(self) -> dict[str, Any]:
-        """What the compile has to say: the plan, its prices, the race."""
-        return json.loads(self._program.report)
+    def report(self) -> Report:
+        """What the compile has to say: the plan, its prices, the race. A dict, which a notebook shows as tables."""
+        return Report(json.loads(self._program.report))
+
+    def _repr_html_(self) -> str:
+        return session_html(self)
 
     def run(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: Any = None) -> list[np.ndarray]:
         """New arrays, one for each name; all outputs for None. Inputs are arrays of NumPy or of anything that speaks DLPack, of exactly the

@@ -13,6 +13,7 @@ CompileReport Example() {
   report.pins = {"%0=dnnl"};
   report.forbids = {"native:nn.conv2d"};
   report.plan = {{"collage_dnnl_conv2d", "dnnl", "winograd", {"nn.conv2d", "nn.relu"}, 12.5, 0.1}};
+  report.plan[0].work = PlanWork{1e6, 4096, 0.5};
   report.estimated_us = 13;
   report.lower_bound_us = 13;
   report.drift = 1.125;
@@ -50,6 +51,7 @@ TEST(ReportTest, JsonReadsBackAsItWas) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(ToJson(*read), text);
   EXPECT_EQ(read->pins, std::vector<std::string>{"%0=dnnl"});
+  EXPECT_EQ(read->plan[0].work->roofline_us, 0.5);
   EXPECT_TRUE(read->operators[1].pinned);
   EXPECT_EQ(read->operators[0].rejections[0].reason, "no such \"tile\"");
   EXPECT_FALSE(read->operators[1].runner_up_extra_us.has_value());

@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 import threading
 import unittest
+import xml.etree.ElementTree
 
 import ml_dtypes
 import models
@@ -137,6 +138,21 @@ class SessionTest(unittest.TestCase):
         steps = self.session.profile({"x": self.x})
         kernels = [step for step in steps if step.kind == "kernel"]
         self.assertTrue(kernels and all(step.backend and step.microseconds > 0 for step in kernels), steps)
+
+    def test_a_notebook_shows_a_session_and_its_report(self):
+        report = self.session.report
+        self.assertIsInstance(report, dict)
+        page = self.session._repr_html_()
+        self.assertIn(report._repr_html_(), page)
+        for name in ("x", report["plan"][0]["backend"], "times chosen", "predicted"):
+            self.assertIn(name, page)
+        # It is well formed, and names of a model are text only.
+        report["plan"][0]["nodes"] = ["<script>&"]
+        self.assertIn("&lt;script&gt;&amp;", report._repr_html_())
+        several = collage.Report(report | {"profiles": [dict(report), dict(report)]})
+        self.assertEqual(several._repr_html_().count("&lt;script&gt;"), 2)
+        for text in (page, report._repr_html_(), several._repr_html_()):
+            xml.etree.ElementTree.fromstring(f"<div>{text}</div>")
 
     def test_types_that_numpy_lacks_come_as_ml_dtypes(self):
         node = helper.make_node("Neg", ["x"], ["y"])

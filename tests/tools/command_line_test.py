@@ -1,5 +1,6 @@
 """Runs the collage binary on good input. Usage: command_line_test.py BINARY [unittest arguments]"""
 
+import csv
 import json
 import os
 import pathlib
@@ -252,6 +253,23 @@ class GoodInputTest(CommandLineTestCase):
         profile = json.loads((self.folder / "b.json").read_text())["profile"]
         self.assertEqual([node for step in profile for node in step["nodes"]], ["first", "second", "third"])
         self.assertIn("third", done.stdout)
+
+    def test_bench_writes_tables(self):
+        path = self.folder / "b.csv"
+        done = self.collage("bench", self.program, "--iterations", 7, "--csv", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, newline="") as file:
+            (row,) = csv.DictReader(file)
+        self.assertEqual((row["iterations"], row["file"]), ("7", str(self.program)))
+        self.assertLessEqual(float(row["min_ms"]), float(row["median_ms"]))
+        done = self.collage("bench", self.program, "--iterations", 2, "--profile", "--csv", "-", "--json", self.folder / "b.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        steps = json.loads((self.folder / "b.json").read_text())["profile"]
+        rows = list(csv.DictReader(done.stdout.splitlines()))
+        self.assertEqual([row["name"] for row in rows], [step["name"] for step in steps])
+        self.assertEqual([float(row["mean_us"]) for row in rows], [step["mean_us"] for step in steps])
+        self.assertIn("latency ms", done.stderr)
+        self.assert_user_error(self.collage("bench", self.program, "--csv", "-", "--json", "-"), "--csv")
 
     def save_products(self):
         """A model whose kernels take milliseconds: when its plans run, it is nearly always one of these that runs. Gives its path."""
