@@ -109,6 +109,7 @@ def attributes():
     yield "channels", conv(weight=(2, 4, 3, 3)), "node 'c1' (Conv, opset 13)"
     yield "volume", conv(weight=(2, 3, 3, 3, 3)), "do not fit"
     yield "missing_input", model([make_node("Conv", ["x"], ["y"])]), "input 1 is required and absent"
+    yield "scalar_targets", model([make_node("NegativeLogLikelihoodLoss", ["x", "t"], ["y"])], initializers=[array("t", np.int64(0))]), "targets must have at least one dimension"
     yield "missing_axis", model([make_node("Concat", ["x", "x"], ["y"])]), "attribute 'axis' is required and absent"
     yield "axis_outside", model([make_node("Softmax", ["x"], ["y"], axis=4)]), "axis 4 is outside a tensor of 4 dimensions"
     yield "sub_graph", model([make_node("Softmax", ["x"], ["y"], axis=helper.make_graph([relu()], "g", [X], [Y]))]), "attribute 'axis' must be an integer"
