@@ -58,8 +58,9 @@ Status CheckSize(const TensorType& type) {
 }
 
 bool HasStrings(const Type& type) {
-  const std::vector<TensorType> tensors = FlattenTensors(type);
-  return std::any_of(tensors.begin(), tensors.end(), [](const TensorType& tensor) { return tensor.dtype == DType::kString; });
+  if (const TensorType* tensor = type.AsTensor()) return tensor->dtype == DType::kString;
+  const TupleType* tuple = type.AsTuple();
+  return tuple && std::any_of(tuple->fields.begin(), tuple->fields.end(), HasStrings);
 }
 
 Status ExpectNoStrings(TypeArguments arguments) {
