@@ -44,6 +44,10 @@ Status WriteOutputs(const std::filesystem::path& folder, const std::vector<Named
 
 void PrintSummary(const std::vector<NamedType>& types, const std::vector<Tensor>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].dtype() == DType::kString) {
+      std::printf("%s: %s\n", types[i].name.c_str(), ToString(types[i].type).c_str());
+      continue;
+    }
     double low = 0;
     double high = 0;
     double sum = 0;

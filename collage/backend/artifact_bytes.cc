@@ -75,7 +75,7 @@ Result<uint64_t> ArtifactReader::Count() {
 
 Result<TensorType> ArtifactReader::Type() {
   const uint64_t dtype = COLLAGE_TRY(Number());
-  if (dtype > static_cast<uint64_t>(kLastDType)) return Damaged();
+  if (dtype > static_cast<uint64_t>(kLastDType) || static_cast<DType>(dtype) == DType::kString) return Damaged();
   TensorType type{{}, static_cast<DType>(dtype)};
   uint64_t elements = 1;
   for (uint64_t rank = COLLAGE_TRY(Count()); rank > 0; --rank) {

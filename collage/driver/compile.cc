@@ -441,6 +441,9 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
   std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(path, options));
   for (const OnnxModel& model : models) {
+    for (const auto& [function_name, function] : model.module.functions()) {
+      if (Status fits = CheckNoStrings(function); !fits) return Fail(fits.error().At(path.string()));
+    }
     if (Status fits = CheckMemory(model.module, FreeMemory()); !fits) return Fail(fits.error().At(path.string()));
   }
   const std::string name = path.filename().string();

@@ -28,26 +28,6 @@ bool NeedsAll(const OpSequence::Step& step) {
   return kind == OpKind::kElementwise || kind == OpKind::kBroadcast || kind == OpKind::kCommReduce || whole.contains(step.op->name);
 }
 
-/// Positions of the smaller plane with a tap on the larger one, in all dimensions together.
-template <class AnyWindow, size_t dimensions>
-double MeetingPositions(const AnyWindow& window, const std::array<int64_t, dimensions>& larger,
-                        const std::array<int64_t, dimensions>& smaller) {
-  double positions = 1;
-  for (size_t d = 0; d < dimensions; ++d) {
-    int64_t meeting = 0;
-    for (int64_t position = 0; position < smaller[d]; ++position) {
-      bool meets = false;
-      for (int64_t tap = 0; tap < window.kernel[d]; ++tap) {
-        const int64_t element = position * window.stride[d] + tap * window.dilation[d] - window.pad_begin[d];
-        meets = meets || (element >= 0 && element < larger[d]);
-      }
-      meeting += meets ? 1 : 0;
-    }
-    positions *= static_cast<double>(meeting);
-  }
-  return positions;
-}
-
 /// For operators that slide a window over their first argument or their result: how many elements of each argument their whole result
 /// needs. Empty for others.
 std::vector<double> NeededByWindows(const OpSequence::Step& step) {
@@ -60,8 +40,8 @@ std::vector<double> NeededByWindows(const OpSequence::Step& step) {
   };
   const auto of_transposed = [&](const auto& c) {
     const auto weights_of_tap = static_cast<double>(c->input_channels * (c->output_channels / c->groups));
-    return std::vector{static_cast<double>(c->batch * c->input_channels) * MeetingPositions(c->window, c->output, c->input),
-                       weights_of_tap * UseOf(c->window, c->output, c->input).taps};
+    const WindowUse use = UseOf(c->window, c->output, c->input);
+    return std::vector{static_cast<double>(c->batch * c->input_channels) * use.positions, weights_of_tap * use.taps};
   };
   const auto of_pooling = [&](const auto& p) {
     return std::vector{static_cast<double>(p->batch * p->channels) * UseOf(p->window, p->input, p->output).elements};

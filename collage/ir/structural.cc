@@ -10,6 +10,7 @@
 
 #include "collage/ir/visit.h"
 #include "collage/support/hash.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
@@ -42,6 +43,11 @@ uint64_t HashOfType(const Type& type) { return HashBytes(ToString(type)); }
 constexpr size_t kLargeBytes = 4096;
 
 uint64_t HashOfValue(const Tensor& tensor) {
+  if (tensor.dtype() == DType::kString) {  // their numbers differ from process to process
+    uint64_t hash = tensor.ByteCount();
+    for (const std::string& text : StringsOf(tensor)) hash = HashCombine(hash, HashBytes(text));
+    return hash;
+  }
   if (tensor.ByteCount() >= kLargeBytes) return XXH3_64bits_withSeed(tensor.Bytes(), tensor.ByteCount(), tensor.ByteCount());
   uint64_t hash = tensor.ByteCount();
   const std::byte* bytes = tensor.Bytes();

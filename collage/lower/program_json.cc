@@ -59,7 +59,7 @@ Result<std::vector<size_t>> NumbersFromJson(const Json& json, const char* field)
 
 Result<TensorType> TypeFromJson(const Json& json) {
   const std::optional<DType> dtype = DTypeFromName(json.at("dtype").get<std::string>());
-  if (!dtype) return Fail("unknown element type " + json.at("dtype").dump());
+  if (!dtype || *dtype == DType::kString) return Fail("unknown element type " + json.at("dtype").dump());
   TensorType type{{}, *dtype};
   for (const size_t extent : COLLAGE_TRY(NumbersFromJson(json, "shape"))) type.shape.push_back(static_cast<int64_t>(extent));
   if (!CheckedByteCount(type, Layout())) return Fail("shape " + json.at("shape").dump() + ", which no memory holds");

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "collage/onnx/data_type.h"
+#include "collage/onnx/flex_attention.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/heads.h"
 #include "collage/onnx/node_writer.h"
@@ -285,6 +286,7 @@ Result<std::vector<Expr>> ReadLinearAttention(NodeReader& node) {
 Status WriteLinearAttention(NodeWriter&) { return Fail("has no form in opset " + std::to_string(kWrittenOpset)); }
 
 constexpr ReadRow kRead[] = {{"Attention", ReadAttention},
+                             {"ai.onnx.preview.FlexAttention", ReadFlexAttention},
                              {"RotaryEmbedding", ReadRotaryEmbedding},
                              {"CausalConvWithState", ReadCausalConvWithState},
                              {"SwiGLU", ReadSwiGlu},

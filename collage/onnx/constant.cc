@@ -4,6 +4,7 @@
 #include "collage/onnx/direct.h"
 #include "collage/onnx/rows.h"
 #include "collage/tensor/narrow.h"
+#include "collage/tensor/strings.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -25,8 +26,14 @@ Result<std::vector<Expr>> ReadConstant(NodeReader& node) {
     const std::vector<int64_t> values = COLLAGE_TRY(node.Ints("value_ints", {}));
     return std::vector<Expr>{MakeConstant(Tensor::FromVector(vector_type(values.size(), DType::kInt64), values))};
   }
+  if (node.HasAttribute("value_string"))
+    return std::vector<Expr>{MakeConstant(StringTensor({}, {COLLAGE_TRY(node.String("value_string", ""))}))};
+  if (node.HasAttribute("value_strings")) {
+    const std::vector<std::string> values = COLLAGE_TRY(node.Strings("value_strings", {}));
+    return std::vector<Expr>{MakeConstant(StringTensor({static_cast<int64_t>(values.size())}, values))};
+  }
   if (node.HasAttribute("sparse_value")) return std::vector<Expr>{MakeConstant(COLLAGE_TRY(node.TensorAttribute("sparse_value")))};
-  return Fail("has no value of a supported kind: value, value_float, value_floats, value_int or value_ints");
+  return Fail("has no value: value, value_float, value_floats, value_int, value_ints, value_string, value_strings or sparse_value");
 }
 
 Result<std::vector<Expr>> ReadConstantOfShape(NodeReader& node) {
@@ -61,6 +68,7 @@ Result<std::vector<Expr>> ReadRange(NodeReader& node) {
   if (!(count <= 1e9)) return Fail("the range has " + std::to_string(count) + " elements");
   const TensorType type{{static_cast<int64_t>(count)}, dtype};
   COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
+  if (dtype == DType::kString || dtype == DType::kBool) return Fail("a range of " + std::string(Name(dtype)) + " has no meaning");
   if (IsSixteenBitFloat(dtype)) {
     std::vector<float> values;
     for (int64_t i = 0; i < type.ElementCount(); ++i) values.push_back(static_cast<float>(start + static_cast<double>(i) * delta));

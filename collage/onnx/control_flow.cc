@@ -200,7 +200,7 @@ Result<std::vector<Expr>> ReadScan(NodeReader& node) {
   return has_batches ? ReadBatchedScan(node, scan) : ReadScanForm(node, scan);
 }
 
-constexpr ReadRow kRead[] = {{"If", ReadIf}, {"Loop", ReadLoop}, {"Scan", ReadScan}};
+constexpr ReadRow kRead[] = {{"If", ReadIf}, {"Loop", ReadLoop, true}, {"Scan", ReadScan}};
 
 }  // namespace
 

@@ -122,7 +122,7 @@ constexpr ReadRow kRead[] = {{"Abs", ReadDirect<"abs">},
                              {"BitwiseNot", ReadDirect<"bitwise_not">},
                              {"BitCast", ReadBitCast},
                              {"CastLike", ReadCastLike},
-                             {"Identity", ReadIdentity},
+                             {"Identity", ReadIdentity, true},
                              {"Dropout", ReadDropout}};
 constexpr WriteRow kWrite[] = {{"abs", WriteDirect<"Abs">},
                                {"negative", WriteDirect<"Neg">},

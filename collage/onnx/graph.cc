@@ -1,5 +1,6 @@
 #include "collage/onnx/graph.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "collage/onnx/data_type.h"
@@ -22,6 +23,9 @@ Result<int64_t> OpsetOf(const onnx_message::ModelProto& model) {
     return Fail("the model uses opset " + std::to_string(import.version()) + "; opsets " + std::to_string(kOldestOpset) + " to " +
                 std::to_string(kNewestOpset) + " are supported");
   }
+  const auto& nodes = model.graph().node();
+  const bool uses_none = std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return IsDefaultDomain(node.domain()); });
+  if (uses_none && model.opset_import_size() > 0) return kNewestOpset;  // nobody asks
   return Fail("the model does not say which version of the ONNX operator set it uses (opset_import)");
 }
 
@@ -44,8 +48,13 @@ std::string PlaceOf(const onnx_message::NodeProto& node, int index) {
 
 OnnxInput ReadInput(const onnx_message::ValueInfoProto& input) {
   OnnxInput result{input.name(), std::nullopt, std::nullopt};
-  if (!input.type().has_tensor_type()) return result;
-  const auto& type = input.type().tensor_type();
+  const onnx_message::TypeProto* outer = &input.type();
+  result.is_optional = outer->has_optional_type();
+  if (result.is_optional) outer = &outer->optional_type().elem_type();
+  result.is_sequence = outer->has_sequence_type();
+  if (result.is_sequence) outer = &outer->sequence_type().elem_type();
+  if (!outer->has_tensor_type()) return result;
+  const auto& type = outer->tensor_type();
   result.dtype = DTypeOfOnnx(type.elem_type());
   if (!type.has_shape()) return result;
   result.shape.emplace();

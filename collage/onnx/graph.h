@@ -25,8 +25,10 @@ struct OnnxDimension {
 
 struct OnnxInput {
   std::string name;
-  std::optional<DType> dtype;                       ///< absent when it is no dense tensor of a supported type
+  std::optional<DType> dtype;                       ///< absent when it is no dense tensor, or sequence of such, of a supported type
   std::optional<std::vector<OnnxDimension>> shape;  ///< absent when even the rank is unknown
+  bool is_sequence = false;                         ///< of tensors of that dtype and shape
+  bool is_optional = false;
 };
 
 struct OnnxNode {

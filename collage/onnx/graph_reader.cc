@@ -1,9 +1,12 @@
 #include "collage/onnx/graph_reader.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/rows.h"
+#include "collage/onnx/sequence.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -17,6 +20,52 @@ Expr WithNode(const Expr& output, const std::vector<Expr>& inputs, const Origin&
   const bool made_here =
       output->As<Constant>() && output->origin().Empty() && std::find(inputs.begin(), inputs.end(), output) == inputs.end();
   return made_here ? WithOrigin(output, origin) : output;
+}
+
+/// Of what ONNX gives strings to, those that move or compare elements; the others compute with numbers.
+bool TakesStrings(std::string_view op) {
+  static const std::unordered_set<std::string_view> ops = {"Cast",
+                                                           "CastLike",
+                                                           "Concat",
+                                                           "ConcatFromSequence",
+                                                           "DepthToSpace",
+                                                           "Equal",
+                                                           "Expand",
+                                                           "Flatten",
+                                                           "Gather",
+                                                           "GatherElements",
+                                                           "GatherND",
+                                                           "Identity",
+                                                           "Loop",
+                                                           "Optional",
+                                                           "OptionalGetElement",
+                                                           "OptionalHasElement",
+                                                           "RegexFullMatch",
+                                                           "Reshape",
+                                                           "ReverseSequence",
+                                                           "Scan",
+                                                           "SequenceConstruct",
+                                                           "SequenceInsert",
+                                                           "SequenceMap",
+                                                           "Shape",
+                                                           "Size",
+                                                           "Slice",
+                                                           "SpaceToDepth",
+                                                           "Split",
+                                                           "SplitToSequence",
+                                                           "Squeeze",
+                                                           "StringConcat",
+                                                           "StringNormalizer",
+                                                           "StringSplit",
+                                                           "TfIdfVectorizer",
+                                                           "Tile",
+                                                           "Transpose",
+                                                           "Unique",
+                                                           "Unsqueeze",
+                                                           "Where",
+                                                           "ai.onnx.ml.ArrayFeatureExtractor",
+                                                           "ai.onnx.ml.LabelEncoder"};
+  return ops.contains(op);
 }
 
 /// As Netron shows it; a node without a name goes by its operator and first output: "Conv:12".
@@ -114,12 +163,22 @@ std::string GraphReader::AbsentOutput(const std::string& name) const {
 
 Status GraphReader::ReadNode(size_t index) {
   const OnnxNode& node = graph_.nodes[index];
-  const ReadRow* row = FindReadRow(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
+  const std::string op = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+  const ReadRow* row = FindReadRow(op);
   if (row == nullptr) {
     return Fail("this operator" + (node.domain.empty() ? "" : " of the domain '" + node.domain + "'") + " is not supported");
   }
   std::vector<Expr> inputs;
   for (const std::string& name : node.inputs) inputs.push_back(COLLAGE_TRY(Lookup(name)));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
+    const TensorType* tensor = inputs[i]->type().AsTensor();
+    if (tensor && tensor->dtype == DType::kString && !TakesStrings(op))
+      return Fail("reads '" + node.inputs[i] + "', which is of strings; this operator takes numbers");
+    if (!tensor && !row->takes_sequences)
+      return Fail("reads '" + node.inputs[i] + "', which is " + (IsNothing(inputs[i]) ? "an optional without a value" : "a sequence") +
+                  "; this operator takes tensors");
+  }
   if (node.outputs.empty()) return Fail("has no output");
   const Origin origin({OriginPart::Kind::kOnnxNode, NameOf(node), node.place});
   NodeReader reader(node.op_type, node.opset, inputs, node.attributes, node.outputs.size(), &model_.folder, this, origin);

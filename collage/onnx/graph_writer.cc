@@ -159,6 +159,7 @@ void GraphWriter::AddNode(const std::string& op_type, const std::vector<std::str
 Status GraphWriter::CheckTypes() const {
   for (const OpSequence::Value& value : sequence_.values) {
     const DType dtype = value.type.dtype;
+    if (dtype == DType::kString) return Fail("tensors of strings have no written form");
     if (!IsNarrow(dtype) || IsSixteenBitFloat(dtype)) continue;
     return Fail(std::string(Name(dtype)) + " has no form in opset " + std::to_string(kWrittenOpset));
   }

@@ -3,6 +3,7 @@
 
 #include "collage/onnx/direct.h"
 #include "collage/onnx/rows.h"
+#include "collage/onnx/sequence.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -57,57 +58,6 @@ Result<std::vector<Expr>> ReadSplit(NodeReader& node) {
   std::vector<Expr> outputs;
   for (size_t i = 0; i < extents.size(); ++i) outputs.push_back(COLLAGE_TRY(NodeReader::Project(parts, i)));
   return outputs;
-}
-
-// A sequence is a tuple whose length is known: operators on sequences are resolved while the model is read.
-
-Result<std::vector<Expr>> SequenceInput(const NodeReader& node, size_t index) {
-  const Expr sequence = COLLAGE_TRY(node.Input(index));
-  if (const Tuple* tuple = sequence->As<Tuple>()) return tuple->fields;
-  const TupleType* type = sequence->type().AsTuple();
-  if (type == nullptr) return Fail("input " + std::to_string(index) + " must be a sequence, not " + ToString(sequence->type()));
-  std::vector<Expr> fields;
-  for (size_t i = 0; i < type->fields.size(); ++i) fields.push_back(COLLAGE_TRY(NodeReader::Project(sequence, i)));
-  return fields;
-}
-
-/// A place in a sequence of which `count` are right; negative ones count from the end.
-Result<size_t> PositionInput(const NodeReader& node, size_t index, size_t length, size_t count) {
-  const std::vector<int64_t> values = COLLAGE_TRY(node.IntsInput(index, "position"));
-  const auto limit = static_cast<int64_t>(length);
-  if (values.size() == 1 && values[0] >= -limit && values[0] < static_cast<int64_t>(count)) {
-    return static_cast<size_t>(values[0] < 0 ? values[0] + limit : values[0]);
-  }
-  return Fail("input " + std::to_string(index) + " (position) is outside a sequence of " + std::to_string(length));
-}
-
-Result<std::vector<Expr>> ReadSequenceConstruct(NodeReader& node) { return std::vector<Expr>{MakeTuple(COLLAGE_TRY(node.Inputs()))}; }
-
-Result<std::vector<Expr>> ReadSequenceEmpty(NodeReader&) { return std::vector<Expr>{MakeTuple({})}; }
-
-Result<std::vector<Expr>> ReadSequenceInsert(NodeReader& node) {
-  std::vector<Expr> fields = COLLAGE_TRY(SequenceInput(node, 0));
-  const size_t place = node.HasInput(2) ? COLLAGE_TRY(PositionInput(node, 2, fields.size(), fields.size() + 1)) : fields.size();
-  fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(place), COLLAGE_TRY(node.Input(1)));
-  return std::vector<Expr>{MakeTuple(fields)};
-}
-
-Result<std::vector<Expr>> ReadSequenceErase(NodeReader& node) {
-  std::vector<Expr> fields = COLLAGE_TRY(SequenceInput(node, 0));
-  if (fields.empty()) return Fail("erases from an empty sequence");
-  const size_t place = node.HasInput(1) ? COLLAGE_TRY(PositionInput(node, 1, fields.size(), fields.size())) : fields.size() - 1;
-  fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(place));
-  return std::vector<Expr>{MakeTuple(fields)};
-}
-
-Result<std::vector<Expr>> ReadSequenceAt(NodeReader& node) {
-  const std::vector<Expr> fields = COLLAGE_TRY(SequenceInput(node, 0));
-  return std::vector<Expr>{fields[COLLAGE_TRY(PositionInput(node, 1, fields.size(), fields.size()))]};
-}
-
-Result<std::vector<Expr>> ReadSequenceLength(NodeReader& node) {
-  const auto length = static_cast<int64_t>(COLLAGE_TRY(SequenceInput(node, 0)).size());
-  return std::vector<Expr>{MakeConstant(Tensor::Scalar(length, DType::kInt64))};
 }
 
 Result<std::vector<Expr>> ReadConcatFromSequence(NodeReader& node) {
@@ -183,13 +133,7 @@ Status WriteSplit(NodeWriter& writer) {
 
 constexpr ReadRow kRead[] = {{"Concat", ReadConcat},
                              {"Split", ReadSplit},
-                             {"SequenceConstruct", ReadSequenceConstruct},
-                             {"SequenceEmpty", ReadSequenceEmpty},
-                             {"SequenceInsert", ReadSequenceInsert},
-                             {"SequenceErase", ReadSequenceErase},
-                             {"SequenceAt", ReadSequenceAt},
-                             {"SequenceLength", ReadSequenceLength},
-                             {"ConcatFromSequence", ReadConcatFromSequence},
+                             {"ConcatFromSequence", ReadConcatFromSequence, true},
                              {"SplitToSequence", ReadSplitToSequence}};
 constexpr WriteRow kWrite[] = {{"concatenate", WriteConcatenate}, {"stack", WriteStack}, {"split", WriteSplit}};
 

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
 #include "collage/tensor/narrow.h"
+#include "collage/tensor/strings.h"
 
 // Operators whose results have as many elements as the values of their arguments say: they are read where these are known.
 
@@ -51,9 +53,23 @@ Kinds KindsOf(const T* rows, int64_t count, int64_t width, bool sorted) {
   return kinds;
 }
 
+/// Of each string its place among all of them in order: as different and in the same order as they are.
+Tensor Places(const Tensor& strings) {
+  std::map<std::string, int64_t> places;
+  const std::vector<std::string> texts = StringsOf(strings);
+  for (const std::string& text : texts) places.emplace(text, 0);
+  int64_t next = 0;
+  for (auto& [text, place] : places) place = next++;
+  std::vector<int64_t> result;
+  for (const std::string& text : texts) result.push_back(places.at(text));
+  return Tensor::FromVector(TensorType{strings.shape(), DType::kInt64}, result);
+}
+
 Result<std::vector<Expr>> ReadUnique(NodeReader& node) {
-  const Tensor value = COLLAGE_TRY(node.ConstantInput(0, "data"));
   Expr data = COLLAGE_TRY(node.Input(0));
+  // Strings are ordered, too.
+  const Tensor* known = ConstantValue(data);
+  const Tensor value = known ? *known : COLLAGE_TRY(node.ConstantInput(0, "data"));
   int64_t axis = 0;
   if (node.HasAttribute("axis")) {
     axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(node.Int("axis", 0)), value.shape().size()));
@@ -66,7 +82,7 @@ Result<std::vector<Expr>> ReadUnique(NodeReader& node) {
   const Expr in_front = COLLAGE_TRY(node.Call("transpose", {data}, {{"axes", axes}}));
   const Tensor* constant = ConstantValue(in_front);
   if (constant == nullptr) return Fail("input 0 (data) is too large to be known while the model is read");
-  const Tensor rows = Widened(*constant);
+  const Tensor rows = constant->dtype() == DType::kString ? Places(*constant) : Widened(*constant);
   const int64_t count = rows.shape()[0];
   const bool sorted = COLLAGE_TRY(node.Int("sorted", 1)) != 0;
   Kinds kinds;

@@ -9,6 +9,7 @@ namespace {
 Result<Expr> NegativeLogLikelihood(NodeReader& node, const Expr& log_probability, Formula& formula) {
   const Expr target = COLLAGE_TRY(node.Input(1));
   const TensorType target_type = COLLAGE_TRY(TensorTypeOf(target));
+  if (target_type.shape.empty()) return Fail("targets must have at least one dimension, not shape ()");
   const std::string reduction = COLLAGE_TRY(node.String("reduction", "mean"));
   if (reduction != "none" && reduction != "mean" && reduction != "sum") {
     return Fail("attribute 'reduction' is '" + reduction + "'; none, mean or sum is right");

@@ -2,6 +2,7 @@
 
 #include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
+#include "collage/tensor/strings.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -11,7 +12,7 @@ constexpr int64_t kMostSkips = 1000;  // each is a comparison of its own
 /// The n-grams of one length: their elements, row by row, and how much each adds to which column of the result.
 struct Grams {
   int64_t length;
-  std::vector<int64_t> elements;
+  std::vector<int64_t> elements;  ///< integers, or numbers of strings
   std::vector<int64_t> columns;
   std::vector<float> weights;
 
@@ -20,8 +21,8 @@ struct Grams {
 
 /// The pool holds all n-grams of length 1, then those of length 2, and so on; `ngram_counts` says where each length begins.
 Result<std::vector<Grams>> ReadPool(const NodeReader& node) {
-  if (node.HasAttribute("pool_strings")) return Fail("attribute 'pool_strings' is given; only integers are supported");
-  const std::vector<int64_t> pool = COLLAGE_TRY(node.Ints("pool_int64s", {}));
+  std::vector<int64_t> pool = COLLAGE_TRY(node.Ints("pool_int64s", {}));
+  for (const std::string& text : COLLAGE_TRY(node.Strings("pool_strings", {}))) pool.push_back(static_cast<int64_t>(NumberOfString(text)));
   const std::vector<int64_t> begins = COLLAGE_TRY(node.Ints("ngram_counts", {}));
   const std::vector<int64_t> columns = COLLAGE_TRY(node.Ints("ngram_indexes", {}));
   const std::vector<float> weights = COLLAGE_TRY(node.Floats("weights", std::vector<float>(columns.size(), 1.0F)));
@@ -56,7 +57,9 @@ Expr CountsOf(Formula& formula, const Expr& data, const Grams& grams, int64_t st
   for (int64_t i = 0; i < grams.length; ++i) {
     std::vector<int64_t> column;
     for (int64_t k = 0; k < grams.Count(); ++k) column.push_back(grams.elements[static_cast<size_t>(k * grams.length + i)]);
-    const Expr wanted = MakeConstant(Tensor::FromVector(TensorType{{1, 1, grams.Count()}, DType::kInt64}, column));
+    // Of strings these are their numbers.
+    const TensorType type{{1, 1, grams.Count()}, data->type().AsTensor()->dtype};
+    const Expr wanted = MakeConstant(Tensor::FromVector(type, column));
     const Expr given = formula.Reshape(formula.Slice(data, 1, i * step, i * step + places), {shape[0], places, 1});
     const Expr same = formula.Call("equal", given, wanted);
     found = found == nullptr ? same : formula.Call("logical_and", found, same);
@@ -77,7 +80,7 @@ Result<Expr> WeightMatrix(NodeReader& node, const Grams& grams, int64_t columns,
   return MakeConstant(std::move(matrix));
 }
 
-/// Counts of n-grams of integers: each length and distance of elements by itself.
+/// Counts of n-grams of integers or strings: each length and distance of elements by itself.
 Result<std::vector<Expr>> ReadTfIdfVectorizer(NodeReader& node) {
   const TensorType type = COLLAGE_TRY(node.InputType(0));
   const std::vector<Grams> pool = COLLAGE_TRY(ReadPool(node));
@@ -95,7 +98,12 @@ Result<std::vector<Expr>> ReadTfIdfVectorizer(NodeReader& node) {
   }
   Formula formula(node, DType::kFloat32);
   const int64_t rows = type.shape.size() == 2 ? type.shape[0] : 1;
-  const Expr data = formula.Reshape(formula.Cast(COLLAGE_TRY(node.Input(0)), DType::kInt64), {rows, type.shape.back()});
+  const bool is_of_strings = type.dtype == DType::kString;
+  if (is_of_strings != node.HasAttribute("pool_strings")) {
+    return Fail("data is " + ToString(type) + ", but the attribute '" + (is_of_strings ? "pool_int64s" : "pool_strings") + "' is given");
+  }
+  const DType element = is_of_strings ? DType::kString : DType::kInt64;
+  const Expr data = formula.Reshape(formula.Cast(COLLAGE_TRY(node.Input(0)), element), {rows, type.shape.back()});
   COLLAGE_TRY(formula.Done(data));
   Expr result = formula.Zeros({rows, columns}, DType::kFloat32);
   for (const Grams& grams : pool) {

@@ -46,6 +46,7 @@ Result<Tensor> NodeReader::ConstantInput(size_t index, const std::string& meanin
     folder_->RequireValue(input);
     return Fail("input " + std::to_string(index) + " (" + meaning + ") must not depend on the model's inputs");
   }
+  if (value->dtype() == DType::kString) return Fail("input " + std::to_string(index) + " (" + meaning + ") is of strings, not numbers");
   return *value;
 }
 
@@ -124,7 +125,10 @@ Result<std::vector<Expr>> NodeReader::ReadAs(const std::string& op_type, std::ve
   return row->read(reader);
 }
 
-Result<Expr> NodeReader::Scalar(double value, DType dtype) { return MakeConstant(ScalarOf(value, dtype)); }
+Result<Expr> NodeReader::Scalar(double value, DType dtype) {
+  if (dtype == DType::kString) return Fail("strings take part in no arithmetic");
+  return MakeConstant(ScalarOf(value, dtype));
+}
 
 Result<Expr> NodeReader::Reshape(const Expr& data, const Shape& shape) {
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));

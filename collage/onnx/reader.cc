@@ -1,11 +1,13 @@
 #include "collage/onnx/reader.h"
 
+#include <algorithm>
 #include <set>
 
 #include "collage/ir/visit.h"
 #include "collage/onnx/graph.h"
 #include "collage/onnx/graph_reader.h"
 #include "collage/onnx/original.h"
+#include "collage/onnx/sequence.h"
 #include "collage/support/log.h"
 #include "collage/support/mapped_file.h"
 
@@ -75,12 +77,15 @@ class ModelReader {
     COLLAGE_TRY_STATUS(DefineInputs());
     COLLAGE_TRY_STATUS(reader_.ReadNodes());
     if (graph_.outputs.empty()) return Fail("the model has no outputs");
-    std::vector<Expr> outputs = COLLAGE_TRY(reader_.Outputs());
+    const std::vector<Expr> values = COLLAGE_TRY(reader_.Outputs());
+    std::vector<Expr> outputs;
+    std::vector<std::string> output_names;
+    for (size_t i = 0; i < values.size(); ++i) COLLAGE_TRY_STATUS(AppendTensors(values[i], graph_.outputs[i], outputs, output_names));
     const Expr body = outputs.size() == 1 ? outputs[0] : MakeTuple(std::move(outputs));
     OnnxModel model;
     model.module = WithCalledFunctions(COLLAGE_TRY(MakeFunction(parameters_, body)));
     for (const Expr& parameter : parameters_) model.input_names.push_back(parameter->As<Var>()->name);
-    model.output_names = graph_.outputs;
+    model.output_names = std::move(output_names);
     model.fixed_inputs.assign(fixed_.begin(), fixed_.end());
     model.opset = graph_.opset;
     return model;
@@ -105,20 +110,71 @@ class ModelReader {
 
   Status DefineInputs() {
     for (const OnnxInput& input : graph_.inputs) {
-      const bool is_initializer = reader_.Find(input.name) != nullptr && !IsParameter(input.name);
+      const bool is_initializer = reader_.Find(input.name) != nullptr && !taken_names_.contains(input.name);
       if (is_initializer) continue;
-      Result<TensorType> type = InputType(input, GivenShape(input.name));
-      if (!type) return Fail("input '" + input.name + "' " + type.error().message);
-      if (fixed_.contains(input.name)) {
-        COLLAGE_TRY_STATUS(DefineFixed(input.name, *type));
-        continue;
-      }
-      parameters_.push_back(MakeVar(input.name, std::move(*type)));
-      COLLAGE_TRY_STATUS(reader_.Define(input.name, parameters_.back()));
+      COLLAGE_TRY_STATUS(reader_.Define(input.name, COLLAGE_TRY(ValueOf(input))));
     }
     for (const auto& [name, shape] : options_.input_shapes) {
-      if (!IsParameter(name)) return Fail("a shape is given for '" + name + "', which is no input: the inputs are " + InputList());
+      if (!taken_names_.contains(name))
+        return Fail("a shape is given for '" + name + "', which is no input: the inputs are " + InputList());
     }
+    return {};
+  }
+
+  Result<Expr> ValueOf(const OnnxInput& input) {
+    if (options_.absent_inputs.contains(input.name)) {
+      if (input.is_optional) return onnx_io::Nothing();
+      return Fail("input '" + input.name + "' is no optional; it must have a value");
+    }
+    if (!input.is_sequence) return TensorInput(input);
+    std::vector<Expr> elements;
+    const size_t length = COLLAGE_TRY(LengthOf(input));
+    while (elements.size() < length) {
+      OnnxInput element = input;
+      element.name = ElementName(input.name, elements.size());
+      elements.push_back(COLLAGE_TRY(TensorInput(element)));
+    }
+    return MakeTuple(std::move(elements));
+  }
+
+  static std::string ElementName(const std::string& sequence, size_t place) { return sequence + "[" + std::to_string(place) + "]"; }
+
+  /// As it is given, or as many as there are shapes or values for.
+  Result<size_t> LengthOf(const OnnxInput& input) {
+    taken_names_.insert(input.name);
+    const auto given = options_.input_shapes.find(input.name);
+    if (given != options_.input_shapes.end()) {
+      constexpr int64_t kLongest = 100'000;
+      if (given->second.size() == 1 && given->second[0] >= 0 && given->second[0] <= kLongest) return static_cast<size_t>(given->second[0]);
+      return Fail("input '" + input.name + "' is a sequence: its length must be given as one number of at most " +
+                  std::to_string(kLongest) + ", such as --shape " + input.name + "=2");
+    }
+    size_t length = 0;
+    while (GivenShape(ElementName(input.name, length)) != nullptr) ++length;
+    if (length > 0) return length;
+    return Fail("input '" + input.name + "' is a sequence of unknown length: give it, for example --shape " + input.name +
+                "=2, or the shapes of its tensors, --shape " + ElementName(input.name, 0) + "=1x3");
+  }
+
+  Result<Expr> TensorInput(const OnnxInput& input) {
+    if (!taken_names_.insert(input.name).second) return Fail("the name '" + input.name + "' is defined twice");
+    Result<TensorType> type = InputType(input, GivenShape(input.name));
+    if (!type) return Fail("input '" + input.name + "' " + type.error().message);
+    if (fixed_.contains(input.name)) return FixedInput(input.name, *type);
+    parameters_.push_back(MakeVar(input.name, std::move(*type)));
+    return parameters_.back();
+  }
+
+  /// The tensors of an output with their names.
+  static Status AppendTensors(const Expr& value, const std::string& name, std::vector<Expr>& tensors, std::vector<std::string>& names) {
+    if (onnx_io::IsNothing(value)) return {};
+    if (value->type().AsTensor()) {
+      tensors.push_back(value);
+      names.push_back(name);
+      return {};
+    }
+    const std::vector<Expr> elements = COLLAGE_TRY(onnx_io::ElementsOf(value));
+    for (size_t i = 0; i < elements.size(); ++i) COLLAGE_TRY_STATUS(AppendTensors(elements[i], ElementName(name, i), tensors, names));
     return {};
   }
 
@@ -129,9 +185,9 @@ class ModelReader {
     return value == options_.input_values.end() ? nullptr : &value->second.shape();
   }
 
-  Status DefineFixed(const std::string& name, const TensorType& type) {
+  Result<Expr> FixedInput(const std::string& name, const TensorType& type) const {
     const Tensor& value = options_.input_values.at(name);
-    if (value.type() == type) return reader_.Define(name, MakeConstant(value));
+    if (value.type() == type) return MakeConstant(value);
     return Fail("input '" + name + "' is given a value of type " + ToString(value.type()) + " where " + ToString(type) + " is right");
   }
 
@@ -140,11 +196,6 @@ class ModelReader {
     TensorType type{COLLAGE_TRY(ResolveInputShape(input, given)), *input.dtype};
     COLLAGE_TRY_STATUS(onnx_io::CheckExtents(type.shape));
     return type;
-  }
-
-  [[nodiscard]] bool IsParameter(const std::string& name) const {
-    const Expr found = reader_.Find(name);
-    return found != nullptr && found->As<Var>() != nullptr;
   }
 
   [[nodiscard]] std::string InputList() const {
@@ -159,6 +210,7 @@ class ModelReader {
   ModelReading reading_;
   GraphReader reader_;
   std::vector<Expr> parameters_;
+  std::set<std::string> taken_names_;  // of inputs and their elements
 };
 
 /// Reads the graph; where a value had to be known that depends on inputs whose values are given, again with these fixed.
@@ -208,7 +260,10 @@ Result<OnnxModel> OnnxFile::Read(const ReadOptions& options) const {
   try {
     Result<OnnxModel> model = ReadWithFixedInputs(*graph_, options);
     if (!model) return Fail(model.error().At(path_.string()));
-    if (model->fixed_inputs.empty()) model->original = original_;
+    // Its inputs and outputs must be those that the program has.
+    const auto is_tensor = [](const OnnxInput& input) { return !input.is_sequence && !input.is_optional; };
+    const bool has_tensors = std::all_of(graph_->inputs.begin(), graph_->inputs.end(), is_tensor) && model->output_names == graph_->outputs;
+    if (model->fixed_inputs.empty() && has_tensors) model->original = original_;
     return model;
   } catch (const std::bad_alloc&) {
     return Fail(Error{kNoMemory}.At(path_.string()));

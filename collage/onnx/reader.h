@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,17 +19,21 @@ struct OnnxGraph;
 }  // namespace onnx_io
 
 struct ReadOptions {
-  /// Extents of inputs by name, for inputs whose shape the model leaves symbolic (`--shape name=1x3x224x224`).
+  /// Extents of inputs by name, for inputs whose shape the model leaves symbolic (`--shape name=1x3x224x224`). Of a sequence the name
+  /// itself has its length (`--shape name=2`), and "name[0]", "name[1]" have the extents of its tensors.
   std::map<std::string, Shape> input_shapes;
   /// Values of inputs by name. Those that shapes of the model depend on (the shape of a Reshape, the axes of a reduction) become
   /// constants of it and are no inputs any more; the others stay inputs, whatever is given for them.
   std::map<std::string, Tensor> input_values;
   /// Where tensors lie that the model keeps in files of their own: the folder of the model. Empty: such tensors are errors.
   std::filesystem::path external_data_directory;
+  /// Optional inputs that have no value.
+  std::set<std::string> absent_inputs = {};
 };
 
 /// A model as a module: the parameters of "main" are the model's inputs in order, under their ONNX names; its result is the
-/// output, or a tuple of the outputs in order when there are several.
+/// output, or a tuple of the outputs in order when there are several. A sequence is as many inputs or outputs as it has tensors,
+/// "name[0]", "name[1]" and so on; an optional is its value, or nothing.
 struct OnnxModel {
   IRModule module;
   std::vector<std::string> input_names;

@@ -16,6 +16,7 @@ class NodeWriter;
 struct ReadRow {
   std::string_view op_type;  ///< of another domain than the default one: "com.microsoft.Gelu"
   Result<std::vector<Expr>> (*read)(NodeReader& node);
+  bool takes_sequences = false;  ///< and optionals without a value (sequence.h); inputs of other operators are tensors
 };
 
 /// How a call of one of our operators is written: it emits the nodes that give the outputs of the call.
@@ -41,6 +42,7 @@ OperatorFamily ReductionFamily();
 OperatorFamily ShapeFamily();
 OperatorFamily IndexingFamily();
 OperatorFamily JoiningFamily();
+OperatorFamily SequenceFamily();
 OperatorFamily ConstantFamily();
 OperatorFamily ResizingFamily();
 OperatorFamily SelectionFamily();
@@ -55,6 +57,8 @@ OperatorFamily PatchFamily();
 OperatorFamily RandomFamily();
 OperatorFamily KnownValuesFamily();
 OperatorFamily NgramsFamily();
+OperatorFamily StringFamily();
+OperatorFamily MachineLearningFamily();
 OperatorFamily ContribFamily();
 OperatorFamily ContribAttentionFamily();
 OperatorFamily ContribQuantizationFamily();

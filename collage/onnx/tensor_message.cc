@@ -10,6 +10,7 @@
 #include "collage/onnx/fold.h"
 #include "collage/support/memory.h"
 #include "collage/tensor/narrow.h"
+#include "collage/tensor/strings.h"
 #include "onnx_message.pb.h"
 
 namespace collage::onnx_io {
@@ -17,7 +18,7 @@ namespace {
 
 using onnx_message::TensorProto;
 
-constexpr std::array<std::pair<TensorProto::DataType, DType>, 23> kDataTypes = {{
+constexpr std::array<std::pair<TensorProto::DataType, DType>, 24> kDataTypes = {{
     {TensorProto::FLOAT, DType::kFloat32},
     {TensorProto::DOUBLE, DType::kFloat64},
     {TensorProto::FLOAT16, DType::kFloat16},
@@ -41,6 +42,7 @@ constexpr std::array<std::pair<TensorProto::DataType, DType>, 23> kDataTypes = {
     {TensorProto::UINT4, DType::kUInt4},
     {TensorProto::INT2, DType::kInt2},
     {TensorProto::UINT2, DType::kUInt2},
+    {TensorProto::STRING, DType::kString},
 }};
 
 /// Bytes of the elements as ONNX stores them: several of less than 8 bits in one byte, the first in its low bits.
@@ -122,6 +124,10 @@ Result<Tensor> FromTypedField(const TensorProto& message, const TensorType& type
     case DType::kInt2:
     case DType::kUInt2:
       return FromPackedField(message, type);
+    case DType::kString:
+      if (message.string_data_size() != type.ElementCount())
+        return Fail(WrongSize(std::to_string(message.string_data_size()) + " elements", type));
+      return StringTensor(type.shape, {message.string_data().begin(), message.string_data().end()});
   }
   return Fail("has an unknown element type");
 }
@@ -135,6 +141,7 @@ void NormalizeBooleans(Tensor& tensor) {
 
 /// Where they lie, if they can be used there.
 Result<Tensor> FromRawData(const TensorBytes& raw, const TensorType& type) {
+  if (type.dtype == DType::kString) return Fail("has raw data, which strings cannot have");
   if (raw.bytes.size() != PackedByteCount(type)) return Fail(WrongSize(std::to_string(raw.bytes.size()) + " bytes", type));
   if (BitWidth(type.dtype) < 8) return Unpacked(type, reinterpret_cast<const std::byte*>(raw.bytes.data()));
   // What kernels do not pack they read in place.

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "collage/op/binary_kernel.h"
 #include "collage/op/families.h"
 #include "collage/op/kernels.h"
 #include "collage/op/rules.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
@@ -63,6 +65,28 @@ struct BinaryOptions {
   bool within_arguments = false;
 };
 
+/// Equal strings have equal numbers.
+template <class Function>
+void EqualityKernel(std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs) {
+  if (inputs[0].dtype() != DType::kString) return BinaryKernel<Function>(inputs, attributes, outputs);
+  const std::array<Tensor, 2> numbers = {NumbersOfStrings(inputs[0]), NumbersOfStrings(inputs[1])};
+  BinaryKernel<Function>(numbers, attributes, outputs);
+}
+
+template <class Function>
+void AddEquality(OpTable& table, const char* name, const char* summary) {
+  Register(table,
+           {.name = name,
+            .summary = summary,
+            .argument_names = {"lhs", "rhs"},
+            .kind = OpKind::kBroadcast,
+            .commutative = true,
+            .infer_type = BinaryType(ExpectComputable, true),
+            .work = WorkPerOutput(1),
+            .reference = EqualityKernel<Function>},
+           NarrowTypes::kWidenedButStringsAsStored);
+}
+
 template <class Function>
 void AddBinary(OpTable& table, const char* name, const char* summary, BinaryOptions options, Function) {
   Register(table, {.name = name,
@@ -89,9 +113,8 @@ void AddArithmetic(OpTable& table) {
 }
 
 void AddPredicates(OpTable& table) {
-  const BinaryOptions equality{ExpectComputable, true, true};
-  AddBinary(table, "equal", "lhs == rhs.", equality, std::equal_to<>{});
-  AddBinary(table, "not_equal", "lhs != rhs.", equality, std::not_equal_to<>{});
+  AddEquality<std::equal_to<>>(table, "equal", "lhs == rhs.");
+  AddEquality<std::not_equal_to<>>(table, "not_equal", "lhs != rhs.");
   const BinaryOptions order{ExpectNumber, true, false};
   AddBinary(table, "greater", "lhs > rhs.", order, std::greater<>{});
   AddBinary(table, "greater_equal", "lhs >= rhs.", order, std::greater_equal<>{});

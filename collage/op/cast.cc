@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -8,6 +11,7 @@
 #include "collage/op/rules.h"
 #include "collage/tensor/float8.h"
 #include "collage/tensor/narrow.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
@@ -50,8 +54,65 @@ void CastValues(const Values& values, Tensor& result) {
   for (size_t i = 0; i < values.size(); ++i) target[i] = Convert<To>(values[i]);
 }
 
+template <class To>
+To Parsed(const std::string& text) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return std::strtod(text.c_str(), nullptr) != 0;
+  } else if constexpr (std::is_integral_v<To>) {
+    // To the nearest end where it is out of range, as numbers are.
+    if constexpr (std::is_signed_v<To>) {
+      return static_cast<To>(
+          std::clamp<int64_t>(std::strtoll(text.c_str(), nullptr, 10), std::numeric_limits<To>::min(), std::numeric_limits<To>::max()));
+    } else {
+      return static_cast<To>(std::min<uint64_t>(std::strtoull(text.c_str(), nullptr, 10), std::numeric_limits<To>::max()));
+    }
+  } else {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    return static_cast<To>(end == text.c_str() ? std::numeric_limits<double>::quiet_NaN() : value);
+  }
+}
+
+/// The shortest text that reads as the same number.
+template <class From>
+std::string TextOf(From value) {
+  if constexpr (std::is_same_v<From, bool>) {
+    return value ? "1" : "0";
+  } else {
+    if constexpr (std::is_floating_point_v<From>) {
+      if (std::isnan(value)) return "NaN";
+      if (std::isinf(value)) return value > 0 ? "INF" : "-INF";
+    }
+    std::array<char, 64> buffer;
+    char* const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+    return {buffer.data(), end};
+  }
+}
+
+void CastFromStrings(const std::vector<std::string>& texts, Tensor& result) {
+  VisitElementType(result.dtype(),
+                   [&](auto to) { std::transform(texts.begin(), texts.end(), result.MutableData<decltype(to)>(), Parsed<decltype(to)>); });
+}
+
+Tensor CastToStrings(const Tensor& data) {
+  std::vector<std::string> texts;
+  VisitElementType(data.dtype(), [&](auto from) {
+    for (const auto value : data.Values<decltype(from)>()) texts.push_back(TextOf(value));
+  });
+  return StringTensor(data.shape(), texts);
+}
+
 /// Neither type is narrow.
 void CastWide(const Tensor& data, Tensor& result) {
+  if (data.dtype() == DType::kString && result.dtype() == DType::kString) {
+    std::memcpy(result.MutableBytes(), data.Bytes(), data.ByteCount());
+    return;
+  }
+  if (data.dtype() == DType::kString) return CastFromStrings(StringsOf(data), result);
+  if (result.dtype() == DType::kString) {
+    std::memcpy(result.MutableBytes(), CastToStrings(data).Bytes(), result.ByteCount());
+    return;
+  }
   VisitElementType(result.dtype(), [&](auto to) {
     VisitElementType(data.dtype(), [&](auto from) { CastValues<decltype(to)>(data.Values<decltype(from)>(), result); });
   });
@@ -90,7 +151,7 @@ void CastKernel(std::span<const Tensor> inputs, const Attributes& attributes, st
 Result<Type> ReinterpretType(TypeArguments arguments, const Attributes& attributes) {
   TensorType type = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
   const DType dtype = COLLAGE_TRY(DTypeAttribute(attributes, "dtype", type.dtype));
-  if (BitWidth(dtype) != BitWidth(type.dtype)) {
+  if (BitWidth(dtype) != BitWidth(type.dtype) || (dtype == DType::kString) != (type.dtype == DType::kString)) {
     return Fail("attribute 'dtype' is \"" + std::string(Name(dtype)) + "\", expected a dtype of as many bits as " +
                 std::string(Name(type.dtype)));
   }
@@ -112,7 +173,8 @@ void AddCastOperators(OpTable& table) {
       table,
       {.name = "cast",
        .summary = "The elements as another dtype. Floating point goes to integers towards zero, out of range to the nearest "
-                  "end, or to its low bits where the integers have less than 8, and NaN to 0; anything but 0 is True.",
+                  "end, or to its low bits where the integers have less than 8, and NaN to 0; anything but 0 is True. Strings are "
+                  "read and written in decimal; what is no number reads as NaN, or 0.",
        .argument_names = {"data"},
        .attributes = {{"dtype", "string", "name of the dtype, such as \"float32\"", true},
                       {"saturate", "bool", "of floating point of 8 bits and less: what is too large is the largest number, default True"},

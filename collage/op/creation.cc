@@ -88,10 +88,10 @@ void AddCreationOperators(OpTable& table) {
   full.is_within_arguments = true;
   full.attributes = {shape, {"dtype", "string", "only the dtype of fill_value"}};
   Register(table, std::move(zeros), NarrowTypes::kAsStored);
-  Register(table, std::move(ones), NarrowTypes::kAsStored);
+  Register(table, std::move(ones));
   Register(table, std::move(full), NarrowTypes::kAsStored);
   Register(table, Creation("zeros_like", "Zeros in the shape and dtype of data.", {"data"}, LikeType, ZerosKernel), NarrowTypes::kAsStored);
-  Register(table, Creation("ones_like", "Ones in the shape and dtype of data.", {"data"}, LikeType, OnesKernel), NarrowTypes::kAsStored);
+  Register(table, Creation("ones_like", "Ones in the shape and dtype of data.", {"data"}, LikeType, OnesKernel));
   OpDef shape_of = Creation("shape_of", "The extents of data as a vector.", {"data"}, ShapeOfType, ShapeOfKernel);
   shape_of.attributes = {{"dtype", "string", "\"int64\" or \"int32\", default \"int64\""}};
   shape_of.kind = OpKind::kOpaque;

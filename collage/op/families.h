@@ -30,6 +30,7 @@ void AddRoiPoolOperators(OpTable& table);
 void AddLinearAttentionOperators(OpTable& table);
 void AddResizeOperators(OpTable& table);
 void AddCreationOperators(OpTable& table);
+void AddStringOperators(OpTable& table);
 void AddDeviceOperators(OpTable& table);
 
 }  // namespace collage

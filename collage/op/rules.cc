@@ -57,6 +57,19 @@ Status CheckSize(const TensorType& type) {
   return {};
 }
 
+bool HasStrings(const Type& type) {
+  if (const TensorType* tensor = type.AsTensor()) return tensor->dtype == DType::kString;
+  const TupleType* tuple = type.AsTuple();
+  return tuple && std::any_of(tuple->fields.begin(), tuple->fields.end(), HasStrings);
+}
+
+Status ExpectNoStrings(TypeArguments arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (HasStrings(arguments[i])) return Fail("argument " + std::to_string(i) + " is of strings, which this operator does not take");
+  }
+  return {};
+}
+
 template <class T>
 T Checked(Result<T> value) {
   COLLAGE_CHECK(value.has_value(), value ? "" : value.error().message);
@@ -93,11 +106,14 @@ OpDef::ReferenceKernel Widening(OpDef::ReferenceKernel kernel) {
 }  // namespace
 
 void Register(OpTable& table, OpDef op, NarrowTypes narrow_types) {
-  if (narrow_types == NarrowTypes::kWidened) op.reference = Widening(std::move(op.reference));
-  op.infer_type = [rule = std::move(op.infer_type), specs = op.attributes](TypeArguments arguments,
-                                                                           const Attributes& attributes) -> Result<Type> {
+  if (narrow_types != NarrowTypes::kAsStored) op.reference = Widening(std::move(op.reference));
+  const bool takes_strings = narrow_types != NarrowTypes::kWidened;
+  op.infer_type = [rule = std::move(op.infer_type), specs = op.attributes, takes_strings](TypeArguments arguments,
+                                                                                          const Attributes& attributes) -> Result<Type> {
     COLLAGE_TRY_STATUS(CheckAttributes(specs, attributes));
+    if (!takes_strings) COLLAGE_TRY_STATUS(ExpectNoStrings(arguments));
     Type type = COLLAGE_TRY(rule(arguments, attributes));
+    if (!takes_strings && HasStrings(type)) return Fail("the result would be of strings, which this operator does not make");
     for (const TensorType& tensor : FlattenTensors(type)) COLLAGE_TRY_STATUS(CheckSize(tensor));
     return type;
   };
@@ -156,11 +172,12 @@ Status ExpectFloat(const TensorType& type, std::string_view name) {
 Status ExpectComputable(const TensorType&, std::string_view) { return {}; }
 
 Status ExpectNumber(const TensorType& type, std::string_view name) {
-  return ExpectDType(type, name, type.dtype != DType::kBool, "a floating point or integer type");
+  return ExpectDType(type, name, type.dtype != DType::kBool && type.dtype != DType::kString, "a floating point or integer type");
 }
 
 Status ExpectInteger(const TensorType& type, std::string_view name) {
-  return ExpectDType(type, name, !IsFloatingPoint(type.dtype) && type.dtype != DType::kBool, "an integer type");
+  return ExpectDType(type, name, !IsFloatingPoint(type.dtype) && type.dtype != DType::kBool && type.dtype != DType::kString,
+                     "an integer type");
 }
 
 Status ExpectBool(const TensorType& type, std::string_view name) { return ExpectDType(type, name, type.dtype == DType::kBool, "bool"); }

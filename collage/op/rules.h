@@ -19,10 +19,11 @@ using TypeArguments = std::span<const Type>;
 
 /// What a reference kernel is given for tensors of narrow types (tensor/narrow.h): themselves, because it only moves elements, or
 /// tensors of the wider type, from which its results are rounded once. So no kernel that computes has to know the narrow formats.
-enum class NarrowTypes : uint8_t { kWidened, kAsStored };
+/// Strings (tensor/strings.h) are only taken as they are stored.
+enum class NarrowTypes : uint8_t { kWidened, kAsStored, kWidenedButStringsAsStored };
 
 /// Adds the record with its type rule guarded: attributes have the form that they declare and required ones are there; a
-/// result has extents of at least zero and at most 2^40 elements a tensor.
+/// result has extents of at least zero and at most 2^40 elements a tensor; there are strings only where they are taken.
 void Register(OpTable& table, OpDef op, NarrowTypes narrow_types = NarrowTypes::kWidened);
 
 /// Attributes of a checked call; `fallback` where absent or None.

@@ -19,7 +19,7 @@ OpTable BuildTable() {
                          AddVolumeOperators,       AddSamplingOperators,
                          AddRoiPoolOperators,      AddLinearAttentionOperators,
                          AddResizeOperators,       AddCreationOperators,
-                         AddDeviceOperators}) {
+                         AddStringOperators,       AddDeviceOperators}) {
     add(table);
   }
   return table;

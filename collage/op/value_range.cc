@@ -68,6 +68,7 @@ ValueRange Log(const Step&, Ranges inputs) {
   return inputs[0].low > 0 ? ValueRange{std::log(inputs[0].low), std::log(inputs[0].high)} : kUnbounded;
 }
 ValueRange LimitsOf(DType dtype) {
+  if (dtype == DType::kString) return kUnbounded;
   if (IsFloatingPoint(dtype)) return Around(GreatestFinite(dtype));
   const IntegerLimits limits = LimitsOfInteger(dtype);
   return {static_cast<double>(limits.low), static_cast<double>(limits.high)};
@@ -262,6 +263,7 @@ double ValueRange::Magnitude() const { return std::max(std::abs(low), std::abs(h
 
 ValueRange RangeOf(const Tensor& tensor) {
   if (tensor.ElementCount() == 0) return {0, 0};
+  if (tensor.dtype() == DType::kString) return kUnbounded;
   const auto of_values = [](const auto& values) -> ValueRange {
     double low = std::numeric_limits<double>::infinity();
     double high = -low;

@@ -49,9 +49,10 @@ struct Pooling {
 
 /// What of a window and its larger plane is needed for the whole smaller plane, in all dimensions together; padding is not.
 struct WindowUse {
-  double pairs = 1;     ///< of a position of the smaller plane and a tap that meet an element of the larger one
-  double elements = 1;  ///< of the larger plane that some tap meets
-  double taps = 1;      ///< that meet some element
+  double pairs = 1;      ///< of a position of the smaller plane and a tap that meet an element of the larger one
+  double elements = 1;   ///< of the larger plane that some tap meets
+  double taps = 1;       ///< that meet some element
+  double positions = 1;  ///< of the smaller plane at which some tap meets an element
 };
 
 /// One dimension of it: a tap at `tap * dilation` and a position at `position * stride` meet the element at their sum less `pad_begin`.
@@ -67,6 +68,7 @@ WindowUse UseOf(const AnyWindow& window, const std::array<int64_t, dimensions>& 
     use.pairs *= along.pairs;
     use.elements *= along.elements;
     use.taps *= along.taps;
+    use.positions *= along.positions;
   }
   return use;
 }

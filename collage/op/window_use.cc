@@ -55,7 +55,10 @@ WindowUse UseAlong(int64_t taps, int64_t dilation, int64_t positions, int64_t st
   WindowUse use;
   use.pairs = static_cast<double>(pairs);
   use.elements = static_cast<double>(SizeOfUnion(std::move(elements)));
-  use.taps = static_cast<double>(by_tap ? met_others.size() : SizeOfUnion(std::move(met_others)));
+  const auto met = static_cast<double>(met_others.size());
+  const auto met_by_them = static_cast<double>(SizeOfUnion(std::move(met_others)));
+  use.taps = by_tap ? met : met_by_them;
+  use.positions = by_tap ? met_by_them : met;
   return use;
 }
 

@@ -35,7 +35,8 @@ constexpr std::array<DTypeRecord, static_cast<size_t>(kLastDType) + 1> kRecords 
                                                                                     {"int4", 4},
                                                                                     {"uint4", 4},
                                                                                     {"int2", 2},
-                                                                                    {"uint2", 2}}};
+                                                                                    {"uint2", 2},
+                                                                                    {"string", 64}}};
 
 }  // namespace
 

@@ -31,20 +31,22 @@ enum class DType : uint8_t {
   kInt4,
   kUInt4,
   kInt2,
-  kUInt2
+  kUInt2,
+  kString  ///< tensor/strings.h; no number
 };
-inline constexpr DType kLastDType = DType::kUInt2;
+inline constexpr DType kLastDType = DType::kString;
 
 /// Bytes of one element in memory; types of less than 8 bits take one, too.
 size_t ByteSize(DType dtype);
 /// Bits of one element where it is packed, as in ONNX; bool takes 8.
 size_t BitWidth(DType dtype);
 bool IsFloatingPoint(DType dtype);
-/// The Relay name: "float32", "int64", "bool", ...; NumPy's, with those that ml_dtypes registers there.
+/// The Relay name: "float32", "int64", "bool", ...; NumPy's, with those that ml_dtypes registers there; "string".
 std::string_view Name(DType dtype);
 std::optional<DType> DTypeFromName(std::string_view name);
 
-/// Calls `visit(T{})` with the C++ element type; narrow types (tensor/narrow.h) have none and answer false.
+/// Calls `visit(T{})` with the C++ element type; narrow types (tensor/narrow.h) and strings have none and answer
+/// false.
 template <class Visitor>
 bool VisitElementType(DType dtype, Visitor&& visit) {
   switch (dtype) {

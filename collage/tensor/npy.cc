@@ -8,6 +8,7 @@
 
 #include "collage/support/file.h"
 #include "collage/tensor/narrow.h"
+#include "collage/tensor/strings.h"
 
 // The format: "NumPy Enhancement Proposal 1: A Simple File Format for NumPy Arrays", and numpy.lib.format for versions 2 and 3.
 
@@ -47,6 +48,7 @@ constexpr std::array<Code, 23> kCodes = {{{"f4", DType::kFloat32},
 
 struct Header {
   TensorType type;
+  size_t characters = 0;  // of a string, each of 4 bytes; shorter ones end in zeros
   bool big_endian = false;
   bool fortran_order = false;
 };
@@ -87,6 +89,14 @@ class HeaderParser {
     has_descr_ = true;
     header_.big_endian = text->front() == '>';
     const std::string_view code = std::string_view(*text).substr(std::string_view("<>|=").find(text->front()) != std::string_view::npos);
+    if (code.starts_with('U')) {
+      const auto [end, error] = std::from_chars(code.data() + 1, code.data() + code.size(), header_.characters);
+      constexpr size_t kMostCharacters = size_t{1} << 30;
+      if (error != std::errc() || end != code.data() + code.size() || header_.characters < 1 || header_.characters > kMostCharacters)
+        return Fail("element type '" + *text + "' has no right number of characters");
+      header_.type.dtype = DType::kString;
+      return {};
+    }
     for (const Code& known : kCodes) {
       if (known.code != code) continue;
       header_.type.dtype = known.dtype;
@@ -145,12 +155,12 @@ class HeaderParser {
 };
 
 /// Bytes of the elements; nothing when they do not fit into 63 bits (empty dimensions counted as one: strides must fit too).
-std::optional<size_t> CheckedByteCount(const TensorType& type) {
-  int64_t count = static_cast<int64_t>(ByteSize(type.dtype));
+std::optional<size_t> CheckedByteCount(const TensorType& type, size_t element) {
+  auto count = static_cast<int64_t>(std::max<size_t>(element, 1));
   for (const int64_t extent : type.shape) {
     if (__builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count)) return std::nullopt;
   }
-  return type.ByteCount();
+  return static_cast<size_t>(type.ElementCount()) * element;
 }
 
 /// Copies elements that are stored with the first dimension running fastest.
@@ -170,7 +180,60 @@ void CopyFromFortranOrder(const char* source, const Shape& shape, size_t element
   }
 }
 
+size_t LittleEndian(std::string_view bytes) {
+  size_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+std::string StringAt(std::string_view characters, bool big_endian) {
+  std::u32string text;
+  for (; !characters.empty(); characters.remove_prefix(4)) {
+    std::string bytes(characters.substr(0, 4));
+    if (big_endian) std::reverse(bytes.begin(), bytes.end());
+    text += static_cast<char32_t>(LittleEndian(bytes));
+  }
+  text.erase(text.find_last_not_of(U'\0') + 1);
+  return ToUtf8(text);
+}
+
+Tensor MakeStrings(const Header& header, std::string_view data) {
+  const size_t size = 4 * header.characters;
+  const int64_t count = header.type.ElementCount();
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < count; ++i) texts.push_back(StringAt(data.substr(static_cast<size_t>(i) * size, size), header.big_endian));
+  Tensor tensor = StringTensor(header.type.shape, texts);
+  if (!header.fortran_order) return tensor;
+  Tensor ordered(header.type);
+  CopyFromFortranOrder(reinterpret_cast<const char*>(tensor.Bytes()), header.type.shape, ByteSize(DType::kString), ordered.MutableBytes());
+  return ordered;
+}
+
+/// All as long as the longest, which NumPy wants to be one character at least.
+std::string StringData(const std::vector<std::u32string>& texts, size_t characters) {
+  std::string data;
+  for (std::u32string text : texts) {
+    text.resize(characters);
+    for (const char32_t character : text) {
+      for (int shift = 0; shift < 32; shift += 8) data += static_cast<char>(character >> shift & 0xff);
+    }
+  }
+  return data;
+}
+
+/// What is no UTF-8 is taken byte by byte.
+std::vector<std::u32string> CharactersOfAll(const Tensor& tensor) {
+  std::vector<std::u32string> texts;
+  for (const std::string& text : StringsOf(tensor)) {
+    const std::u32string bytes(reinterpret_cast<const unsigned char*>(text.data()),
+                               reinterpret_cast<const unsigned char*>(text.data()) + text.size());
+    texts.push_back(CharactersOf(text).value_or(bytes));
+  }
+  return texts;
+}
+
 Tensor MakeTensor(const Header& header, std::string_view data) {
+  if (header.type.dtype == DType::kString) return MakeStrings(header, data);
   Tensor tensor(header.type);
   std::byte* bytes = tensor.MutableBytes();
   const size_t element = ByteSize(header.type.dtype);
@@ -184,12 +247,6 @@ Tensor MakeTensor(const Header& header, std::string_view data) {
   for (size_t i = 0; header.type.dtype == DType::kBool && i < data.size(); ++i) bytes[i] = std::byte{bytes[i] != std::byte{0}};
   if (BitWidth(header.type.dtype) < 8) Narrow(Widened(tensor), tensor);  // the same for bits that the type does not have
   return tensor;
-}
-
-size_t LittleEndian(std::string_view bytes) {
-  size_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
 }
 
 }  // namespace
@@ -206,7 +263,8 @@ Result<Tensor> ParseNpy(std::string_view content) {
   if (content.size() - header_begin < header_bytes) return Fail("truncated .npy header");
   const Header header = COLLAGE_TRY(HeaderParser(content.substr(header_begin, header_bytes)).Parse());
   const std::string_view data = content.substr(header_begin + header_bytes);
-  const std::optional<size_t> expected = CheckedByteCount(header.type);
+  const size_t element = header.type.dtype == DType::kString ? 4 * header.characters : ByteSize(header.type.dtype);
+  const std::optional<size_t> expected = CheckedByteCount(header.type, element);
   if (!expected || *expected != data.size()) {
     return Fail("has " + std::to_string(data.size()) + " bytes of data, expected " +
                 (expected ? std::to_string(*expected) + " for " : "the too many of ") + ToString(header.type));
@@ -215,10 +273,20 @@ Result<Tensor> ParseNpy(std::string_view content) {
 }
 
 std::string ToNpy(const Tensor& tensor) {
-  const auto code = std::find_if(kCodes.begin(), kCodes.end(), [&](const Code& known) { return known.dtype == tensor.dtype(); });
   std::string header = "{'descr': '";
-  if (code->code.size() == 2) header += ByteSize(tensor.dtype()) == 1 ? '|' : '<';
-  header += std::string(code->code) + "', 'fortran_order': False, 'shape': " + ToString(tensor.shape()) + ", }";
+  std::string strings;
+  if (tensor.dtype() == DType::kString) {
+    const std::vector<std::u32string> texts = CharactersOfAll(tensor);
+    size_t characters = 1;
+    for (const std::u32string& text : texts) characters = std::max(characters, text.size());
+    strings = StringData(texts, characters);
+    header += "<U" + std::to_string(characters);
+  } else {
+    const auto code = std::find_if(kCodes.begin(), kCodes.end(), [&](const Code& known) { return known.dtype == tensor.dtype(); });
+    if (code->code.size() == 2) header += ByteSize(tensor.dtype()) == 1 ? '|' : '<';
+    header += code->code;
+  }
+  header += "', 'fortran_order': False, 'shape': " + ToString(tensor.shape()) + ", }";
   // Padded so that the data starts at a multiple of 64 bytes.
   const size_t before = kMagic.size() + 4;
   header.append(63 - (before + header.size()) % 64, ' ');
@@ -226,6 +294,7 @@ std::string ToNpy(const Tensor& tensor) {
   std::string content(kMagic);
   content += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   content += header;
+  if (tensor.dtype() == DType::kString) return content + strings;
   content.append(reinterpret_cast<const char*>(tensor.Bytes()), tensor.ByteCount());
   return content;
 }

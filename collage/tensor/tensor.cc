@@ -7,6 +7,7 @@
 #include "collage/support/memory.h"
 #include "collage/tensor/agreement.h"
 #include "collage/tensor/narrow.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
@@ -18,6 +19,7 @@ std::vector<T> Widen(const Tensor& tensor) {
     const auto* data = tensor.Data<decltype(element)>();
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(+data[i]);  // promoted: int8 is a number
   });
+  COLLAGE_CHECK(tensor.dtype() != DType::kString, "strings are no numbers");
   return has_element_type ? values : Widen<T>(Widened(tensor));
 }
 
@@ -81,6 +83,12 @@ void FillRandom(Tensor& tensor, uint64_t seed, double low, double high) {
     }
   });
   if (has_element_type) return;
+  if (tensor.dtype() == DType::kString) {
+    for (int64_t i = 0; i < count; ++i)
+      tensor.MutableData<uint64_t>()[i] =
+          NumberOfString(std::string(1, static_cast<char>('a' + (HashCombine(seed, static_cast<uint64_t>(i)) & 7))));
+    return;
+  }
   Tensor wide(TensorType{tensor.shape(), WideType(tensor.dtype())});
   FillRandom(wide, seed, low, high);
   Narrow(wide, tensor);

@@ -74,7 +74,7 @@ class Tensor {
 
   /// The same elements under another shape of equal element count; shares the buffer.
   [[nodiscard]] Tensor Reshaped(Shape shape) const;
-  /// Elements as int64 (integer and boolean tensors) or double, whatever the dtype (narrow ones included).
+  /// Elements as int64 (integer and boolean tensors) or double, whatever the dtype (narrow ones included, but not strings).
   [[nodiscard]] std::vector<int64_t> ToInt64() const;
   [[nodiscard]] std::vector<double> ToDouble() const;
 
@@ -89,7 +89,7 @@ class Tensor {
 bool BitwiseEqual(const Tensor& a, const Tensor& b);
 
 /// Fills with seeded values: floating point tensors uniform in [low, high), integer ones in {0, 1, ..., 7}, booleans both; narrow
-/// ones what those of their wide type round to.
+/// ones what those of their wide type round to; strings "a" to "h".
 /// The sequence depends on seed and element count only (splitmix64).
 void FillRandom(Tensor& tensor, uint64_t seed, double low = -1.0, double high = 1.0);
 

@@ -40,9 +40,7 @@ std::optional<std::vector<double>> PerChannelValues(const Expr& expr, const Shap
     const int64_t extent = tensor->shape()[i];
     if (extent != 1 && (i + missing != axis || extent != shape[axis])) return std::nullopt;
   }
-  std::optional<std::vector<double>> values = FloatValues(expr);
-  if (values && values->size() == 1) values->assign(static_cast<size_t>(shape[axis]), values->front());
-  return values;
+  return FloatValues(expr);
 }
 
 }  // namespace collage

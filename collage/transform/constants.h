@@ -16,8 +16,8 @@ bool IsConstantOf(const Expr& expr, double value);
 /// A constant of float32 or float64 from values computed in double precision.
 Expr MakeFloatConstant(TensorType type, const std::vector<double>& values);
 
-/// The values of a constant that broadcasts over `shape` along dimension `axis` alone: one a channel. Nothing when it is no
-/// floating point constant, varies along another dimension, or would make the result larger than `shape`.
+/// The values of a constant that broadcasts over `shape` along dimension `axis` alone: one a channel, or one for all of them. Nothing
+/// when it is no floating point constant, varies along another dimension, or would make the result larger than `shape`.
 std::optional<std::vector<double>> PerChannelValues(const Expr& expr, const Shape& shape, size_t axis);
 
 /// The elements of a constant of float32 or float64; nothing for anything else.

@@ -14,7 +14,7 @@
 namespace collage {
 namespace {
 
-// y = data * scale + shift, one of each a channel.
+// y = data * scale + shift, one of each a channel, or one for all: there may be more channels than memory has room for numbers.
 struct Affine {
   Expr data;
   size_t axis;
@@ -92,6 +92,8 @@ std::optional<Affine> ReadArithmetic(const Expr& expr, const std::string& name) 
   return std::nullopt;
 }
 
+double OfChannel(const std::vector<double>& values, size_t channel) { return values[values.size() == 1 ? 0 : channel]; }
+
 // A call that scales or shifts channels by constants.
 std::optional<Affine> ReadAffine(const Expr& expr) {
   const OpDef* op = CalledOp(expr);
@@ -165,7 +167,8 @@ class BatchNormFolder {
     bool has_bias = false;
     if (const std::optional<Affine> bias = ReadAffine(step.data);
         bias && !bias->scales && bias->axis == step.axis && IsUsedOnce(step.data)) {
-      for (size_t c = 0; c < total.shift.size(); ++c) total.shift[c] += bias->shift[c] * total.scale[c];
+      total.shift.resize(std::max(total.shift.size(), bias->shift.size()), total.shift.front());
+      for (size_t c = 0; c < total.shift.size(); ++c) total.shift[c] += OfChannel(bias->shift, c) * OfChannel(total.scale, c);
       total.data = bias->data;
       total.origin = Origin::Union({bias->origin, total.origin});
       has_bias = true;
@@ -182,10 +185,17 @@ class BatchNormFolder {
       scaled_.insert(data.get());
       return data;
     }
-    const DType dtype = data->type().AsTensor()->dtype;
-    const TensorType type{{static_cast<int64_t>(affine.shift.size())}, dtype};
+    const TensorType& result = *data->type().AsTensor();
+    // Where the weight is no constant, nothing says that there is room for a number a channel.
+    if (affine.shift.size() == 1 && !AsConstant(data->As<Call>()->args[1])) {
+      const Expr shift = MakeFloatConstant(TensorType{{}, result.dtype}, affine.shift);
+      return MakeCall(Operators().Find("add"), {data, shift}, {}, affine.origin);
+    }
+    const TensorType type{{result.shape[affine.axis]}, result.dtype};
+    std::vector<double> bias = affine.shift;
+    bias.resize(static_cast<size_t>(type.shape[0]), bias.front());
     const Attributes attributes = {{"axis", static_cast<int64_t>(affine.axis)}};
-    return MakeCall(Operators().Find("nn.bias_add"), {data, MakeFloatConstant(type, affine.shift)}, attributes, affine.origin);
+    return MakeCall(Operators().Find("nn.bias_add"), {data, MakeFloatConstant(type, bias)}, attributes, affine.origin);
   }
 
   Result<Expr> MultiplyAndAdd(const Affine& affine) {

@@ -25,19 +25,21 @@ Result<Expr> ScaledWeight(const Expr& expr, size_t axis, const std::vector<doubl
   const bool transposed = op->name == "nn.conv2d_transpose";
   const bool dense = op->name == "nn.dense";
   if (!transposed && !dense && op->name != "nn.conv2d") return Expr();
-  if (result.empty() || scale.empty() || axis != (dense ? result.size() - 1 : 1) || static_cast<size_t>(result[axis]) != scale.size())
-    return Expr();
+  if (result.empty() || scale.empty() || axis != (dense ? result.size() - 1 : 1)) return Expr();
+  const auto channels = static_cast<size_t>(result[axis]);
+  if (scale.size() != 1 && scale.size() != channels) return Expr();
   if (std::all_of(scale.begin(), scale.end(), [](double factor) { return factor == 1; })) return expr;
   const Call& call = *expr->As<Call>();
   std::optional<std::vector<double>> weight = FloatValues(call.args[1]);
-  if (!weight) return Expr();
+  if (!weight || weight->empty()) return Expr();
   const TensorType& type = *call.args[1]->type().AsTensor();
+  const auto factor = [&](size_t channel) { return scale[scale.size() == 1 ? 0 : channel]; };
   if (transposed) {
     const Convolution convolution = COLLAGE_TRY(ReadTransposedConvolution(*call.args[0]->type().AsTensor(), type, call.attributes));
-    for (size_t i = 0; i < weight->size(); ++i) (*weight)[i] *= scale[TransposedChannel(i, type.shape, convolution)];
+    for (size_t i = 0; i < weight->size(); ++i) (*weight)[i] *= factor(TransposedChannel(i, type.shape, convolution));
   } else {
-    const size_t per_channel = weight->size() / scale.size();
-    for (size_t i = 0; i < weight->size(); ++i) (*weight)[i] *= scale[i / per_channel];
+    const size_t per_channel = weight->size() / channels;
+    for (size_t i = 0; i < weight->size(); ++i) (*weight)[i] *= factor(i / per_channel);
   }
   return MakeCall(call.callee, {call.args[0], MakeFloatConstant(type, *weight)}, call.attributes, Origin::Union({expr->origin(), origin}));
 }

@@ -93,7 +93,8 @@ def shapes():
     yield "negative_dimension", model([relu()], inputs=[shaped(-4, 3)]), "--shape x=?x3"
     yield "no_rank", model([relu()], inputs=[make_tensor_value_info("x", TensorProto.FLOAT, None)]), "has no known rank"
     yield "huge_input", model([relu()], inputs=[shaped(1 << 40, 1 << 40)]), "is too large"
-    yield "string_input", model([relu()], inputs=[make_tensor_value_info("x", TensorProto.STRING, [1])]), "is no dense tensor"
+    yield "string_input", model([relu()], inputs=[make_tensor_value_info("x", TensorProto.STRING, [1])]), "reads 'x', which is of strings; this operator takes numbers"
+    yield "complex_input", model([relu()], inputs=[make_tensor_value_info("x", TensorProto.COMPLEX64, [1])]), "is no dense tensor"
 
 
 def attributes():
@@ -108,6 +109,7 @@ def attributes():
     yield "channels", conv(weight=(2, 4, 3, 3)), "node 'c1' (Conv, opset 13)"
     yield "volume", conv(weight=(2, 3, 3, 3, 3)), "do not fit"
     yield "missing_input", model([make_node("Conv", ["x"], ["y"])]), "input 1 is required and absent"
+    yield "scalar_targets", model([make_node("NegativeLogLikelihoodLoss", ["x", "t"], ["y"])], initializers=[array("t", np.int64(0))]), "targets must have at least one dimension"
     yield "missing_axis", model([make_node("Concat", ["x", "x"], ["y"])]), "attribute 'axis' is required and absent"
     yield "axis_outside", model([make_node("Softmax", ["x"], ["y"], axis=4)]), "axis 4 is outside a tensor of 4 dimensions"
     yield "sub_graph", model([make_node("Softmax", ["x"], ["y"], axis=helper.make_graph([relu()], "g", [X], [Y]))]), "attribute 'axis' must be an integer"
@@ -131,7 +133,8 @@ def tensors():
     yield "no_data", with_initializer(TensorProto(name="w", dims=[1 << 30], data_type=1)), "has 0 elements where"
     yield "negative_extent", with_initializer(tensor([-4])), "has a negative extent"
     yield "huge_extents", with_initializer(tensor([1 << 62, 1 << 62])), "is too large"
-    yield "string_tensor", with_initializer(TensorProto(name="w", dims=[1], data_type=8, string_data=[b"a"])), "element type 8"
+    yield "string_tensor", with_initializer(TensorProto(name="w", dims=[2], data_type=8, string_data=[b"a"])), "has 1 elements where"
+    yield "raw_strings", with_initializer(tensor([1], data_type=8, raw=b"12345678")), "has raw data, which strings cannot have"
     yield "unknown_data_type", with_initializer(tensor([1], data_type=4711, raw=b"1234")), "element type 4711"
     yield "external_absent", with_initializer(external("absent.bin")), "absent.bin, which cannot be read"
     yield "external_outside", with_initializer(external("../outside.bin")), "which is outside the folder of the model"

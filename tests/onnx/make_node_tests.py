@@ -3,6 +3,7 @@
 
 FOLDER/NAME.onnx is the model of a test. FOLDER/NAME.SET.data is an ONNX model, too, whose constant outputs are the inputs
 ("in:NAME"), the expected outputs in order ("out:0", ...) and "tolerance" (relative, absolute): unlike .npz this holds every element type.
+A sequence is its tensors, "in:NAME[0]" and so on, and its length, "length:NAME"; an optional without a value is "absent:NAME".
 FOLDER/onnxruntime.txt names the tests that ONNX Runtime passes, one a line.
 """
 
@@ -30,8 +31,7 @@ def load_set(folder, model):
             with open(os.path.join(folder, f"{prefix}_{i}.pb"), "rb") as file:
                 content = file.read()
             if infos[i].type.WhichOneof("value") != "tensor_type":
-                arrays.append(None)
-                continue
+                raise ValueError(f"{folder}: {infos[i].name} is no tensor")
             tensor = onnx.TensorProto()
             tensor.ParseFromString(content)
             arrays.append(numpy_helper.to_array(tensor))
@@ -47,23 +47,37 @@ def sets_of(test, model):
 
 
 def as_tensor(value, name):
-    """A TensorProto; None for sequences, optionals and what else is no dense tensor."""
     if isinstance(value, onnx.TensorProto):
         tensor = onnx.TensorProto()
         tensor.CopyFrom(value)
         tensor.name = name
         return tensor
-    if value is None or isinstance(value, (list, tuple)):
-        return None
     return numpy_helper.from_array(np.asarray(value), name)
+
+
+def input_tensors(value, info):
+    if value is None:
+        return [as_tensor(np.array(True), "absent:" + info.name)]
+    if not isinstance(value, (list, tuple)):
+        return [as_tensor(value, "in:" + info.name)]
+    length = as_tensor(np.array([len(value)]), "length:" + info.name)
+    return [length] + [as_tensor(element, f"in:{info.name}[{i}]") for i, element in enumerate(value)]
+
+
+def output_tensors(value, name):
+    if value is None:
+        return []
+    if not isinstance(value, (list, tuple)):
+        return [as_tensor(value, name)]
+    return [as_tensor(element, f"{name}[{i}]") for i, element in enumerate(value)]
 
 
 def write_set(path, model, inputs, outputs, rtol, atol):
     tensors = [numpy_helper.from_array(np.array([rtol, atol], np.float64), "tolerance")]
-    tensors += [as_tensor(value, "in:" + info.name) for info, value in zip(model.graph.input, inputs)]
-    tensors += [as_tensor(value, f"out:{i}") for i, value in enumerate(outputs)]
-    if None in tensors:
-        return
+    for info, value in zip(model.graph.input, inputs):
+        tensors += input_tensors(value, info)
+    for i, value in enumerate(outputs):
+        tensors += output_tensors(value, f"out:{i}")
     infos = [onnx.ValueInfoProto(name=tensor.name) for tensor in tensors]
     graph = helper.make_graph([], "data", [], infos, tensors)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)

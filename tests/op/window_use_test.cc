@@ -15,6 +15,7 @@ struct Along {
 WindowUse ByDefinition(const Along& a) {
   std::set<int64_t> elements;
   std::set<int64_t> taps;
+  std::set<int64_t> positions;
   double pairs = 0;
   for (int64_t tap = 0; tap < a.taps; ++tap) {
     for (int64_t position = 0; position < a.positions; ++position) {
@@ -22,10 +23,11 @@ WindowUse ByDefinition(const Along& a) {
       if (element < 0 || element >= a.extent) continue;
       elements.insert(element);
       taps.insert(tap);
+      positions.insert(position);
       ++pairs;
     }
   }
-  return {pairs, static_cast<double>(elements.size()), static_cast<double>(taps.size())};
+  return {pairs, static_cast<double>(elements.size()), static_cast<double>(taps.size()), static_cast<double>(positions.size())};
 }
 
 TEST(WindowUseTest, EqualsTheDefinitionOnRandomWindows) {
@@ -38,6 +40,7 @@ TEST(WindowUseTest, EqualsTheDefinitionOnRandomWindows) {
     ASSERT_EQ(use.pairs, expected.pairs) << turn;
     ASSERT_EQ(use.elements, expected.elements) << turn;
     ASSERT_EQ(use.taps, expected.taps) << turn;
+    ASSERT_EQ(use.positions, expected.positions) << turn;
   }
 }
 
@@ -46,6 +49,7 @@ TEST(WindowUseTest, ExtentsOfAnySizeTakeNoTime) {
   const WindowUse use = UseAlong(3, 1, kHuge, 1, 1, kHuge);
   EXPECT_EQ(use.pairs, 3.0 * kHuge - 2);
   EXPECT_EQ(use.elements, static_cast<double>(kHuge));
+  EXPECT_EQ(use.positions, static_cast<double>(kHuge));
   const WindowUse whole = UseAlong(kHuge, 1, 1, 1, 0, kHuge);
   EXPECT_EQ(whole.taps, static_cast<double>(kHuge));
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "collage/support/file.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
@@ -47,6 +48,20 @@ TEST_F(NpyTest, RoundTripsEveryTypeAndRank) {
       ASSERT_TRUE(back) << back.error().message;
       EXPECT_TRUE(BitwiseEqual(*back, tensor)) << ToString(tensor.type());
     }
+  }
+}
+
+TEST_F(NpyTest, StringsAreThoseOfNumPy) {
+  if (!HasNumPy()) GTEST_SKIP() << ".venv with numpy is not there";
+  const std::string array = "np.array([['a', 'z\\u00fcrich'], ['', 'two words']])";
+  ASSERT_TRUE(RunNumPy("np.save(folder + 'c.npy', " + array + ")\nnp.save(folder + 'f.npy', np.asfortranarray(" + array +
+                       "))\nnp.save(folder + 'b.npy', " + array + ".astype('>U9'))\n"));
+  for (const char* name : {"c.npy", "f.npy", "b.npy"}) {
+    const Result<Tensor> tensor = ReadNpy(folder_ / name);
+    ASSERT_TRUE(tensor) << tensor.error().message;
+    EXPECT_EQ(StringsOf(*tensor), (std::vector<std::string>{"a", "z\xc3\xbcrich", "", "two words"})) << name;
+    ASSERT_TRUE(WriteNpy(folder_ / "written.npy", *tensor));
+    EXPECT_TRUE(RunNumPy("assert np.array_equal(np.load(folder + 'written.npy'), " + array + ")\n")) << name;
   }
 }
 

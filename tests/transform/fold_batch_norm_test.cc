@@ -60,6 +60,19 @@ TEST(FoldBatchNorm, ScaleLayers) {
   EXPECT_EQ(Folded("multiply(2f, " + kConvolution + ")"), kConvolution + "\n");
 }
 
+TEST(FoldBatchNorm, OneNumberForAllChannelsStaysOneHoweverManyThereAre) {
+  // A number a channel would take 16 GiB, for each of the four.
+  const auto folded = [](const std::string& body) {
+    const std::string text = "fn (%x: Tensor[(2, 1), float32], %w: Tensor[(2147483648, 1), float32]) { " + body + " }";
+    const Result<IRModule> after = FoldBatchNorm(ParsedForPass(text).module);
+    EXPECT_TRUE(after) << after.error().message;
+    return Print(after->Main().body);
+  };
+  const std::string dense = "%0 = nn.dense(%x, %w);\n";
+  EXPECT_EQ(folded("multiply(add(nn.dense(%x, %w), 1f), 3f)"), dense + "%1 = add(%0, 1f);\nmultiply(%1, 3f)\n");
+  EXPECT_EQ(folded("add(add(nn.dense(%x, %w), 1f), 3f)"), dense + "add(%0, 4f)\n");
+}
+
 TEST(FoldBatchNorm, ALoneAdditionStays) {
   EXPECT_THAT(Folded("add(" + kConvolution + ", " + ConstantText(1, "(3, 1, 1)") + ")"),
               HasSubstr("add(%0, meta[relay.Constant][1] /*Tensor[(3, 1, 1), "));
