@@ -65,7 +65,9 @@ def main():
         venv.create(folder / "empty", with_pip=True)
         python = folder / "empty" / "bin" / "python"
         start = time.monotonic()
-        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", checkout)
+        # As the preset ci compiles, so that its objects are found where there is ccache.
+        as_ci = "--config-settings=cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON"
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", as_ci, checkout)
         print(f"pip install .: {time.monotonic() - start:.0f} s")
         weight = write_model(folder / "model.onnx")
         image = np.random.default_rng(2).standard_normal((4, 64)).astype(np.float32)
