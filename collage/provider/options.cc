@@ -52,7 +52,7 @@ Result<Json> Strings(const std::string& text) {
 }
 
 bool IsShape(const Json& value) {
-  const auto is_extent = [](const Json& extent) { return extent.is_number_integer() && extent > 0; };
+  const auto is_extent = [](const Json& extent) { return extent.is_number_integer() && extent >= 0; };
   return value.is_array() && std::all_of(value.begin(), value.end(), is_extent);
 }
 

@@ -15,10 +15,13 @@ import venv
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+# By the names that CMake finds where nobody says anything: another name is another compiler for ccache.
+COMPILERS = {"CC": "cc", "CXX": "c++"}
+
 
 def run(*words, cwd=None):
     # Nothing of the environment of whoever calls: no PYTHONPATH, no library path.
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(pathlib.Path.home())}
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(pathlib.Path.home()), **COMPILERS}
     done = subprocess.run([*map(str, words)], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout[-8000:]}{done.stderr[-8000:]}"
     return done.stdout
