@@ -117,11 +117,11 @@ Status WriteAttribute(const Ort& ort, const OrtOpAttr* attribute, NodeProto& nod
       for (const float value : COLLAGE_TRY(Values<float>(ort, attribute, type))) message.add_floats(value);
       return {};
     }
-    // Each string ends with a zero.
+    // Each string of a list ends with a zero; a single one did in some versions of ONNX Runtime.
     case kString: {
       message.set_type(AttributeProto::STRING);
       const std::vector<char> text = COLLAGE_TRY(Values<char>(ort, attribute, type));
-      if (!text.empty()) message.set_s(std::string(text.begin(), text.end() - 1));
+      message.set_s(std::string(text.begin(), text.end() - (!text.empty() && text.back() == '\0' ? 1 : 0)));
       return {};
     }
     case kStrings: {

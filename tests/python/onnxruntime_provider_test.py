@@ -87,6 +87,23 @@ class ProviderTest(unittest.TestCase):
                 self.check_same(model, session)
                 self.check_same(model, session, seed=4)
 
+    def test_attributes_of_every_kind_arrive(self):
+        """Strings and lists of them, numbers and lists of them."""
+        generator = np.random.default_rng(5)
+        weights = [("w", generator.standard_normal((4, 3, 3, 3)).astype(np.float32))] + [
+            (name, generator.standard_normal(shape).astype(np.float32)) for name, shape in (("W", (1, 8, 16)), ("R", (1, 8, 8)), ("B", (1, 16)))]
+        nodes = [
+            helper.make_node("Conv", ["x", "w"], ["c"], auto_pad="SAME_UPPER", strides=[2, 2]),
+            helper.make_node("LeakyRelu", ["c"], ["l"], alpha=0.3),
+            helper.make_node("Reshape", ["l", "shape"], ["s"]),
+            helper.make_node("RNN", ["s", "W", "R", "B"], ["y"], hidden_size=8, activations=["Relu"]),
+        ]
+        model = models.model(nodes, [("x", TensorProto.FLOAT, [1, 3, 8, 8])], [("y", TensorProto.FLOAT, [4, 1, 1, 8])],
+                             [*weights, ("shape", np.array([4, 1, 16]))])
+        session = session_of(model, "attributes")
+        self.assertEqual(nodes_of(session)["CPUExecutionProvider"], 0)
+        self.check_same(model, session)
+
     def test_a_second_session_finds_the_program(self):
         model = models.perceptron()
         session_of(model, "found")
