@@ -1,5 +1,5 @@
-"""ONNX's backend test-suite through the Python module, by ONNX's own runner, against what the reference executor makes of it: the counts must
-be the same. Minutes, so it is no test of CTest.
+"""ONNX's backend test-suite through the Python module, by ONNX's own runner, against what the reference executor makes of it: what that
+passes must pass here. Minutes, so it is no test of CTest.
 
 Usage: PYTHONPATH=build/ci/python backend_counts.py build/ci/tests/onnx/node_tests/collage.txt
 
@@ -81,7 +81,8 @@ def main():
     for name in sorted(expected.keys() | found.keys()):
         verdict, (outcome, message) = expected.get(name, "missing"), found.get(name, ("missing", ""))
         if (verdict in ("passed", "fixed")) != (outcome == "passed"):
-            differences += 1
+            # The runner allows two steps of bfloat16, which the test of the reference executor does not.
+            differences += outcome != "passed"
             print(f"{name}: the reference executor {verdict}, the Python module {outcome}: {' '.join(message.split())[:200]}")
     print(f"{differences} differences")
     return 1 if differences else 0
