@@ -3,6 +3,7 @@
 #
 #   bin/collage
 #   lib/libcollage.so, lib/libcollage_runtime.so   with a C interface (collage/c/collage.h)
+#   lib/libcollage_onnxruntime.so                  which ONNX Runtime loads (collage/provider)
 #   lib/libcollage_cpp_<folder>.so
 #   lib/collage/                backends, code generator, worker, compiler: opened by the libraries, found from where those are
 #   lib/cmake/collage/          find_package(collage CONFIG), targets collage::c, collage::c_runtime, collage::<folder>, collage::collage

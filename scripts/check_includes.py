@@ -33,6 +33,7 @@ DIRECT = {
     "lower": ["partition", "runtime"],
     "c": ["lower"],
     "c_compile": ["c"],
+    "provider": ["c_compile", "onnx"],
     "explain": ["search", "lower"],
     "driver": ["decide", "pricing", "explain", "onnx", "transform"],
 }

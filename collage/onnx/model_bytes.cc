@@ -23,14 +23,14 @@ std::string FieldHeader(int field, size_t length) {
   return header;
 }
 
-/// The message of an initializer up to its data, which follow as the bytes of the tensor itself.
-std::string InitializerHeader(const std::string& name, const Tensor& value) {
+/// The message of an initializer up to its data, which follow.
+std::string InitializerHeader(const InitializerBytes& value) {
   onnx_message::TensorProto message;
-  for (int64_t extent : value.shape()) message.add_dims(extent);
-  message.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
-  message.set_name(name);
-  std::string fields = message.SerializeAsString() + FieldHeader(onnx_message::TensorProto::kRawDataFieldNumber, value.ByteCount());
-  return FieldHeader(onnx_message::GraphProto::kInitializerFieldNumber, fields.size() + value.ByteCount()) + fields;
+  for (int64_t extent : value.shape) message.add_dims(extent);
+  message.set_data_type(static_cast<int32_t>(value.data_type));
+  message.set_name(value.name);
+  std::string fields = message.SerializeAsString() + FieldHeader(onnx_message::TensorProto::kRawDataFieldNumber, value.bytes.size());
+  return FieldHeader(onnx_message::GraphProto::kInitializerFieldNumber, fields.size() + value.bytes.size()) + fields;
 }
 
 }  // namespace
@@ -45,24 +45,28 @@ void SetType(const TensorType& type, onnx_message::ValueInfoProto& info) {
 
 // The model could be one message, but then each weight would exist three times: in the tensor, in the message and in the bytes. So the
 // messages around the weights are made, and the weights are appended from their tensors.
-Result<std::string> ModelBytes(const onnx_message::ModelProto& model_message, const onnx_message::GraphProto& graph_message,
+Result<std::string> ModelBytes(const onnx_message::ModelProto& model, const onnx_message::GraphProto& graph,
                                const std::vector<NamedTensor>& initializers) {
-  const std::string model = model_message.SerializeAsString();
-  const std::string graph = graph_message.SerializeAsString();
+  std::vector<InitializerBytes> bytes;
+  for (const auto& [name, value] : initializers)
+    bytes.push_back({name, value.shape(), OnnxDataType(value.dtype()), {reinterpret_cast<const char*>(value.Bytes()), value.ByteCount()}});
+  return JoinModel(model.SerializeAsString(), graph.SerializeAsString(), bytes);
+}
+
+Result<std::string> JoinModel(const std::string& model, const std::string& graph, const std::vector<InitializerBytes>& initializers) {
   std::vector<std::string> headers;
   size_t graph_bytes = graph.size();
-  for (const auto& [name, value] : initializers) {
-    headers.push_back(InitializerHeader(name, value));
-    graph_bytes += headers.back().size() + value.ByteCount();
+  for (const InitializerBytes& initializer : initializers) {
+    headers.push_back(InitializerHeader(initializer));
+    graph_bytes += headers.back().size() + initializer.bytes.size();
   }
   if (graph_bytes + model.size() + 16 > kMaximalBytes) return Fail("the model exceeds 2 GiB, the limit of an ONNX message");
   std::string bytes = model + FieldHeader(onnx_message::ModelProto::kGraphFieldNumber, graph_bytes);
   bytes.reserve(bytes.size() + graph_bytes);
   bytes += graph;
   for (size_t i = 0; i < headers.size(); ++i) {
-    const Tensor& value = initializers[i].second;
     bytes += headers[i];
-    bytes.append(reinterpret_cast<const char*>(value.Bytes()), value.ByteCount());
+    bytes += initializers[i].bytes;
   }
   return bytes;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,14 @@ namespace collage::onnx_io {
 /// A tensor of a graph by its name there.
 using NamedTensor = std::pair<std::string, Tensor>;
 
+/// The same of one that lies somewhere else.
+struct InitializerBytes {
+  std::string name;
+  Shape shape;
+  int64_t data_type = 0;   ///< TensorProto.DataType
+  std::string_view bytes;  ///< as the format has raw data
+};
+
 /// Says of an input or output of a graph which element type and shape it has.
 void SetType(const TensorType& type, onnx_message::ValueInfoProto& info);
 
@@ -25,5 +34,7 @@ void SetType(const TensorType& type, onnx_message::ValueInfoProto& info);
 /// bytes. Errors over 2 GiB, the limit of the format.
 Result<std::string> ModelBytes(const onnx_message::ModelProto& model, const onnx_message::GraphProto& graph,
                                const std::vector<NamedTensor>& initializers);
+/// The same of messages in bytes.
+Result<std::string> JoinModel(const std::string& model, const std::string& graph, const std::vector<InitializerBytes>& initializers);
 
 }  // namespace collage::onnx_io

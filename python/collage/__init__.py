@@ -33,6 +33,7 @@ __all__ = [
     "Step",
     "StoppedError",
     "compile",
+    "onnxruntime_provider",
     "parse",
     "pattern",
     "place",
@@ -44,8 +45,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # They bring the compiler's libraries, which whoever only runs programs does not need.
-    if name in ("pattern", "rules"):
+    # They bring the compiler's libraries, or ONNX Runtime, which whoever only runs programs does not need.
+    if name in ("onnxruntime_provider", "pattern", "rules"):
         import importlib
 
         return importlib.import_module(f"collage.{name}")

@@ -132,7 +132,9 @@ class InferenceSession:
         carried = dict(feed)
         for name, value in feed.items():
             if name in types and not _is_numpy_type(types[name][0]) and getattr(value, "dtype", None) == _extended(types[name][0]):
-                carried[name] = value.view(f"u{value.dtype.itemsize}")
+                # ml_dtypes leaves the upper bits of its narrow integers zero, and the library has them as those of int8.
+                is_signed = name in self._inputs and types[name][0] in ("int2", "int4")
+                carried[name] = value.astype(np.int8).view(np.uint8) if is_signed else value.view(f"u{value.dtype.itemsize}")
         return carried
 
     def _as_named(self, name: str, array: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ import onnx
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupledict
 
 from collage import InferenceSession
-from collage._compile import compile
+from collage._compile import compile, read
+from collage._errors import CompileError
 
 
 class CollageRep(BackendRep):
@@ -27,11 +28,61 @@ class CollageRep(BackendRep):
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Inputs in the model's order, or by name."""
-        if not isinstance(inputs, dict):
-            names = [value.name for value in self.session.get_inputs()]
-            arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
-            inputs = dict(zip(names, arrays, strict=True))
-        return namedtupledict("Outputs", self._names)(*self.session.run(None, inputs))
+        feed = _named(inputs, [value.name for value in self.session.get_inputs()])
+        return namedtupledict("Outputs", self._names)(*self.session.run(None, feed))
+
+
+class OpenRep(BackendRep):
+    """A model whose shapes are not known before it runs: its inputs have symbolic dimensions, or shapes inside depend on their values. Each
+    run compiles it for what it is given."""
+
+    def __init__(self, model: onnx.ModelProto, options: dict[str, Any]) -> None:
+        self._model = model
+        self._options = options
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Inputs in the model's order, or by name."""
+        constants = {one.name for one in self._model.graph.initializer}
+        feed = _named(inputs, [value.name for value in self._model.graph.input if value.name not in constants])
+        problem = None
+        for fixed in _fixed_inputs(feed):
+            model = _with_constants(self._model, {name: feed[name] for name in fixed})
+            shapes = {name: array.shape for name, array in feed.items() if name not in fixed}
+            try:
+                read(model, shapes=shapes)
+            except CompileError as error:
+                problem = problem or error
+                continue
+            session = compile(model, **self._options, shapes=shapes)
+            return CollageRep(session).run({name: array for name, array in feed.items() if name not in fixed})
+        raise problem
+
+
+def _named(inputs: Any, names: list[str]) -> dict[str, Any]:
+    if isinstance(inputs, dict):
+        return inputs
+    arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+    return dict(zip(names, arrays, strict=True))
+
+
+def _fixed_inputs(feed: dict[str, Any]) -> Iterator[set[str]]:
+    """Inputs whose values a model might need: none, those that look like shapes and axes, those that look like scales too, all."""
+    small = {name: array for name, array in feed.items() if np.ndim(array) <= 1}
+    yield set()
+    yield {name for name, array in small.items() if np.asarray(array).dtype.kind in "iub"}
+    yield set(small)
+    yield {name for name, array in feed.items() if np.asarray(array).dtype.kind in "iub"} | set(small)
+    yield set(feed)
+
+
+def _with_constants(model: onnx.ModelProto, values: dict[str, Any]) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    kept = [value for value in copy.graph.input if value.name not in values]
+    del copy.graph.input[:]
+    copy.graph.input.extend(kept)
+    copy.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in values.items())
+    return copy
 
 
 class CollageBackend(Backend):
@@ -42,10 +93,15 @@ class CollageBackend(Backend):
         return Device(device).type == DeviceType.CPU
 
     @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> CollageRep:
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> BackendRep:
         super().prepare(model, device, **kwargs)
         if not cls.supports_device(device):
             raise ValueError(f"device '{device}': there is only CPU")
+        if "shapes" not in kwargs:
+            try:
+                read(model)
+            except CompileError:
+                return OpenRep(model, kwargs)
         return CollageRep(compile(model, **kwargs))
 
     @classmethod

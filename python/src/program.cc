@@ -24,16 +24,18 @@ uint8_t CodeOf(const std::string& type) {
   return static_cast<uint8_t>(is_signed ? Code::Int : Code::UInt);
 }
 
+/// Of an element, as it is in memory: a byte at least. From its name, since there may be no elements.
+uint8_t BitsOf(const std::string& type) {
+  const size_t digits = type.find_first_of("0123456789");
+  return digits == std::string::npos ? 8 : static_cast<uint8_t>(std::max(8, std::stoi(type.substr(digits))));
+}
+
 std::vector<Endpoint> ReadEndpoints(const collage_program* program, size_t profile, size_t count,
                                     collage_tensor_info (*read)(const collage_program*, size_t, size_t) noexcept) {
   std::vector<Endpoint> endpoints;
   for (size_t i = 0; i < count; ++i) {
     const collage_tensor_info info = read(program, profile, i);
-    Endpoint endpoint{info.name, info.type, {info.shape, info.shape + info.rank}, info.bytes, CodeOf(info.type), 8, {}};
-    size_t elements = 1;
-    for (const size_t extent : endpoint.shape) elements *= extent;
-    // Of tensors without elements any size will do: there is nothing to read.
-    if (elements > 0) endpoint.bits = static_cast<uint8_t>(8 * info.bytes / elements);
+    Endpoint endpoint{info.name, info.type, {info.shape, info.shape + info.rank}, info.bytes, CodeOf(info.type), BitsOf(info.type), {}};
     PyObject* key = PyUnicode_FromString(info.name);
     PyUnicode_InternInPlace(&key);
     endpoint.key = nb::steal(key);
@@ -57,8 +59,7 @@ std::string NamesOf(const std::vector<Endpoint>& endpoints) {
 template <class A>
 bool HasType(const A& array, const Endpoint& endpoint) {
   const nb::dlpack::dtype type = array.dtype();
-  const bool is_empty = endpoint.bytes == 0;
-  if (type.code != endpoint.code || type.lanes != 1 || (type.bits != endpoint.bits && !is_empty)) return false;
+  if (type.code != endpoint.code || type.lanes != 1 || type.bits != endpoint.bits) return false;
   if (array.ndim() != endpoint.shape.size()) return false;
   for (size_t i = 0; i < array.ndim(); ++i) {
     if (array.shape(i) != endpoint.shape[i]) return false;

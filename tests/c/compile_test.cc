@@ -46,7 +46,7 @@ class CompileTest : public SavedPrograms {
 TEST_F(CompileTest, WrongOptionsAreErrorsOfTheCaller) {
   EXPECT_THAT(Compile("[]"), AllOf(StartsWith("1: "), HasSubstr("expected a JSON object")));
   EXPECT_EQ(Compile(R"({"budget": "long"})"), R"(1: option 'budget' is "long", expected a number of seconds above zero)");
-  EXPECT_EQ(Compile(R"({"shapes": {"x": [1, 0]}})"), "1: option 'shapes' of 'x' is [1,0], expected whole numbers above zero");
+  EXPECT_EQ(Compile(R"({"shapes": {"x": [1, -1]}})"), "1: option 'shapes' of 'x' is [1,-1], expected whole numbers, none below zero");
   EXPECT_EQ(Compile(R"({"pin": "a=b"})"), R"(1: option 'pin' is "a=b", expected a list of strings)");
   EXPECT_THAT(Compile(R"({"thread": 2})"), StartsWith("1: unknown option 'thread'; there are 'budget', 'cache', "));
   EXPECT_THAT(Said(collage_compile(nullptr, nullptr, nullptr, nullptr, nullptr)), StartsWith("1: collage_compile"));

@@ -165,6 +165,22 @@ class SessionTest(unittest.TestCase):
         with self.assertRaisesRegex(collage.ArgumentError, "input 'x' is float32"):
             session.run(None, {"x": x.astype(np.float32)})
 
+    def test_narrow_integers_keep_their_sign(self):
+        node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
+        graph = models.model([node], [("x", TensorProto.INT4, [16])], [("y", TensorProto.FLOAT, [16])])
+        graph.opset_import[0].version, graph.ir_version = 21, 10
+        numbers = np.arange(-8, 8)
+        (y,) = models.compile_quickly(graph).run(None, {"x": numbers.astype(ml_dtypes.int4)})
+        np.testing.assert_array_equal(y, numbers.astype(np.float32))
+
+    def test_a_tensor_without_elements_has_its_type(self):
+        node = helper.make_node("Slice", ["x", "start", "end"], ["y"])
+        bounds = [("start", np.array([1])), ("end", np.array([1]))]
+        for type, expected in [(TensorProto.FLOAT, np.float32), (TensorProto.INT64, np.int64)]:
+            session = models.compile_quickly(models.model([node], [("x", type, [2, 3])], [("y", type, [0, 3])], bounds))
+            (y,) = session.run(None, {"x": np.zeros((2, 3), expected)})
+            self.assertEqual((y.dtype, y.shape), (expected, (0, 3)))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -15,10 +15,13 @@ import venv
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+# By the names that CMake finds where nobody says anything: another name is another compiler for ccache.
+COMPILERS = {"CC": "cc", "CXX": "c++"}
+
 
 def run(*words, cwd=None):
     # Nothing of the environment of whoever calls: no PYTHONPATH, no library path.
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(pathlib.Path.home())}
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(pathlib.Path.home()), **COMPILERS}
     done = subprocess.run([*map(str, words)], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout[-8000:]}{done.stderr[-8000:]}"
     return done.stdout
@@ -65,7 +68,9 @@ def main():
         venv.create(folder / "empty", with_pip=True)
         python = folder / "empty" / "bin" / "python"
         start = time.monotonic()
-        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", checkout)
+        # As the preset ci compiles, so that its objects are found where there is ccache.
+        as_ci = "--config-settings=cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON"
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", as_ci, checkout)
         print(f"pip install .: {time.monotonic() - start:.0f} s")
         weight = write_model(folder / "model.onnx")
         image = np.random.default_rng(2).standard_normal((4, 64)).astype(np.float32)

@@ -46,7 +46,7 @@ Reader Strings(std::vector<std::string>& target) {
 }
 
 bool IsShape(const Json& value) {
-  const auto is_extent = [](const Json& extent) { return extent.is_number_integer() && extent > 0; };
+  const auto is_extent = [](const Json& extent) { return extent.is_number_integer() && extent >= 0; };
   return value.is_array() && std::all_of(value.begin(), value.end(), is_extent);
 }
 
@@ -59,7 +59,7 @@ Reader Shapes(std::vector<InputShapes>& target) {
       if (!profiles[i].is_object())
         return Fail("is " + value.dump() + ", expected {\"input\": [1, 3, 224, 224]}, or a list of such objects");
       for (const auto& [name, shape] : profiles[i].items()) {
-        if (!IsShape(shape)) return Fail("of '" + name + "' is " + shape.dump() + ", expected whole numbers above zero");
+        if (!IsShape(shape)) return Fail("of '" + name + "' is " + shape.dump() + ", expected whole numbers, none below zero");
         target[i][name] = shape.get<Shape>();
       }
     }

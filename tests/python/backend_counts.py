@@ -1,0 +1,92 @@
+"""ONNX's backend test-suite through the Python module, by ONNX's own runner, against what the reference executor makes of it: what that
+passes must pass here. Minutes, so it is no test of CTest.
+
+Usage: PYTHONPATH=build/ci/python backend_counts.py build/ci/tests/onnx/node_tests/collage.txt
+
+That file is what the test onnx.node_tests writes. Models are compiled in this process, for plain C++ kernels, with nothing timed."""
+
+import argparse
+import collections
+import pathlib
+import sys
+import unittest
+import warnings
+
+import onnx.backend.test
+
+import collage
+import collage.onnx_backend
+
+# Of the runner's classes: the kind that make_node_tests.py names.
+KINDS = {
+    "OnnxBackendNodeModelTest": "node",
+    "OnnxBackendSimpleModelTest": "simple",
+    "OnnxBackendPyTorchConvertedModelTest": "pytorch-converted",
+    "OnnxBackendPyTorchOperatorModelTest": "pytorch-operator",
+}
+
+
+class UntimedBackend(collage.onnx_backend.CollageBackend):
+    @classmethod
+    def prepare(cls, model, device="CPU", **options):
+        untimed = {"targets": ["cpu -compiler=reference"], "threads": 1, "estimator": lambda function, target: 1e-6}
+        return super().prepare(model, device, **untimed, **options)
+
+
+class Outcomes(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self.of = {}
+
+    def _note(self, test, outcome, message=""):
+        name = test.id().split(".")[-1].removesuffix("_cpu")
+        self.of[f"{KINDS[type(test).__name__]}.{name}"] = (outcome, message)
+
+    def addSuccess(self, test):
+        self._note(test, "passed")
+
+    def addSkip(self, test, reason):
+        self._note(test, "skipped", reason)
+
+    def addError(self, test, error):
+        self._note(test, "refused" if isinstance(error[1], collage.Error) else "error", f"{type(error[1]).__name__}: {error[1]}")
+
+    def addFailure(self, test, error):
+        self._note(test, "wrong", str(error[1]))
+
+
+def run_suite():
+    runner = onnx.backend.test.BackendTest(UntimedBackend, __name__)
+    outcomes = Outcomes()
+    for name, case in runner.test_cases.items():
+        if name not in KINDS:
+            continue
+        for method in sorted(dir(case)):
+            if method.startswith("test_") and method.endswith("_cpu"):
+                case(method).run(outcomes)
+    return outcomes.of
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("verdicts", type=pathlib.Path)
+    lines = parser.parse_args().verdicts.read_text().splitlines()
+    expected = {name: verdict for name, verdict, _ in (line.split("\t", 2) for line in lines)}
+    warnings.filterwarnings("ignore")
+    found = run_suite()
+    for who, verdicts in [("reference executor", expected), ("Python module", {name: outcome for name, (outcome, _) in found.items()})]:
+        counts = collections.Counter(verdicts.values())
+        print(f"{who}: {len(verdicts)} tests, " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+    differences = 0
+    for name in sorted(expected.keys() | found.keys()):
+        verdict, (outcome, message) = expected.get(name, "missing"), found.get(name, ("missing", ""))
+        if (verdict in ("passed", "fixed")) != (outcome == "passed"):
+            # The runner allows two steps of bfloat16, which the test of the reference executor does not.
+            differences += outcome != "passed"
+            print(f"{name}: the reference executor {verdict}, the Python module {outcome}: {' '.join(message.split())[:200]}")
+    print(f"{differences} differences")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
