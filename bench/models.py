@@ -115,7 +115,7 @@ def write(path, name, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", default="build/models", help="folder for the files (default: %(default)s)")
-    parser.add_argument("--models", default=",".join(NAMES), help="names, separated by commas, or all (default: those that tests use)")
+    parser.add_argument("--models", default=",".join(NAMES), help="names, separated by commas, or all (default: what tests use)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default: %(default)s)")
     arguments = parser.parse_args()
     known = NAMES + BENCHMARK_NAMES
