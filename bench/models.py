@@ -2,7 +2,7 @@
 """Makes the ONNX files that the demo, the tests and the benchmarks use, from a seed.
 
 Beside each NAME.onnx lie seeded inputs, NAME.npz, under the names of the model's inputs. The same seed gives the same files;
-what is there and current is left alone.
+what is there and current is left alone. What the benchmark has besides is large (3 GB), and made only when it is named.
 """
 
 import argparse
@@ -16,7 +16,10 @@ import onnx
 
 import branching_models
 import built_models
+import convolutional_models
+import detection_models
 import light_models
+import sequence_models
 from seeded_weights import seeded_inputs
 
 NAMES = [
@@ -39,16 +42,37 @@ NAMES = [
     "wavenet",
     "efficientnet_b0",
 ]
+# Models of the benchmark that no test needs.
+BENCHMARK_NAMES = [
+    "resnext50_32x4d",
+    "resnet50_3d",
+    "nasnet_a",
+    "vgg16",
+    "convnext_tiny",
+    "unet",
+    "yolov8n",
+    "vit_b16",
+    "gpt2_prefill",
+    "gpt2_decode",
+    "lstm_language_model",
+    "dlrm",
+]
 INPUT_SEED_OFFSET = 1000
+
+# What changes models of which list; models.py itself and the libraries change all.
+SHARED_PROGRAMS = ("models.py", "built_models.py", "light_models.py", "seeded_weights.py")
+TEST_PROGRAMS = ("branching_models.py",)
+BENCHMARK_PROGRAMS = ("exported_graph.py", "convolutional_models.py", "detection_models.py", "sequence_models.py")
 
 
 def build(name, seed):
     """The model and its seeded inputs."""
 
     def make_inputs(shapes):
-        return seeded_inputs(seed + INPUT_SEED_OFFSET, name, shapes)
+        return seeded_inputs(seed + INPUT_SEED_OFFSET, name, shapes, sequence_models.INDEX_LIMITS.get(name))
 
     builders = built_models.BUILDERS | branching_models.BUILDERS
+    builders |= convolutional_models.BUILDERS | detection_models.BUILDERS | sequence_models.BUILDERS
     if name in builders:
         model = builders[name](seed)
     else:
@@ -60,7 +84,7 @@ def recipe(name, seed):
     """Changes whenever what would be made changes: the seed, these programs, the libraries that they use."""
     digest = hashlib.sha256(f"{name} {seed} {onnx.__version__} {np.__version__}".encode())
     folder = os.path.dirname(os.path.abspath(__file__))
-    for program in ("models.py", "built_models.py", "branching_models.py", "light_models.py", "seeded_weights.py"):
+    for program in SHARED_PROGRAMS + (BENCHMARK_PROGRAMS if name in BENCHMARK_NAMES else TEST_PROGRAMS):
         with open(os.path.join(folder, program), "rb") as file:
             digest.update(file.read())
     return digest.hexdigest()
@@ -91,13 +115,14 @@ def write(path, name, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", default="build/models", help="folder for the files (default: %(default)s)")
-    parser.add_argument("--models", default=",".join(NAMES), help="names, separated by commas (default: all)")
+    parser.add_argument("--models", default=",".join(NAMES), help="names, separated by commas, or all (default: what tests use)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default: %(default)s)")
     arguments = parser.parse_args()
-    names = arguments.models.split(",")
-    unknown = [name for name in names if name not in NAMES]
+    known = NAMES + BENCHMARK_NAMES
+    names = known if arguments.models == "all" else arguments.models.split(",")
+    unknown = [name for name in names if name not in known]
     if unknown:
-        parser.error(f"unknown models: {', '.join(unknown)}; known are {', '.join(NAMES)}")
+        parser.error(f"unknown models: {', '.join(unknown)}; known are {', '.join(known)}")
     os.makedirs(arguments.output, exist_ok=True)
     for index, name in enumerate(names, 1):
         path = os.path.join(arguments.output, name)

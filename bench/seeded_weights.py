@@ -22,6 +22,10 @@ class SeededWeights:
     def uniform(self, name, shape, low, high):
         return self._generator(name).uniform(low, high, tuple(shape)).astype(np.float32)
 
+    def indices(self, name, shape, limit):
+        """Integers from 0 up to `limit`, which may be an array that broadcasts to `shape`."""
+        return self._generator(name).integers(0, limit, tuple(shape), dtype=np.int64)
+
     def he(self, name, shape, fan_in, gain=2.0):
         """He et al. 2015: the variance of what a layer gives is that of what it reads; gain 2 makes up for a ReLU before."""
         return self.normal(name, shape, math.sqrt(gain / fan_in))
@@ -36,7 +40,11 @@ class SeededWeights:
         )
 
 
-def seeded_inputs(seed, model, shapes):
-    """An array a graph input: standard normal, as normalized images and hidden states are."""
+def seeded_inputs(seed, model, shapes, limits=None):
+    """An array a graph input: standard normal, as normalized images and hidden states are; integers where there is a limit."""
     weights = SeededWeights(seed, model + " inputs")
-    return {name: weights.normal(name, shape, 1.0) for name, shape in shapes.items()}
+    limits = limits or {}
+    return {
+        name: weights.indices(name, shape, limits[name]) if name in limits else weights.normal(name, shape, 1.0)
+        for name, shape in shapes.items()
+    }
