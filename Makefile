@@ -50,7 +50,8 @@ demo: program
 	@$(PYTHON) bench/demo.py --threads $(THREADS) build/models/vgg19.onnx build/models/resnet50.onnx
 
 # Every model against every peer: hours with cold prices. Stopped, it goes on where it was.
-bench: program models
+bench: program
+	@$(PYTHON) bench/models.py --output build/models --models all
 	@$(PYTHON) bench/benchmark.py --threads $(THREADS) --collage $(COLLAGE) $(MODELS)
 
 peers: program
