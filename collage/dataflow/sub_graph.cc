@@ -320,7 +320,9 @@ SubGraph SubGraph::Wrapped(SharedAttributes attributes) const {
 
 SubGraph SubGraph::Substitute(const DataflowGraph& to, const std::unordered_map<PostDfsIndex, PostDfsIndex>& image) const {
   IndexSet mapped;
-  inside().ForEach([&](PostDfsIndex node) { mapped.Add(image.at(node)); });
+  inside().ForEach([&](PostDfsIndex node) {
+    if (const auto at = image.find(node); at != image.end()) mapped.Add(at->second);
+  });
   std::vector<NestedSubGraph> inner;
   for (const NestedSubGraph& one : nested()) inner.push_back({one.sub_graph.Substitute(to, image), one.attributes});
   return {to, std::move(mapped), std::move(inner)};

@@ -124,7 +124,8 @@ class SubGraph {
   /// The same nodes, to become one function with these attributes.
   [[nodiscard]] SubGraph WithAttributes(const DataflowGraph& graph, Attributes attributes) const;
   [[nodiscard]] SubGraph Wrapped(SharedAttributes attributes) const;
-  /// The same sub-graph over another graph; `image` gives the node of `to` for each inside node of this one.
+  /// The same sub-graph over another graph; `image` gives the node of `to` for inside nodes of this one; those that it
+  /// lacks are left out.
   [[nodiscard]] SubGraph Substitute(const DataflowGraph& to, const std::unordered_map<PostDfsIndex, PostDfsIndex>& image) const;
 
   /// Equal inside sets and equal nesting; all else follows.

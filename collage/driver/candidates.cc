@@ -156,6 +156,17 @@ struct Layer {
     return holds;
   }
 
+  /// A sub-graph as one of the formed graph. Without what projects from a call outside of it: where the form of that call is not taken, the
+  /// same tensor comes from what the form stands for.
+  [[nodiscard]] SubGraph InWhole(const FormedGraph& formed, const SubGraph& found) const {
+    std::unordered_map<PostDfsIndex, PostDfsIndex> image;
+    found.inside().ForEach([&](PostDfsIndex node) {
+      const bool projects_from_outside = graph[node].Is<TupleGetItem>() && !found.inside().Contains(graph[node].inputs.front());
+      if (!projects_from_outside) image.emplace(node, whole.at(node));
+    });
+    return found.Substitute(*formed.graph, image);
+  }
+
   DataflowGraph graph;
   std::unordered_map<PostDfsIndex, PostDfsIndex> whole;
 };
@@ -186,7 +197,7 @@ Result<std::vector<PricedCandidate>> FindFormCandidates(const Placement& placeme
       if (found.sub_graph.operator_count() > kMostOperators || !layer.HoldsForms(formed, found.sub_graph.inside())) continue;
       std::optional<PricedCandidate> candidate = Extracted(layer.graph, found);
       if (!candidate) continue;
-      candidate->candidate.sub_graph = found.sub_graph.Substitute(*formed.graph, layer.whole);
+      candidate->candidate.sub_graph = layer.InWhole(formed, found.sub_graph);
       const IndexSet claimed = Claimed(formed, candidate->candidate.sub_graph.inside());
       if (!placement.constraints->Allow({SubGraph(*placement.graph, claimed), found.spec})) continue;
       for (TensorSource& input : candidate->extracted.inputs) input.node = layer.whole.at(input.node);

@@ -46,6 +46,22 @@ class Library : public Backend {
   }
 };
 
+/// Regions, of what is cut along none of its results.
+class Compiler : public Library {
+ public:
+  [[nodiscard]] std::string_view Name() const override { return "compiler"; }
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    rules.style = BackendRules::Style::kPredicate;
+    rules.supports = [](const Expr& call) { return CalledOp(call)->name == "split" ? Verdict::Reject("it is split") : Verdict::Accept(); };
+    return rules;
+  }
+  [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device&) const override {
+    const size_t results = FlattenTensors(function.body->type()).size();
+    return {{"only", std::vector<Layout>(function.parameters.size()), std::vector<Layout>(results)}};
+  }
+};
+
 /// The larger of a tensor and zero, from operators that no rule matches.
 Result<Expr> Positive(const Expr& data) { return CallOp("maximum", {data, COLLAGE_TRY(CallOp("subtract", {data, data}))}); }
 
@@ -162,6 +178,36 @@ TEST_F(FormsTest, TheOptimumIsThatOfTheBestSetOfForms) {
     ASSERT_TRUE(BitwiseEqual(actual.front(), expected.front())) << text;
   }
   EXPECT_GT(with_forms, 4u) << "or the test says nothing of them";
+}
+
+TEST_F(FormsTest, ARegionDoesNotHoldWhatIsProjectedFromAFormOutsideOfIt) {
+  std::mt19937 random(8);
+  const Compiler compiler;
+  size_t with_forms = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const std::string text = RandomProgram(random);
+    const Expr function = Parsed(text);
+    const PlacementPointer placement =
+        MakePlacement(function, {TargetOf(compiler), TargetOf(library_)}, pricer_, {}, {}, {.forms = {Siblings(), OfPair(), OfRelu()}})
+            .value();
+    const DataflowGraph& graph = *placement->formed.graph;
+    for (const PricedCandidate& candidate : placement->candidates) {
+      const IndexSet& inside = candidate.candidate.sub_graph.inside();
+      inside.ForEach([&](PostDfsIndex node) {
+        const bool is_of_other = graph[node].Is<TupleGetItem>() && !inside.Contains(graph[node].inputs.front());
+        EXPECT_FALSE(is_of_other && placement->formed.FormOf(graph[node].inputs.front()) != FormedGraph::kNoForm) << text;
+      });
+    }
+    const SearchResult best = Optimum(*placement, seed).value();
+    const Plan plan = MakePlan(*placement, "searched", best);
+    with_forms += FormsOf(*placement, best.choices).empty() ? 0 : 1;
+    Tensor input(TensorType{{1, 2, 2, 2}, DType::kFloat32});
+    FillRandom(input, seed);
+    const std::vector<Tensor> expected = InterpretFunction(function, {input}).value();
+    const std::vector<Tensor> actual = InterpretMain(Apply(*placement, plan).value(), {input}).value();
+    ASSERT_TRUE(BitwiseEqual(actual.front(), expected.front())) << text;
+  }
+  EXPECT_GT(with_forms, 20u) << "or the test says nothing of them";
 }
 
 TEST_F(FormsTest, WhatTheUserForbidsIsNotOffered) {
