@@ -131,6 +131,14 @@ class FormsTest : public testing::Test {
     return SearchAt(placement.arms, costs);
   }
 
+  /// As the function does, bit for bit.
+  static bool ComputesTheSame(const Placement& placement, const SearchResult& best, uint64_t seed) {
+    Tensor input(TensorType{{1, 2, 2, 2}, DType::kFloat32});
+    FillRandom(input, seed);
+    const IRModule module = Apply(placement, MakePlan(placement, "searched", best)).value();
+    return BitwiseEqual(InterpretMain(module, {input}).value().front(), InterpretFunction(placement.function(), {input}).value().front());
+  }
+
   Library library_;
   MeasurementCache cache_ = MeasurementCache::Open({}).value();
   Pricer pricer_{{}, cache_, {}};
@@ -169,13 +177,8 @@ TEST_F(FormsTest, TheOptimumIsThatOfTheBestSetOfForms) {
     }
     const SearchResult best = Optimum(*placement, seed).value();
     ASSERT_EQ(best.cost, least) << text;
-    const Plan plan = MakePlan(*placement, "searched", best);
     with_forms += FormsOf(*placement, best.choices).empty() ? 0 : 1;
-    Tensor input(TensorType{{1, 2, 2, 2}, DType::kFloat32});
-    FillRandom(input, seed);
-    const std::vector<Tensor> expected = InterpretFunction(function, {input}).value();
-    const std::vector<Tensor> actual = InterpretMain(Apply(*placement, plan).value(), {input}).value();
-    ASSERT_TRUE(BitwiseEqual(actual.front(), expected.front())) << text;
+    ASSERT_TRUE(ComputesTheSame(*placement, best, seed)) << text;
   }
   EXPECT_GT(with_forms, 4u) << "or the test says nothing of them";
 }
@@ -199,13 +202,8 @@ TEST_F(FormsTest, ARegionDoesNotHoldWhatIsProjectedFromAFormOutsideOfIt) {
       });
     }
     const SearchResult best = Optimum(*placement, seed).value();
-    const Plan plan = MakePlan(*placement, "searched", best);
     with_forms += FormsOf(*placement, best.choices).empty() ? 0 : 1;
-    Tensor input(TensorType{{1, 2, 2, 2}, DType::kFloat32});
-    FillRandom(input, seed);
-    const std::vector<Tensor> expected = InterpretFunction(function, {input}).value();
-    const std::vector<Tensor> actual = InterpretMain(Apply(*placement, plan).value(), {input}).value();
-    ASSERT_TRUE(BitwiseEqual(actual.front(), expected.front())) << text;
+    ASSERT_TRUE(ComputesTheSame(*placement, best, seed)) << text;
   }
   EXPECT_GT(with_forms, 20u) << "or the test says nothing of them";
 }
