@@ -2,9 +2,11 @@
 
 #include <string>
 
+#include "collage/support/cache_folder.h"
+
 namespace collage::tools {
 
 /// ~/.cache/collage/prices.sqlite (or below XDG_CACHE_HOME).
-std::string DefaultCache();
+inline std::string DefaultCache() { return (CacheFolder() / "prices.sqlite").string(); }
 
 }  // namespace collage::tools

@@ -1,6 +1,6 @@
 #include "collage/provider/graph_index.h"
 
-#include <unordered_map>
+#include <algorithm>
 
 namespace collage::provider {
 
@@ -17,6 +17,7 @@ Result<GraphIndex> GraphIndex::Of(const Ort& ort, const OrtGraph* graph) {
     index.producers_.emplace_back();
     for (const OrtValueInfo* input : COLLAGE_TRY(InputsOf(ort, node))) {
       const std::string name = COLLAGE_TRY(ort.Name(input));
+      index.consumers_[name].push_back(place);
       index.inputs_.back().push_back({name, input, COLLAGE_TRY(ort.Get<bool>(ort.api.ValueInfo_IsConstantInitializer, input))});
       if (const auto producer = producer_of.find(name); producer != producer_of.end()) index.producers_.back().push_back(producer->second);
     }
@@ -45,17 +46,17 @@ Result<WrittenGraph> GraphIndex::Write(const std::vector<size_t>& region) const 
     }
     for (const Value& output : outputs_[node]) made.insert(output.name);
   }
-  std::unordered_set<std::string> wanted = graph_outputs_;
-  std::vector<bool> is_inside(nodes_.size(), false);
-  for (const size_t node : region) is_inside[node] = true;
-  for (size_t node = 0; node < nodes_.size(); ++node) {
-    if (is_inside[node]) continue;
-    for (const Value& input : inputs_[node]) wanted.insert(input.name);
-  }
+  const std::unordered_set<size_t> inside(region.begin(), region.end());
+  const auto is_wanted = [&](const std::string& name) {
+    const auto consumers = consumers_.find(name);
+    return graph_outputs_.contains(name) ||
+           (consumers != consumers_.end() &&
+            std::any_of(consumers->second.begin(), consumers->second.end(), [&](size_t consumer) { return !inside.contains(consumer); }));
+  };
   std::vector<const OrtValueInfo*> outputs;
   for (const size_t node : region) {
     for (const Value& output : outputs_[node]) {
-      if (wanted.contains(output.name)) outputs.push_back(output.info);
+      if (is_wanted(output.name)) outputs.push_back(output.info);
     }
   }
   return WriteGraph(ort_, graph_, NodesOf(region), inputs, outputs);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -19,6 +20,7 @@ class GraphIndex {
   [[nodiscard]] const std::vector<std::vector<size_t>>& producers() const { return producers_; }
   [[nodiscard]] std::vector<const OrtNode*> NodesOf(const std::vector<size_t>& region) const;
   /// These nodes as a model: its inputs are what comes from elsewhere and is no constant, its outputs what is wanted elsewhere.
+  /// Takes time by the size of the region: every node of a graph may be asked for alone.
   [[nodiscard]] Result<WrittenGraph> Write(const std::vector<size_t>& region) const;
 
  private:
@@ -36,6 +38,7 @@ class GraphIndex {
   std::vector<std::vector<Value>> inputs_;
   std::vector<std::vector<Value>> outputs_;
   std::unordered_set<std::string> graph_outputs_;
+  std::unordered_map<std::string, std::vector<size_t>> consumers_;  // by value, nodes
 };
 
 }  // namespace collage::provider

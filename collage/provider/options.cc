@@ -1,11 +1,11 @@
 #include "collage/provider/options.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "collage/runtime/parallel.h"
+#include "collage/support/cache_folder.h"
 
 namespace collage::provider {
 namespace {
@@ -91,12 +91,6 @@ std::string KnownOptions() {
   return known;
 }
 
-std::filesystem::path DefaultPrograms() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::filesystem::path(cache) / "collage/onnxruntime";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path(home) / ".cache/collage/onnxruntime";
-  return ".collage-onnxruntime";
-}
-
 }  // namespace
 
 Result<ProviderOptions> ReadProviderOptions(const std::map<std::string, std::string>& options) {
@@ -109,7 +103,7 @@ Result<ProviderOptions> ReadProviderOptions(const std::map<std::string, std::str
     read[name] = std::move(*value);
   }
   ProviderOptions result;
-  result.programs = read.contains("cache") ? std::filesystem::path(read["cache"].get<std::string>()) : DefaultPrograms();
+  result.programs = read.contains("cache") ? std::filesystem::path(read["cache"].get<std::string>()) : CacheFolder() / "onnxruntime";
   if (read.contains("budget")) result.budget = read["budget"].get<double>();
   if (read.contains("shapes")) result.profiles = read["shapes"].get<std::vector<InputShapes>>();
   Json load = Json::object();

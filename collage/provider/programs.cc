@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of collage_compile, where nothing is said.
+// What collage.h says of a compile without a budget: CompileOptions::kUsualBudget, which a user of the C interface does not see.
 constexpr double kDefaultBudget = 300;
 
 Result<Program> Load(const fs::path& file, const ProviderOptions& options) {

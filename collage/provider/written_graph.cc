@@ -1,13 +1,14 @@
 #include "collage/provider/written_graph.h"
 
 #include <spdlog/fmt/fmt.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <algorithm>
 #include <memory>
 #include <unordered_set>
 #include <utility>
 
-#include "collage/support/hash.h"
 #include "onnx_message.pb.h"
 
 namespace collage::provider {
@@ -230,30 +231,29 @@ Result<ModelProto> ModelAround(const Ort& ort, const OrtGraph* graph) {
   return model;
 }
 
-/// Word by word, so that hundreds of megabytes take a fraction of a second.
-uint64_t HashWords(std::string_view bytes, uint64_t seed) {
-  for (; bytes.size() >= sizeof(uint64_t); bytes.remove_prefix(sizeof(uint64_t))) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    seed = HashCombine(seed, word);
-  }
-  return HashBytes(bytes, seed);
-}
-
 }  // namespace
 
 std::string WrittenGraph::Identity() const {
-  // Two of 64 bits, of different seeds: programs of models are found by this alone.
-  uint64_t hashes[] = {1, 2};
-  for (uint64_t& hash : hashes) {
-    hash = HashWords(graph, HashWords(model, hash));
-    for (const InitializerBytes& initializer : initializers) {
-      hash = HashCombine(HashWords(initializer.name, hash), static_cast<uint64_t>(initializer.data_type));
-      for (const int64_t extent : initializer.shape) hash = HashCombine(hash, static_cast<uint64_t>(extent));
-      hash = HashWords(initializer.bytes, HashCombine(hash, initializer.bytes.size()));
-    }
+  // Of 128 bits: programs of models are found by this alone.
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  const auto add_number = [&](uint64_t number) { XXH3_128bits_update(state.get(), &number, sizeof number); };
+  // Each behind its length, so that no two lists of texts are alike.
+  const auto add_text = [&](std::string_view text) {
+    add_number(text.size());
+    XXH3_128bits_update(state.get(), text.data(), text.size());
+  };
+  add_text(model);
+  add_text(graph);
+  for (const InitializerBytes& initializer : initializers) {
+    add_text(initializer.name);
+    add_number(static_cast<uint64_t>(initializer.data_type));
+    add_number(initializer.shape.size());
+    for (const int64_t extent : initializer.shape) add_number(static_cast<uint64_t>(extent));
+    add_text(initializer.bytes);
   }
-  return fmt::format("{:016x}{:016x}", hashes[0], hashes[1]);
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 Result<std::string> WrittenGraph::Bytes() const { return onnx_io::JoinModel(model, graph, initializers); }
