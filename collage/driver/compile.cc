@@ -11,7 +11,7 @@
 #include "collage/driver/compile_profiles.h"
 #include "collage/driver/estimated_compile.h"
 #include "collage/driver/evidence_store.h"
-#include "collage/driver/memory_check.h"
+#include "collage/driver/model_checks.h"
 #include "collage/driver/model_identity.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/more_candidates.h"
@@ -78,12 +78,12 @@ class Compile {
   Result<CompiledModel> Run(const std::string& name) {
     COLLAGE_TRY_STATUS(Place());
     COLLAGE_TRY_STATUS(Decide());
-    FinalPlans plans = COLLAGE_TRY(Contestants());
-    RaceOutcome race = COLLAGE_TRY(Race(plans.plans));
-    while (race.is_of_wrong_kernels) {
+    FinalPlans plans;
+    RaceOutcome race;
+    do {
       plans = COLLAGE_TRY(Contestants());
       race = COLLAGE_TRY(Race(plans.plans));
-    }
+    } while (race.is_of_wrong_kernels);
     CompileReport report = COLLAGE_TRY(Report(name, plans, race));
     COLLAGE_TRY_STATUS(SaveSingles(plans, report));
     std::string metadata = ToMetadata(OfEveryCompile(report), RecordOf(*placement_, {evidence_, prices_}, plans.plans[race.winner]));
@@ -415,6 +415,7 @@ class Compile {
 Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions& options) {
   const Device device{DeviceKind::kCpu, 0, options.threads};
   COLLAGE_TRY(FindSearcher(options.search));
+  COLLAGE_TRY_STATUS(CheckNoStrings(function));
   std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices));
   if (options.estimator) {
     const EstimatedPlan planned = COLLAGE_TRY(PlanByEstimates(function, targets, options));

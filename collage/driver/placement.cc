@@ -10,7 +10,6 @@
 #include "collage/driver/candidates.h"
 #include "collage/driver/device_statements.h"
 #include "collage/driver/kernel_work.h"
-#include "collage/driver/memory_check.h"
 #include "collage/driver/transitions.h"
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
@@ -207,7 +206,6 @@ uint64_t HashOfStated(const Placement& placement) {
 
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
                                        const Progress& progress, const UserConstraints& said, const PlacementOptions& options) {
-  COLLAGE_TRY_STATUS(CheckNoStrings(function));
   progress.Report({"finding candidates", 0, 0, {}});
   Placement placement;
   placement.original = options.original;

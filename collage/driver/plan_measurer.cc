@@ -33,11 +33,7 @@ Result<ProfiledPlan> ProfiledPlan::Create(const Placement& placement, const Plan
 
 Status ProfiledPlan::Run(bool keep) {
   executable_.SetProfiling(keep);
-  try {
-    COLLAGE_TRY_STATUS(executable_.Run(inputs_, outputs_));
-  } catch (const std::exception& error) {
-    return Fail(std::string("threw an exception: ") + error.what());
-  }
+  COLLAGE_TRY_STATUS(RunSafely(executable_, inputs_, outputs_));
   if (!keep) return {};
   const std::vector<StepProfile>& profile = executable_.profile();
   steps_.resize(profile.size());

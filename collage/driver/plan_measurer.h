@@ -20,7 +20,7 @@ class ProfiledPlan {
  public:
   static Result<ProfiledPlan> Create(const Placement& placement, const Plan& plan, const LowerOptions& lower,
                                      const std::vector<Tensor>& inputs, Activity& activity);
-  /// One run, profiled where `keep` says so. What a library throws past its backend is an error.
+  /// One run, profiled where `keep` says so.
   Status Run(bool keep);
   /// Seconds of the runs since the last Clear: the median of each step by its name, and their sum, which is that of a run in which no step
   /// was disturbed; where the machine is, hardly any whole run is like that.

@@ -21,6 +21,14 @@ void WatchKernels(Executable& executable, const Placement& placement, const Plan
   executable.Watch(activity.now(), std::move(numbers));
 }
 
+Status RunSafely(Executable& executable, std::span<const Tensor> inputs, std::vector<Tensor>& outputs) {
+  try {
+    return executable.Run(inputs, outputs);
+  } catch (const std::exception& error) {
+    return Fail(std::string("threw an exception: ") + error.what());
+  }
+}
+
 std::optional<CacheEntry> InvalidKernel(const std::string& line, const std::string& reason) {
   Result<CacheEntry> entry = EntryFromJsonLine(line);
   if (!entry) return std::nullopt;

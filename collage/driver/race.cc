@@ -58,15 +58,6 @@ std::string WhatWasNotCompared(const ReferenceSample& sample, const Agreement& a
          (op ? op->name : std::string("a call"));
 }
 
-/// What a library throws past its backend is an error.
-Result<std::vector<Tensor>> RunSafely(Executable& executable, std::span<const Tensor> inputs) {
-  try {
-    return executable.Run(inputs);
-  } catch (const std::exception& error) {
-    return Fail(std::string("threw an exception: ") + error.what());
-  }
-}
-
 class PlanRace {
  public:
   PlanRace(const Placement& placement, Pricer& pricer, const LowerOptions& lower, const GetSample& sample, const CompileOptions& options,
@@ -90,7 +81,7 @@ class PlanRace {
     if (!is_known) COLLAGE_TRY_STATUS(RaceNow(anchor, usual_anchor_seconds, race_seconds));
     if (is_of_wrong_kernels_) return RaceOutcome{.is_of_wrong_kernels = true};
     const std::vector<size_t> ranking = Ranking();
-    for (const size_t i : ranking) COLLAGE_TRY_STATUS(raced_ && !IsStopped() ? Judge(i) : RecallVerdict(i));
+    for (const size_t i : ranking) COLLAGE_TRY_STATUS(RecallVerdict(i));
     // Who differs on these weights is out; then the next one is looked at.
     for (const size_t winner : ranking) {
       COLLAGE_TRY_STATUS(Judge(winner));
@@ -173,8 +164,9 @@ class PlanRace {
     std::vector<Contestant> contestants;
     for (size_t i = 0; i <= entries_.size(); ++i) {
       Entry& entry = entries_[i % entries_.size()];
-      contestants.push_back({i == entries_.size() ? kAgain : entry.plan->name,
-                             [&] { return entry.has_no_time ? Fail(kHadNoTime) : entry.lowered->executable.Run(sample.inputs, outputs); }});
+      contestants.push_back({i == entries_.size() ? kAgain : entry.plan->name, [&] {
+                               return entry.has_no_time ? Fail(kHadNoTime) : RunSafely(entry.lowered->executable, sample.inputs, outputs);
+                             }});
     }
     RaceOptions race;
     race.threads = options_.threads;
@@ -257,8 +249,13 @@ class PlanRace {
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     COLLAGE_TRY_STATUS(Build(i));
     Executable& executable = entry.lowered->executable;
-    const Result<Agreement> agreement =
-        CompareWithReference([&](std::span<const Tensor> inputs) { return RunSafely(executable, inputs); }, sample);
+    const auto run = [&](std::span<const Tensor> inputs) -> Result<std::vector<Tensor>> {
+      std::vector<Tensor> outputs;
+      for (const NamedType& output : executable.outputs()) outputs.emplace_back(output.type);
+      COLLAGE_TRY_STATUS(RunSafely(executable, inputs, outputs));
+      return outputs;
+    };
+    const Result<Agreement> agreement = CompareWithReference(run, sample);
     Measurement verdict;
     if (!agreement) {
       verdict.invalid_reason = "does not run (" + agreement.error().message + ")";

@@ -1,6 +1,6 @@
 #include "collage/driver/reference_program.h"
 
-#include "collage/driver/memory_check.h"
+#include "collage/driver/model_checks.h"
 #include "collage/onnx/reader.h"
 #include "collage/op/interpreter.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "collage/driver/memory_check.h"
+#include "collage/driver/model_checks.h"
 #include "collage/onnx/reader.h"
 #include "collage/op/interpreter.h"
 #include "collage/op/reference_sample.h"

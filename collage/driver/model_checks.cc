@@ -1,4 +1,4 @@
-#include "collage/driver/memory_check.h"
+#include "collage/driver/model_checks.h"
 
 #include <spdlog/fmt/fmt.h>
 
