@@ -14,9 +14,8 @@ Result<std::string> WriteOnnx(const Function& function, const WriteOptions& opti
 std::vector<std::string> OperatorsWithoutOnnxForm() {
   std::vector<std::string> names;
   for (const auto& op : Operators().records()) {
-    // Where a value lies is nothing that a model says. Operators of strings are younger than the opset that is written.
-    const bool is_of_strings = op->name.starts_with("strings.");
-    if (!op->is_identity && !is_of_strings && onnx_io::FindWriteRow(op->name) == nullptr) names.push_back(op->name);
+    // Where a value lies is nothing that a model says.
+    if (!op->is_identity && onnx_io::FindWriteRow(op->name) == nullptr) names.push_back(op->name);
   }
   return names;
 }

@@ -26,7 +26,7 @@ inline constexpr int64_t kWrittenOpset = 17;
 /// (the limit of the format).
 Result<std::string> WriteOnnx(const Function& function, const WriteOptions& options = {});
 
-/// Names of the operators of the table, but for those of strings, that WriteOnnx cannot express.
+/// Names of the operators of the table that WriteOnnx cannot express.
 std::vector<std::string> OperatorsWithoutOnnxForm();
 
 }  // namespace collage
