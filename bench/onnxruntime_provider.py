@@ -18,6 +18,7 @@ import onnxruntime
 import collage
 from collage import onnxruntime_provider
 
+# So long that the machine's drift, of seconds, is met by all; so many that the median of a slow model is no single run's.
 SECONDS, LEAST_RUNS = 20, 30
 
 

@@ -1,4 +1,4 @@
-# Writes OUTPUT, a header of namespace collage with a string constant for each of CONSTANTS ("kName=file;file ..."), which holds the files
+# Writes OUTPUT, a header of namespace collage with a string constant for each of CONSTANTS ("kName=file,file kOther=file"), which holds the files
 # one after another.
 set(text "#pragma once
 

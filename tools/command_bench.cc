@@ -16,6 +16,7 @@
 #include "tools/on_demand.h"
 #include "tools/output.h"
 #include "tools/program.h"
+#include "tools/ran_steps.h"
 
 namespace collage::tools {
 namespace {
@@ -99,12 +100,7 @@ nlohmann::ordered_json Profile(const Executable& executable) {
 /// The last call of each step as complete events of the Trace Event Format, which Perfetto and chrome://tracing read: a row for each
 /// device.
 nlohmann::ordered_json Trace(const Executable& executable) {
-  std::vector<const StepProfile*> ran;
-  for (const StepProfile& step : executable.profile()) {
-    if (step.calls > 0) ran.push_back(&step);
-  }
-  const auto began_earlier = [](const StepProfile* a, const StepProfile* b) { return a->last_began < b->last_began; };
-  std::stable_sort(ran.begin(), ran.end(), began_earlier);
+  const std::vector<const StepProfile*> ran = RanSteps(executable);
   nlohmann::ordered_json events = nlohmann::ordered_json::array();
   std::vector<Device> rows;
   for (const StepProfile* step : ran) {
@@ -120,7 +116,7 @@ nlohmann::ordered_json Trace(const Executable& executable) {
                       {"ph", "X"},
                       {"pid", 0},
                       {"tid", row},
-                      {"ts", std::chrono::duration<double, std::micro>(step->last_began - ran.front()->last_began).count()},
+                      {"ts", BeganAfterMicroseconds(*ran.front(), *step)},
                       {"dur", step->last_microseconds},
                       {"args",
                        {{"kind", step->kind},

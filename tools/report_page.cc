@@ -1,6 +1,5 @@
 #include "tools/report_page.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "collage/lower/save.h"
 #include "collage/support/clock.h"
 #include "tools/inputs.h"
+#include "tools/ran_steps.h"
 
 namespace collage::tools {
 namespace {
@@ -19,15 +19,11 @@ constexpr int kWarmUpRuns = 3;
 constexpr int kTimedRuns = 5;
 
 std::vector<RunStep> StepsOf(const Executable& executable) {
-  std::vector<const StepProfile*> ran;
-  for (const StepProfile& step : executable.profile()) {
-    if (step.calls > 0) ran.push_back(&step);
-  }
-  std::stable_sort(ran.begin(), ran.end(), [](const StepProfile* a, const StepProfile* b) { return a->last_began < b->last_began; });
+  const std::vector<const StepProfile*> ran = RanSteps(executable);
   std::vector<RunStep> steps;
   for (const StepProfile* step : ran) {
-    const double begin_us = std::chrono::duration<double, std::micro>(step->last_began - ran.front()->last_began).count();
-    steps.push_back({step->kind, step->record.name, ToString(step->device), begin_us, step->last_microseconds});
+    steps.push_back(
+        {step->kind, step->record.name, ToString(step->device), BeganAfterMicroseconds(*ran.front(), *step), step->last_microseconds});
   }
   return steps;
 }
