@@ -1,7 +1,8 @@
-// Products and 1x1 convolutions by libxsmm beside oneDNN and OpenBLAS: bench_micro_kernels [THREADS [SECONDS]].
-// Layers of transformers and of ResNet-50, each alone and with the tail that models give it. All variants of all three race for SECONDS a
-// shape (2 unless given) in interleaved rounds (cost/race.h), warm, on plain tensors as each variant wants them. Microseconds are the
-// median of the best variant of each; a ratio is the median over the rounds of its time by libxsmm's best, under 1 where it is faster.
+// Products and convolutions by libxsmm beside oneDNN and OpenBLAS: bench_micro_kernels [THREADS [SECONDS [NAME]]].
+// NAME: only the cases whose names begin so.
+// Layers of transformers, of ResNet-50 and of VGG, each alone and with the tail that models give it. All variants of all three race for
+// SECONDS a shape (2 unless given) in interleaved rounds (cost/race.h), warm, on plain tensors as each variant wants them. Microseconds are
+// the median of the best variant of each; a ratio is the median over the rounds of its time by libxsmm's best, under 1 where it is faster.
 // "A/A" is that of libxsmm's best kernel once more. Nothing is asserted: what is faster is for each compile to measure.
 
 #include <cstdio>
@@ -49,15 +50,17 @@ Case DenseCase(int64_t rows, int64_t columns, int64_t depth, const std::string& 
           "fn (" + parameters + ") -> " + result + " { " + body + " }", 2.0 * static_cast<double>(rows * columns * depth)};
 }
 
-/// A 1x1 convolution of a square image of `pixels`.
-Case ConvolutionCase(int64_t size, int64_t inputs, int64_t outputs, bool has_tail) {
+/// A convolution of a square image of `size` x `size` pixels by a window of odd extent, which keeps that size.
+Case ConvolutionCase(int64_t size, int64_t inputs, int64_t outputs, int64_t window, bool has_tail) {
   const std::string result = TypeOf({1, outputs, size, size});
-  std::string body = "nn.conv2d(%x, " + Constant(0, {outputs, inputs, 1, 1}) + ")";
+  std::string body = "nn.conv2d(%x, " + Constant(0, {outputs, inputs, window, window}) + ", padding=[" + std::to_string(window / 2) + ", " +
+                     std::to_string(window / 2) + "])";
   if (has_tail) body = "%1 = " + body + "; %2 = nn.bias_add(%1, " + Constant(1, {outputs}) + "); %3 = add(%2, %r); nn.relu(%3)";
   const std::string parameters = "%x: " + TypeOf({1, inputs, size, size}) + (has_tail ? ", %r: " + result : "");
-  return {"conv " + std::to_string(size * size) + "x" + std::to_string(inputs) + "x" + std::to_string(outputs) +
-              (has_tail ? " bias+add+relu" : ""),
-          "fn (" + parameters + ") -> " + result + " { " + body + " }", 2.0 * static_cast<double>(size * size * inputs * outputs)};
+  return {"conv" + std::to_string(window) + " " + std::to_string(size * size) + "x" + std::to_string(inputs) + "x" +
+              std::to_string(outputs) + (has_tail ? " bias+add+relu" : ""),
+          "fn (" + parameters + ") -> " + result + " { " + body + " }",
+          2.0 * static_cast<double>(size * size * inputs * outputs * window * window)};
 }
 
 /// The heads of attention: queries by keys.
@@ -194,7 +197,17 @@ std::vector<Case> Cases() {
   for (const bool has_tail : {false, true}) {
     for (const std::vector<int64_t>& shape :
          std::vector<std::vector<int64_t>>{{56, 64, 256}, {28, 512, 128}, {14, 256, 1024}, {7, 2048, 512}})
-      cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], has_tail));
+      cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], 1, has_tail));
+    for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{224, 64, 64},
+                                                                               {112, 128, 128},
+                                                                               {56, 256, 256},
+                                                                               {28, 512, 512},
+                                                                               {14, 512, 512},
+                                                                               {56, 64, 64},
+                                                                               {28, 128, 128},
+                                                                               {14, 256, 256},
+                                                                               {7, 512, 512}})
+      cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], 3, has_tail));
   }
   return cases;
 }
@@ -205,6 +218,8 @@ std::vector<Case> Cases() {
 int main(int count, char** words) {
   using namespace collage;  // NOLINT(google-build-using-namespace)
   const Bench bench(count > 1 ? std::atoi(words[1]) : AvailableThreads(), count > 2 ? std::atof(words[2]) : 2);
-  for (const Case& one : Cases()) bench.Run(one);
+  for (const Case& one : Cases()) {
+    if (count <= 3 || one.name.starts_with(words[3])) bench.Run(one);
+  }
   return 0;
 }

@@ -14,9 +14,7 @@ using xsmm::Chain;
 using xsmm::Form;
 using xsmm::InstructionSet;
 
-constexpr const char* kTileRows = "tile_rows";
-
-/// libxsmm generates code for small products. Larger ones, batches of them and 1x1 convolutions are cut into tiles of a size that stays in
+/// libxsmm generates code for small products. Larger ones, batches of them and convolutions are cut into parts of a size that stays in
 /// the nearest cache; what follows element by element is done on each tile while it is there.
 class XsmmBackend final : public Backend {
  public:
@@ -50,7 +48,7 @@ class XsmmBackend final : public Backend {
     const Result<Parsed> parsed = Parse(function);
     if (!parsed) return {};
     for (const Form& form : parsed->forms) {
-      if (form.name == variant.name) return {TileRows(form)};
+      if (form.name == variant.name) return {form.size};
     }
     return {};
   }
@@ -61,8 +59,8 @@ class XsmmBackend final : public Backend {
     for (const Form& form : parsed.forms) {
       if (form.name != TemplateName(variant.name)) continue;
       const std::map<std::string, int> tuned = TunedValues(variant.name);
-      const auto rows = tuned.find(kTileRows);
-      return xsmm::MakeKernel(parsed.chain, form, rows == tuned.end() ? form.tile_rows : rows->second, device);
+      const auto size = tuned.find(form.size.name);
+      return xsmm::MakeKernel(parsed.chain, form, size == tuned.end() ? form.size.values[0] : size->second, device);
     }
     return Fail("libxsmm: there is no variant '" + variant.name + "' of this function on this processor");
   }
@@ -78,17 +76,6 @@ class XsmmBackend final : public Backend {
     Chain chain = COLLAGE_TRY(xsmm::ParseChain(*sequence));
     std::vector<Form> forms = COLLAGE_TRY(xsmm::Forms(chain, COLLAGE_TRY(xsmm::DetectInstructionSet())));
     return Parsed{std::move(sequence), std::move(chain), std::move(forms)};
-  }
-
-  // Below 8 rows a call costs too much, above 32 the rows of common depths leave the first-level cache.
-  static TuningParameter TileRows(const Form& form) {
-    TuningParameter parameter{kTileRows, {static_cast<int>(form.tile_rows)}};
-    const size_t tiles = form.tile(form.tile_rows).TileCount();
-    for (const int rows : {8, 12, 16, 24, 32}) {
-      // A matrix of few rows is cut alike whatever is said.
-      if (rows != form.tile_rows && form.tile(rows).TileCount() != tiles) parameter.values.push_back(rows);
-    }
-    return parameter;
   }
 
   // An operator and what follows it element by element, as far as tile loops go.

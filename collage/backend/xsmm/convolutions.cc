@@ -9,33 +9,23 @@ namespace {
 struct Problem {
   int64_t images, inputs, height, width;  ///< of the data: N, C, H, W
   int64_t outputs, out_height, out_width;
-  int64_t kernel_height, kernel_width;
   int64_t down, across;  ///< strides
+
+  explicit Problem(const Convolution& of)
+      : images(of.batch),
+        inputs(of.input_channels),
+        height(of.input[0]),
+        width(of.input[1]),
+        outputs(of.output_channels),
+        out_height(of.output[0]),
+        out_width(of.output[1]),
+        down(of.window.stride[0]),
+        across(of.window.stride[1]) {}
 
   [[nodiscard]] int64_t Pixels() const { return height * width; }
   [[nodiscard]] int64_t OutPixels() const { return out_height * out_width; }
-  [[nodiscard]] bool IsPointwise() const { return kernel_height == 1 && kernel_width == 1; }
   [[nodiscard]] bool IsStrided() const { return down != 1 || across != 1; }
 };
-
-Result<Problem> ProblemOf(const Chain& chain) {
-  const OpSequence::Step& step = *chain.base;
-  const Shape& data = chain.ShapeOf(step.inputs[0]);
-  const Shape& weight = chain.ShapeOf(step.inputs[1]);
-  const Shape& result = chain.ResultShape();
-  std::vector<int64_t> strides = COLLAGE_TRY(step.attributes.Ints("strides", {1, 1}));
-  const std::vector<int64_t> padding = COLLAGE_TRY(step.attributes.Ints("padding", {0}));
-  const int64_t groups = COLLAGE_TRY(step.attributes.Int("groups", 1));
-  if (strides.size() == 1) strides.resize(2, strides[0]);
-  if (data.size() != 4 || strides.size() != 2) return Fail("libxsmm: convolutions of two dimensions are supported");
-  if (groups != 1) return Fail("libxsmm: a convolution in groups is no product");
-  if (!chain.IsConstant(step.inputs[1])) return Fail("libxsmm: the weights of a convolution must be constant");
-  if (std::any_of(padding.begin(), padding.end(), [](int64_t extent) { return extent != 0; }))
-    return Fail("libxsmm: padding is not supported");
-  Problem problem{data[0], data[1], data[2], data[3], result[1], result[2], result[3], weight[2], weight[3], strides[0], strides[1]};
-  if (!problem.IsPointwise()) return Fail("libxsmm: of convolutions those of 1x1 are products");
-  return problem;
-}
 
 // Where the physical order is the row-major one anyway the layout is plain, so that no conversion is charged.
 Layout LayoutOf(const char* tag, int64_t channels, int64_t pixels) { return pixels == 1 || channels == 1 ? Layout() : Layout::Of(tag); }
@@ -118,18 +108,15 @@ Tiling Plain(const Problem& problem, size_t data, size_t weight, const Instructi
   return tiling;
 }
 
-}  // namespace
-
-Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions) {
-  const Problem problem = COLLAGE_TRY(ProblemOf(chain));
+std::vector<Form> PointwiseForms(const Chain& chain, const Problem& problem, const InstructionSet& instructions) {
   const size_t data = chain.base->inputs[0];
   const size_t weight = chain.base->inputs[1];
   const auto layout_in = [&](const char* tag) { return LayoutOf(tag, problem.inputs, problem.Pixels()); };
   const auto layout_out = [&](const char* tag) { return LayoutOf(tag, problem.outputs, problem.OutPixels()); };
   // As for products.
   constexpr int64_t kTileRows = 24;
-  std::vector<Form> forms = {{"1x1/acdb", layout_in("acdb"), layout_out("acdb"), kTileRows,
-                              [=](int64_t tile_rows) { return ChannelsLast(problem, data, weight, instructions, tile_rows); }}};
+  std::vector<Form> forms = {ProductForm("1x1/acdb", layout_in("acdb"), layout_out("acdb"), kTileRows,
+                                         [=](int64_t tile_rows) { return ChannelsLast(problem, data, weight, instructions, tile_rows); })};
   // Of one pixel all layouts are one.
   if (problem.Pixels() == 1) return forms;
   const int64_t block = instructions.lanes;
@@ -137,14 +124,33 @@ Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const Instruction
     const std::string tag = "aBcd" + std::to_string(block) + "b";
     // One vector of channels and as many pixels as there are registers left: 28 of 32, and two tiles of 14 of AVX2's 16.
     constexpr int64_t kTilePixels = 28;
-    forms.push_back({"1x1/" + tag, layout_in(tag.c_str()), layout_out(tag.c_str()), kTilePixels,
-                     [=](int64_t tile_rows) { return Blocked(problem, data, weight, block, tile_rows); }});
+    forms.push_back(ProductForm("1x1/" + tag, layout_in(tag.c_str()), layout_out(tag.c_str()), kTilePixels,
+                                [=](int64_t tile_rows) { return Blocked(problem, data, weight, block, tile_rows); }));
   }
   if (!problem.IsStrided()) {
-    forms.push_back(
-        {"1x1/plain", {}, {}, kTileRows, [=](int64_t tile_rows) { return Plain(problem, data, weight, instructions, tile_rows); }});
+    forms.push_back(ProductForm("1x1/plain", {}, {}, kTileRows,
+                                [=](int64_t tile_rows) { return Plain(problem, data, weight, instructions, tile_rows); }));
   }
   return forms;
+}
+
+}  // namespace
+
+Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions) {
+  const OpSequence::Step& step = *chain.base;
+  const Convolution convolution = COLLAGE_TRY(ReadConvolution(chain.TypeOf(step.inputs[0]), chain.TypeOf(step.inputs[1]), step.attributes));
+  const Window& window = convolution.window;
+  using Extents = std::array<int64_t, 2>;
+  if (convolution.groups != 1) return Fail("libxsmm: a convolution in groups is no product");
+  if (!chain.IsConstant(step.inputs[1])) return Fail("libxsmm: the weights of a convolution must be constant");
+  if (window.kernel == Extents{1, 1}) {
+    if (window.pad_begin != Extents{0, 0} || window.pad_end != Extents{0, 0})
+      return Fail("libxsmm: padding of a convolution by 1x1 is not supported");
+    return PointwiseForms(chain, Problem(convolution), instructions);
+  }
+  if (window.kernel == Extents{3, 3} && window.stride == Extents{1, 1} && window.dilation == Extents{1, 1})
+    return WinogradForms(convolution, instructions);
+  return Fail("libxsmm: of convolutions those by 1x1 and those by 3x3 with stride 1 become products");
 }
 
 }  // namespace collage::xsmm

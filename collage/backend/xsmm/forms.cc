@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "collage/backend/xsmm/tile_program.h"
+
 namespace collage::xsmm {
 namespace {
 
@@ -49,6 +51,20 @@ Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instru
   std::erase_if(forms, [&](const Form& form) { return !IsConsistent(chain, form); });
   if (forms.empty()) return Fail("libxsmm: a tensor would have to enter in two layouts");
   return forms;
+}
+
+Form ProductForm(std::string name, Layout data, Layout result, int64_t tile_rows, std::function<Tiling(int64_t tile_rows)> tile) {
+  TuningParameter size{"tile_rows", {static_cast<int>(tile_rows)}};
+  const size_t tiles = tile(tile_rows).TileCount();
+  // Below 8 rows a call costs too much, above 32 the rows of common depths leave the first-level cache.
+  for (const int rows : {8, 12, 16, 24, 32}) {
+    // A matrix of few rows is cut alike whatever is said.
+    if (rows != tile_rows && tile(rows).TileCount() != tiles) size.values.push_back(rows);
+  }
+  const auto make = [tile = std::move(tile)](const Chain& chain, const Form& form, int64_t rows, int threads) {
+    return TileProgram::Make(chain, form, tile(rows), threads);
+  };
+  return {std::move(name), std::move(data), std::move(result), std::move(size), make};
 }
 
 std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_stride, int64_t result_stride) {

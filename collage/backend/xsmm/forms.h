@@ -1,12 +1,16 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "collage/backend/backend.h"
 #include "collage/backend/xsmm/micro_kernel.h"
+#include "collage/backend/xsmm/program.h"
 #include "collage/backend/xsmm/tail.h"
 #include "collage/backend/xsmm/tiling.h"
+#include "collage/op/window.h"
 #include "collage/tensor/layout.h"
 
 namespace collage::xsmm {
@@ -28,13 +32,15 @@ Result<Chain> ParseChain(const OpSequence& sequence);
 
 /// One way to run a chain.
 struct Form {
-  std::string name;  ///< of the variant
-  Layout data;       ///< of the first operand
-  Layout result;     ///< of the result, and of operands of the tail that have its shape
-  int64_t tile_rows;
-  /// Tiles of at most so many rows.
-  std::function<Tiling(int64_t tile_rows)> tile;
+  std::string name;      ///< of the variant
+  Layout data;           ///< of the first operand
+  Layout result;         ///< of the result, and of operands of the tail that have its shape
+  TuningParameter size;  ///< how large the parts are that the work is cut into
+  std::function<Result<std::shared_ptr<const Program>>(const Chain&, const Form&, int64_t size, int threads)> make;
 };
+
+/// A form that is a product in tiles of at most `tile_rows` rows, or of others: `tile` says how it is cut then.
+Form ProductForm(std::string name, Layout data, Layout result, int64_t tile_rows, std::function<Tiling(int64_t tile_rows)> tile);
 
 /// The ways to run a chain, one at least; the error says why no tiling fits it.
 Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instructions);
@@ -42,6 +48,8 @@ Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instru
 // By family.
 Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet& instructions);
 Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions);
+/// Of a convolution by 3x3 with stride 1.
+Result<std::vector<Form>> WinogradForms(const Convolution& convolution, const InstructionSet& instructions);
 
 /// Rows and panels of one matrix product, or of each of a batch: channels along the columns.
 std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_stride, int64_t result_stride);

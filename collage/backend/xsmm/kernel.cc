@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "collage/backend/xsmm/tile_program.h"
+#include "collage/backend/xsmm/program.h"
 #include "collage/runtime/parallel.h"
 
 namespace collage::xsmm {
 namespace {
 
-class TileKernel final : public Kernel {
+class ProgramKernel final : public Kernel {
  public:
-  TileKernel(std::vector<Port> inputs, Port output, std::optional<size_t> accumulated, std::shared_ptr<const TileProgram> program)
+  ProgramKernel(std::vector<Port> inputs, Port output, std::optional<size_t> accumulated, std::shared_ptr<const Program> program)
       : program_(std::move(program)) {
     accumulated_input_ = accumulated;
     inputs_ = std::move(inputs);
@@ -21,7 +21,7 @@ class TileKernel final : public Kernel {
 
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
     const Arguments arguments{inputs, static_cast<float*>(outputs[0]), static_cast<float*>(workspace)};
-    const TileProgram& program = *program_;
+    const Program& program = *program_;
     // Two references and no more, which a std::function holds without allocating.
     ParallelFor(program.pieces(), 1, static_cast<int>(program.pieces()), [&arguments, &program](size_t begin, size_t end) {
       for (size_t piece = begin; piece < end; ++piece) {
@@ -32,7 +32,7 @@ class TileKernel final : public Kernel {
     return {};
   }
 
-  [[nodiscard]] std::unique_ptr<Kernel> Twin() const override { return std::make_unique<TileKernel>(*this); }
+  [[nodiscard]] std::unique_ptr<Kernel> Twin() const override { return std::make_unique<ProgramKernel>(*this); }
 
  private:
   struct Arguments {
@@ -41,7 +41,7 @@ class TileKernel final : public Kernel {
     float* workspace;
   };
 
-  std::shared_ptr<const TileProgram> program_;
+  std::shared_ptr<const Program> program_;
 };
 
 // Of the port of a parameter: operands of the result's shape lie as the result does.
@@ -80,13 +80,13 @@ std::vector<Layout> InputLayouts(const Chain& chain, const Form& form) {
   return layouts;
 }
 
-Result<std::unique_ptr<Kernel>> MakeKernel(const Chain& chain, const Form& form, int64_t tile_rows, const Device& device) {
+Result<std::unique_ptr<Kernel>> MakeKernel(const Chain& chain, const Form& form, int64_t size, const Device& device) {
   const std::vector<Layout> layouts = InputLayouts(chain, form);
   std::vector<Port> inputs;
   for (size_t i = 0; i < layouts.size(); ++i) inputs.push_back({chain.TypeOf(chain.sequence->parameters[i]), layouts[i]});
   const Port output{chain.TypeOf(chain.sequence->results[0]), form.result};
-  return std::make_unique<TileKernel>(std::move(inputs), output, AccumulatedPort(chain),
-                                      COLLAGE_TRY(TileProgram::Make(chain, form, tile_rows, device.threads)));
+  return std::make_unique<ProgramKernel>(std::move(inputs), output, AccumulatedPort(chain),
+                                         COLLAGE_TRY(form.make(chain, form, size, device.threads)));
 }
 
 }  // namespace collage::xsmm

@@ -12,7 +12,7 @@ namespace collage::xsmm {
 /// Of the function's parameters when it is run in this form.
 std::vector<Layout> InputLayouts(const Chain& chain, const Form& form);
 
-/// Generates code for tiles of at most `tile_rows` rows and packs the constants.
-Result<std::unique_ptr<Kernel>> MakeKernel(const Chain& chain, const Form& form, int64_t tile_rows, const Device& device);
+/// Generates code and packs the constants. `size` is one of the form's, or another.
+Result<std::unique_ptr<Kernel>> MakeKernel(const Chain& chain, const Form& form, int64_t size, const Device& device);
 
 }  // namespace collage::xsmm

@@ -80,8 +80,8 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
   // Four of the six rows that the library keeps in registers beside a panel: high enough for what a call costs, low enough for a tile and
   // the rows that it reads to stay in the nearest cache.
   constexpr int64_t kTileRows = 24;
-  return std::vector<Form>{
-      {"product", {}, {}, kTileRows, [=](int64_t tile_rows) { return Tile(problem, left, right, is_constant, instructions, tile_rows); }}};
+  return std::vector<Form>{ProductForm(
+      "product", {}, {}, kTileRows, [=](int64_t tile_rows) { return Tile(problem, left, right, is_constant, instructions, tile_rows); })};
 }
 
 }  // namespace collage::xsmm

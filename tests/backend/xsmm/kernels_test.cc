@@ -143,20 +143,51 @@ TEST(XsmmTest, AnInputThatIsAlsoTheResidualHasOneLayout) {
   CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("add", {Pointwise(x, 32), x})));
 }
 
-TEST(XsmmTest, EveryHeightOfATileComputesTheSame) {
-  const Expr x = Input({1, 64, 9, 9});
-  const Expr function = FunctionOf({x}, CallOp("nn.relu", {Pointwise(x, 96)}));
-  const std::vector<Tensor> inputs = RandomInputs(function);
-  const Tensor expected = Reference(function, inputs);
-  for (const Variant& variant : VariantsOf(function)) {
-    const std::vector<TuningParameter> parameters = Xsmm().Tuning(*function->As<Function>(), Cpu(2), variant);
-    ASSERT_EQ(parameters.size(), 1U);
-    EXPECT_GT(parameters[0].values.size(), 2U);
-    for (size_t value = 0; value < parameters[0].values.size(); ++value) {
-      const Variant tuned = TunedVariant(variant, parameters, {value});
-      SCOPED_TRACE(tuned.name);
-      EXPECT_EQ(Objection(Compare(Compiled(Xsmm(), function, tuned, 2)(inputs), expected)), "");
+TEST(XsmmTest, EverySizeOfAPartComputesTheSame) {
+  const Expr x = Input({1, 64, 33, 35});
+  const Expr pointwise = Pointwise(x, 96);
+  const Expr winograd = CallOp("nn.conv2d", {x, RandomConstant({96, 64, 3, 3}, 2)}, {{"padding", std::vector<int64_t>{1, 1}}});
+  for (const Expr& product : {pointwise, winograd}) {
+    const Expr function = FunctionOf({x}, CallOp("nn.relu", {product}));
+    const std::vector<Tensor> inputs = RandomInputs(function);
+    const Tensor expected = Reference(function, inputs);
+    for (const Variant& variant : VariantsOf(function)) {
+      const std::vector<TuningParameter> parameters = Xsmm().Tuning(*function->As<Function>(), Cpu(2), variant);
+      ASSERT_EQ(parameters.size(), 1U);
+      EXPECT_GT(parameters[0].values.size(), 2U);
+      for (size_t value = 0; value < parameters[0].values.size(); ++value) {
+        const Variant tuned = TunedVariant(variant, parameters, {value});
+        SCOPED_TRACE(tuned.name);
+        EXPECT_EQ(Objection(Compare(Compiled(Xsmm(), function, tuned, 2)(inputs), expected)), "");
+      }
     }
+  }
+}
+
+// Sizes that no tile divides, parts of one tile and of all, rows of padding beside which nothing lies, and channels of several panels.
+TEST(XsmmTest, ConvolutionsByThreeByThreeInWinogradsForm) {
+  struct Case {
+    Shape data;
+    int64_t channels;
+    std::vector<int64_t> padding;
+  };
+  for (const Case& c : std::vector<Case>{{{1, 16, 4, 4}, 16, {1, 1, 1, 1}},
+                                         {{1, 32, 14, 15}, 64, {1, 1, 1, 1}},
+                                         {{2, 16, 9, 37}, 112, {0, 0, 0, 0}},
+                                         {{1, 48, 7, 7}, 16, {2, 0, 1, 3}},
+                                         {{1, 16, 3, 50}, 32, {7, 0, 0, 9}},
+                                         {{3, 64, 56, 20}, 208, {1, 1, 1, 1}}}) {
+    SCOPED_TRACE(ToString(c.data) + " to " + std::to_string(c.channels));
+    const Expr x = Input(c.data);
+    const Expr product = CallOp("nn.conv2d", {x, RandomConstant({c.channels, c.data[1], 3, 3}, 2)}, {{"padding", c.padding}});
+    const Expr biased = CallOp("nn.bias_add", {product, RandomConstant({c.channels}, 3)});
+    const Expr residual = Input(product->type().AsTensor()->shape);
+    const std::vector<std::string> names = CheckAllVariants(Xsmm(), FunctionOf({x}, product));
+    EXPECT_THAT(names, Contains("winograd/acdb"));
+    EXPECT_EQ(names.size(), 2U) << "and blocked by a vector";
+    CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("nn.relu", {biased})));
+    CheckAllVariants(Xsmm(), FunctionOf({x, residual}, CallOp("maximum", {Gelu(CallOp("add", {biased, residual})), residual})));
+    CheckAllVariants(Xsmm(), FunctionOf({x, residual}, CallOp("nn.relu", {CallOp("add", {biased, residual})})));
   }
 }
 
@@ -192,8 +223,9 @@ TEST(XsmmTest, OtherFunctionsAreDeclined) {
        {CallOp("nn.relu", {x}), CallOp("nn.softmax", {CallOp("nn.matmul", {x, x})}),
         CallOp("add", {CallOp("nn.matmul", {x, x}), RandomConstant({4, 1}, 1)}), CallOp("nn.matmul", {x, x}, {{"transpose_a", true}})})
     EXPECT_THAT(VariantsOf(FunctionOf({x}, body)), IsEmpty());
-  for (const Expr& body : {convolution({8, 8, 3, 3}, {{"padding", Ints{1, 1}}}), convolution({8, 4, 1, 1}, {{"groups", 2}}),
-                           convolution({8, 8, 1, 1}, {{"padding", Ints{1, 1}}})})
+  for (const Expr& body : {convolution({8, 8, 5, 5}, {{"padding", Ints{1, 1}}}), convolution({8, 4, 1, 1}, {{"groups", 2}}),
+                           convolution({8, 8, 1, 1}, {{"padding", Ints{1, 1}}}), convolution({8, 8, 3, 3}, {{"strides", Ints{2, 2}}}),
+                           convolution({8, 8, 3, 3}, {{"dilation", Ints{2, 2}}}), convolution({3, 8, 3, 3}, {})})
     EXPECT_THAT(VariantsOf(FunctionOf({image}, body)), IsEmpty());
 }
 

@@ -1,0 +1,230 @@
+#include "collage/backend/xsmm/winograd.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace collage::xsmm {
+namespace {
+
+// Without it, planes of a power of two of bytes would share the same sets of a cache, and each transform touches all planes.
+constexpr int64_t kPlaneGap = 16;
+
+// Tiles side by side whose results are stored, with their tail, together: 32 pixels, which stay in the first-level cache.
+constexpr int64_t kStoredTiles = 8;
+
+}  // namespace
+
+Result<std::shared_ptr<const Program>> WinogradProgram::Make(const Chain& chain, const Form& form, const Convolution& convolution,
+                                                             const InstructionSet& instructions, int64_t data_block, int64_t result_block,
+                                                             int64_t tiles, int threads) {
+  auto program = std::make_shared<WinogradProgram>();
+  program->convolution_ = convolution;
+  program->loops_ = WinogradLoopsFor(instructions.lanes);
+  program->data_block_ = data_block;
+  program->result_block_ = result_block;
+  program->Cut(instructions, tiles, threads);
+  program->data_ = program->operands_.Of(chain, chain.base->inputs[0], form.data);
+  program->PackWeights(chain.sequence->values[chain.base->inputs[1]].constant->Data<float>());
+  program->tail_ = BoundTail(chain, form.result, program->operands_);
+  COLLAGE_TRY_STATUS(program->MakeKernels());
+  program->SetScratch();
+  return program;
+}
+
+// Parts are as many for each thread. Where there are fewer parts than threads, several take the same part for different channels: the
+// data are transformed several times, but weights, which are the larger then, are read once.
+void WinogradProgram::Cut(const InstructionSet& instructions, int64_t tiles, int threads) {
+  const auto ceiling = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  tiles_down_ = ceiling(convolution_.output[0], kWinogradTile);
+  tiles_across_ = ceiling(convolution_.output[1], kWinogradTile);
+  tile_count_ = convolution_.batch * tiles_down_ * tiles_across_;
+  const int64_t outputs = convolution_.output_channels;
+  const int64_t lanes = instructions.lanes;
+  const double operations =
+      2.0 * kWinogradPlanes * static_cast<double>(tile_count_) * static_cast<double>(convolution_.input_channels * outputs);
+  const auto worth = static_cast<int64_t>(PiecesWorth(operations, static_cast<size_t>(tile_count_ * (outputs / lanes)), threads));
+  part_count_ = ceiling(tile_count_, std::max<int64_t>(tiles, 1));
+  if (part_count_ > worth) part_count_ = std::min(ceiling(part_count_, worth) * worth, tile_count_);
+  const int64_t share_count = std::min(ceiling(worth, part_count_), outputs / lanes);
+  for (const auto& [first, count] : CutEvenly(outputs, ceiling(outputs / lanes, share_count) * lanes, lanes)) {
+    Share share{{first, count}, {}, {}, nullptr, {}};
+    for (const auto& [begin, columns] : CutEvenly(count, instructions.panel_columns, lanes)) share.panels.push_back({begin, columns});
+    if (result_block_ == outputs) {
+      share.chunks = share.panels;
+    } else {
+      for (int64_t begin = 0; begin < count; begin += result_block_) share.chunks.push_back({begin, result_block_});
+    }
+    shares_.push_back(std::move(share));
+  }
+  pieces_ = static_cast<size_t>(std::min(worth, part_count_ * static_cast<int64_t>(shares_.size())));
+}
+
+void WinogradProgram::PackWeights(const float* weights) {
+  const int64_t inputs = convolution_.input_channels;
+  for (Share& share : shares_) {
+    float* packed = operands_.Allocate(kWinogradPlanes * inputs * share.columns.count);
+    share.weights = packed;
+    for (const Columns& panel : share.panels) {
+      for (int64_t output = 0; output < panel.count; ++output) {
+        const float* kernels = weights + (share.columns.first + panel.first + output) * inputs * 9;
+        for (int64_t input = 0; input < inputs; ++input) {
+          float planes[kWinogradPlanes];
+          TransformWinogradWeights(kernels + input * 9, planes);
+          float* to = packed + panel.first * inputs + input * panel.count + output;
+          for (int64_t plane = 0; plane < kWinogradPlanes; ++plane) to[plane * inputs * share.columns.count] = planes[plane];
+        }
+      }
+    }
+  }
+}
+
+Status WinogradProgram::MakeKernels() {
+  const int64_t inputs = convolution_.input_channels;
+  for (Share& share : shares_) {
+    for (const int64_t more : {0, 1}) {
+      if (more == 1 && tile_count_ % part_count_ == 0) continue;
+      for (const Columns& panel : share.panels) {
+        const MicroShape shape{FewestTiles() + more, panel.count, inputs, inputs, panel.count, share.columns.count};
+        share.kernels[static_cast<size_t>(more)].push_back(COLLAGE_TRY(MicroKernel::Make(shape)));
+      }
+    }
+  }
+  return {};
+}
+
+void WinogradProgram::SetScratch() {
+  const int64_t tiles = FewestTiles() + (tile_count_ % part_count_ == 0 ? 0 : 1);
+  int64_t columns = 0;
+  int64_t chunk_columns = 0;
+  for (const Share& share : shares_) {
+    columns = std::max(columns, share.columns.count);
+    for (const Columns& chunk : share.chunks) chunk_columns = std::max(chunk_columns, chunk.count);
+  }
+  patch_plane_ = static_cast<int64_t>(WholeLines(tiles * convolution_.input_channels + kPlaneGap));
+  product_plane_ = static_cast<int64_t>(WholeLines(tiles * columns + kPlaneGap));
+  slot_ = WholeLines(kStoredTiles * kWinogradTile * chunk_columns);
+  scratch_ = static_cast<size_t>(kWinogradPlanes * (patch_plane_ + product_plane_)) + kWinogradTile * tail_.slots() * slot_;
+}
+
+WinogradProgram::Place WinogradProgram::PlaceOf(int64_t tile) const {
+  const int64_t of_image = tiles_down_ * tiles_across_;
+  return {tile / of_image, tile % of_image / tiles_across_ * kWinogradTile, tile % tiles_across_ * kWinogradTile};
+}
+
+void WinogradProgram::Run(size_t piece, std::span<const void* const> inputs, float* result, float* scratch) const {
+  float* patches = scratch;
+  float* products = patches + kWinogradPlanes * patch_plane_;
+  const Target target{inputs, result, products + kWinogradPlanes * product_plane_};
+  const auto parts = static_cast<size_t>(part_count_);
+  const size_t items = parts * shares_.size();
+  for (size_t item = items * piece / pieces_; item < items * (piece + 1) / pieces_; ++item) {
+    const auto part = static_cast<int64_t>(item % parts);
+    const Share& share = shares_[item / parts];
+    TransformPart(part, data_.In(inputs), patches);
+    Multiply(part, share, patches, products);
+    StorePart(part, share, products, target);
+  }
+}
+
+void WinogradProgram::TransformPart(int64_t part, const float* data, float* patches) const {
+  const auto [height, width] = convolution_.input;
+  const Window& window = convolution_.window;
+  WinogradPatch patch{};
+  patch.row_stride = width * data_block_;
+  patch.pixel_stride = data_block_;
+  patch.block_stride = height * width * data_block_;
+  patch.channels = convolution_.input_channels;
+  patch.block = data_block_;
+  patch.plane_stride = patch_plane_;
+  const int64_t begin = PartBegin(part);
+  for (int64_t tile = begin; tile < PartBegin(part + 1); ++tile) {
+    const Place place = PlaceOf(tile);
+    const int64_t y = place.y - window.pad_begin[0];
+    const int64_t x = place.x - window.pad_begin[1];
+    // Nothing of a patch may be in the image at all.
+    patch.first_row = std::clamp<int64_t>(-y, 0, kWinogradPatch);
+    patch.last_row = std::clamp<int64_t>(height - y, patch.first_row, kWinogradPatch);
+    patch.first_column = std::clamp<int64_t>(-x, 0, kWinogradPatch);
+    patch.last_column = std::clamp<int64_t>(width - x, patch.first_column, kWinogradPatch);
+    patch.data = data + place.image * patch.channels * height * width + (y * width + x) * data_block_;
+    patch.result = patches + (tile - begin) * patch.channels;
+    loops_.transform_patch(patch);
+  }
+}
+
+// A plane after the other, so that its transformed data stay near while all panels pass by.
+void WinogradProgram::Multiply(int64_t part, const Share& share, const float* patches, float* products) const {
+  const auto more = static_cast<size_t>(PartBegin(part + 1) - PartBegin(part) - FewestTiles());
+  const int64_t inputs = convolution_.input_channels;
+  for (int64_t plane = 0; plane < kWinogradPlanes; ++plane) {
+    const float* weights = share.weights + plane * inputs * share.columns.count;
+    for (size_t p = 0; p < share.panels.size(); ++p) {
+      const int64_t first = share.panels[p].first;
+      share.kernels[more][p](patches + plane * patch_plane_, weights + first * inputs, products + plane * product_plane_ + first);
+    }
+  }
+}
+
+void WinogradProgram::StorePart(int64_t part, const Share& share, const float* products, const Target& target) const {
+  const int64_t begin = PartBegin(part);
+  const int64_t end = PartBegin(part + 1);
+  for (int64_t tile = begin; tile < end;) {
+    const int64_t left_in_row = tiles_across_ - tile % tiles_across_;
+    const int64_t count = std::min({kStoredTiles, end - tile, left_in_row});
+    for (const Columns& chunk : share.chunks) {
+      const Row row{PlaceOf(tile), count, products + (tile - begin) * share.columns.count + chunk.first};
+      StoreChunk(row, share.columns.count, {share.columns.first + chunk.first, chunk.count}, target);
+    }
+    tile += count;
+  }
+}
+
+void WinogradProgram::StoreChunk(const Row& row, int64_t tile_stride, const Columns& chunk, const Target& target) const {
+  const auto [height, width] = convolution_.output;
+  const int64_t pixel = result_block_;
+  const int64_t block = chunk.first / result_block_;
+  const int64_t begin = (row.place.image * convolution_.output_channels + block * result_block_) * height * width +
+                        (row.place.y * width + row.place.x) * pixel + chunk.first % result_block_;
+  const int64_t rows = std::min(kWinogradTile, height - row.place.y);
+  const int64_t pixels = std::min(row.tiles * kWinogradTile, width - row.place.x);
+  const auto tail_of = [&](int64_t y) { return TailTile{pixels, chunk.count, begin + y * width * pixel, pixel, chunk.first}; };
+  const auto slots = static_cast<int64_t>(tail_.slots() * slot_);
+  for (int64_t y = 0; y < rows; ++y) tail_.Prefetch(tail_of(y), target.inputs);
+  WinogradResults tile{};
+  tile.plane_stride = product_plane_;
+  tile.channels = chunk.count;
+  tile.rows = rows;
+  tile.row_stride = tail_.IsEmpty() ? width * pixel : slots;
+  tile.pixel_stride = tail_.IsEmpty() ? pixel : chunk.count;
+  float* to = tail_.IsEmpty() ? target.result + begin : target.scratch;
+  for (int64_t t = 0; t < row.tiles; ++t) {
+    tile.products = row.products + t * tile_stride;
+    tile.columns = std::min(kWinogradTile, pixels - t * kWinogradTile);
+    tile.result = to + t * kWinogradTile * tile.pixel_stride;
+    loops_.transform_results(tile);
+  }
+  if (tail_.IsEmpty()) return;
+  for (int64_t y = 0; y < rows; ++y) tail_.Run(tail_of(y), target.inputs, target.result, target.scratch + y * slots, slot_);
+}
+
+Result<std::vector<Form>> WinogradForms(const Convolution& convolution, const InstructionSet& instructions) {
+  const int64_t lanes = instructions.lanes;
+  const int64_t inputs = convolution.input_channels;
+  const int64_t outputs = convolution.output_channels;
+  const auto tiles_along = [&](size_t dimension) { return (convolution.output[dimension] + kWinogradTile - 1) / kWinogradTile; };
+  if (inputs % lanes != 0 || outputs % lanes != 0)
+    return Fail("libxsmm: Winograd's algorithm takes whole vectors of " + std::to_string(lanes) + " channels");
+  if (tiles_along(0) * tiles_along(1) * kWinogradPlanes >= convolution.output[0] * convolution.output[1] * 9)
+    return Fail("libxsmm: of so few results Winograd's algorithm saves no multiplications");
+  const auto form = [&](const std::string& tag, int64_t data_block, int64_t result_block) {
+    const auto make = [=](const Chain& of, const Form& self, int64_t tiles, int threads) {
+      return WinogradProgram::Make(of, self, convolution, instructions, data_block, result_block, tiles, threads);
+    };
+    // Many tiles read weights seldom, few stay in the second-level cache.
+    return Form{"winograd/" + tag, Layout::Of(tag), Layout::Of(tag), {"tiles", {32, 16, 64}}, make};
+  };
+  return std::vector<Form>{form("acdb", inputs, outputs), form("aBcd" + std::to_string(lanes) + "b", lanes, lanes)};
+}
+
+}  // namespace collage::xsmm
