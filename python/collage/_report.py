@@ -19,6 +19,7 @@ _COLOURS = {
     "native": "#d55e00",
     "xsmm": "#cc79a7",
     "openblas": "#56b4e9",
+    "xnnpack": "#f0e442",
 }
 
 

@@ -65,7 +65,7 @@ TEST(PresenceTest, KernelsThatCallALibraryAreTested) {
 }
 
 TEST(PresenceTest, MergedRegionsOfLibrariesAreTested) {
-  for (const char* library : {"dnnl", "openblas", "xsmm"}) {
+  for (const char* library : {"dnnl", "openblas", "xsmm", "xnnpack"}) {
     const Result<const Backend*> backend = FindBackend(library, Cpu(1));
     if (!backend) continue;
     size_t merged = 0;

@@ -18,7 +18,7 @@ import onnxruntime
 import random_models
 
 TOLERANCE = 1e-4
-TARGETS = ["cpu -compiler=dnnl", "cpu -compiler=openvino", "cpu -compiler=onnxruntime", "cpu -compiler=openblas", "cpu -compiler=xsmm", "cpu"]
+TARGETS = ["cpu -compiler=dnnl", "cpu -compiler=openvino", "cpu -compiler=onnxruntime", "cpu -compiler=openblas", "cpu -compiler=xsmm", "cpu -compiler=xnnpack", "cpu"]
 
 
 def expected_outputs(model, inputs):

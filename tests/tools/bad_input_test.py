@@ -20,7 +20,7 @@ class BadInputTest(CommandLineTestCase):
         for words, parts in cases.items():
             with self.subTest(words):
                 self.assert_user_error(self.collage("explain", self.program, *words), words[0], *parts)
-        forbid_all = [word for name in ("dnnl", "openvino", "onnxruntime", "xsmm", "openblas", "native") for word in ("--forbid", name)]
+        forbid_all = [word for name in ("dnnl", "openvino", "onnxruntime", "xsmm", "xnnpack", "openblas", "native") for word in ("--forbid", name)]
         self.assert_user_error(self.collage("explain", self.program, *forbid_all), "no valid candidate covers")
 
     def test_searchers_and_rules_that_are_not(self):

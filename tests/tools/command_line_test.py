@@ -449,7 +449,7 @@ class GoodInputTest(CommandLineTestCase):
     def test_backends_as_json(self):
         done = self.collage("backends", "--json", "-")
         names = {entry["name"] for entry in json.loads(done.stdout)["backends"]}
-        self.assertLessEqual({"dnnl", "openvino", "onnxruntime", "xsmm", "openblas", "native", "reference"}, names)
+        self.assertLessEqual({"dnnl", "openvino", "onnxruntime", "xsmm", "xnnpack", "openblas", "native", "reference"}, names)
 
     def test_libraries_tell_nobody_and_leave_nothing_in_a_home(self):
         home = self.folder / "home"
@@ -508,7 +508,7 @@ class GoodInputTest(CommandLineTestCase):
 
     def test_optimize_for_each_backend(self):
         before = self.constants_of_scaled()
-        for backend in ("dnnl", "xsmm", "openblas", "native"):
+        for backend in ("dnnl", "xsmm", "xnnpack", "openblas", "native"):
             with self.subTest(backend):
                 words = ["--constants", self.folder / "c.npz", "--output-constants", self.folder / "d.npz"]
                 text = self.opt(self.SCALED, "--pass", f"optimize-for-{backend}", *words)
