@@ -10,6 +10,7 @@ import unittest
 
 from command_line import BINARY, main
 
+
 def printed(*words):
     done = subprocess.run([BINARY, *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -17,7 +18,7 @@ def printed(*words):
 
 
 # As the help lists them: after their title, two spaces before each.
-COMMANDS = re.findall(r"^  ([a-z]+) ", re.split(r"^Subcommands:$", printed("--help"), flags=re.MULTILINE)[1], re.MULTILINE)
+COMMANDS = sorted(re.findall(r"^  ([a-z]+) ", re.split(r"^Subcommands:$", printed("--help"), flags=re.MULTILINE)[1], re.MULTILINE))
 
 
 class CompletionTest(unittest.TestCase):
@@ -88,6 +89,10 @@ class ManPageTest(unittest.TestCase):
         for part in ("\\fB-o, --output\\fR".replace(", ", "\\fR, \\fB"), "--budget", "Exit".upper()):
             self.assertIn(part, page)
         self.assertIn("stats", printed("man", "cache"))
+
+    def test_the_page_of_each_is_installed(self):
+        listed = pathlib.Path(__file__).resolve().parents[2] / "tools/CMakeLists.txt"
+        self.assertEqual(sorted(re.search(r"^set\(commands ([^)]*)\)", listed.read_text(), re.MULTILINE).group(1).split()), COMMANDS)
 
     @unittest.skipUnless(shutil.which("man") and shutil.which("groff"), "there is no man")
     def test_man_has_no_warnings(self):
