@@ -34,17 +34,21 @@ struct Options {
   std::string trace;
 };
 
-/// An executable with its inputs and outputs bound.
+/// A program with its inputs and outputs bound; what a remainder gives is made anew in each run.
 class Bench {
  public:
-  Bench(Executable executable, GatheredInputs inputs)
-      : executable_(std::move(executable)), shapes_(executable_.shape_profiles()[inputs.profile]), inputs_(std::move(inputs.tensors)) {
+  Bench(Executable executable, std::shared_ptr<const Remainder> remainder, GatheredInputs inputs)
+      : executable_(std::move(executable)),
+        remainder_(std::move(remainder)),
+        shapes_(executable_.shape_profiles()[inputs.profile]),
+        inputs_(std::move(inputs.tensors)) {
     for (const NamedType& output : shapes_.outputs) outputs_.emplace_back(output.type);
   }
 
   Result<double> RunOnceMilliseconds() {
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(executable_.Run(inputs_, outputs_));
+    if (remainder_) COLLAGE_TRY(remainder_->Run(outputs_));
     return Clock::SecondsSince(start) * 1e3;
   }
 
@@ -53,6 +57,7 @@ class Bench {
 
  private:
   Executable executable_;
+  std::shared_ptr<const Remainder> remainder_;
   ShapeProfile shapes_;
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
@@ -191,10 +196,10 @@ Status RunBench(const Options& options) {
   std::FILE* const text = options.csv == "-" ? csv.Text() : json.Text();
   JsonOutput trace = COLLAGE_TRY(JsonOutput::Create(options.trace));
   const Clock::time_point start = Clock::now();
-  auto [executable, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
+  auto [executable, remainder, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
   const double load_seconds = Clock::SecondsSince(start);
   const bool has_choice = executable.shape_profiles().size() > 1;
-  Bench bench(std::move(executable), std::move(inputs));
+  Bench bench(std::move(executable), std::move(remainder), std::move(inputs));
   if (options.rounds_from_standard_input) return ServeRounds(bench, load_seconds);
   if (options.profile || !options.trace.empty()) bench.executable().SetProfiling(true);
   const std::vector<double> samples = COLLAGE_TRY(Sample(bench, options));

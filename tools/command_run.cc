@@ -68,20 +68,29 @@ Status Report(const Options& options, const std::vector<NamedType>& types, const
   return {};
 }
 
+/// What a run has given; `known` where nothing of it depends on data.
+std::vector<NamedType> TypesOf(const Remainder* remainder, const std::vector<NamedType>& known, const std::vector<Tensor>& outputs) {
+  if (remainder == nullptr) return known;
+  std::vector<NamedType> types;
+  for (size_t i = 0; i < outputs.size(); ++i) types.push_back({remainder->outputs()[i].name, outputs[i].type()});
+  return types;
+}
+
 /// The model as it stands, operator by operator on the reference kernels: slow, and what every plan is compared with.
 Status RunReference(const Options& options) {
   const CompileOptions compile_options = COLLAGE_TRY(ToCompileOptions(options.program));
   if (compile_options.profiles.size() > 1) return Fail("--reference: several profiles; give each input one --shape");
   const ReferenceProgram program = COLLAGE_TRY(ReadReferenceProgram(options.program.file, compile_options.profiles[0]));
   const GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, {{program.inputs, program.outputs}}));
-  return Report(options, program.outputs, COLLAGE_TRY(program.Run(inputs.tensors)));
+  const std::vector<Tensor> outputs = COLLAGE_TRY(program.Run(inputs.tensors));
+  return Report(options, TypesOf(program.remainder.get(), program.outputs, outputs), outputs);
 }
 
 Status RunProgram(const Options& options) {
   if (options.reference) return RunReference(options);
-  auto [executable, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
-  const std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(inputs.tensors));
-  return Report(options, executable.shape_profiles()[inputs.profile].outputs, outputs);
+  auto [executable, remainder, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
+  const std::vector<Tensor> outputs = COLLAGE_TRY(RunWhole(executable, remainder.get(), inputs.tensors));
+  return Report(options, TypesOf(remainder.get(), executable.shape_profiles()[inputs.profile].outputs, outputs), outputs);
 }
 
 }  // namespace

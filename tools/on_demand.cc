@@ -49,18 +49,18 @@ Status CompileProfile(const ProgramOptions& program, const InputShapes& shapes, 
 
 Result<ReadyRun> PrepareRun(const ProgramOptions& program, const InputOptions& inputs) {
   const InputShapes asked = COLLAGE_TRY(AskedShapes(program));
-  Executable executable = COLLAGE_TRY(LoadOrCompile(program));
-  Result<GatheredInputs> gathered = GatherInputs(inputs, executable.shape_profiles(), asked);
-  if (gathered || program.model.empty()) return ReadyRun{std::move(executable), COLLAGE_TRY(std::move(gathered))};
-  const std::optional<InputShapes> shapes = COLLAGE_TRY(OtherShapes(inputs, executable.shape_profiles(), asked));
+  LoweredModel model = COLLAGE_TRY(LoadOrCompile(program));
+  Result<GatheredInputs> gathered = GatherInputs(inputs, model.executable.shape_profiles(), asked);
+  if (gathered || program.model.empty()) return ReadyRun{std::move(model.executable), model.remainder, COLLAGE_TRY(std::move(gathered))};
+  const std::optional<InputShapes> shapes = COLLAGE_TRY(OtherShapes(inputs, model.executable.shape_profiles(), asked));
   if (!shapes) return tl::make_unexpected(std::move(gathered).error());
   const fs::path kept = KeptFile(program, COLLAGE_TRY(IdentityOfBoth(program)), *shapes);
   if (!fs::exists(kept)) COLLAGE_TRY_STATUS(CompileProfile(program, *shapes, kept));
   ProgramOptions of_profile = program;
   of_profile.file = kept;
-  executable = COLLAGE_TRY(LoadOrCompile(of_profile));
-  GatheredInputs tensors = COLLAGE_TRY(GatherInputs(inputs, executable.shape_profiles(), asked));
-  return ReadyRun{std::move(executable), std::move(tensors)};
+  model = COLLAGE_TRY(LoadOrCompile(of_profile));
+  GatheredInputs tensors = COLLAGE_TRY(GatherInputs(inputs, model.executable.shape_profiles(), asked));
+  return ReadyRun{std::move(model.executable), model.remainder, std::move(tensors)};
 }
 
 }  // namespace collage::tools

@@ -66,12 +66,12 @@ Result<CompiledModel> CompileShown(const std::string& model, CompileOptions opti
   return compiled;
 }
 
-Result<Executable> LoadOrCompile(const ProgramOptions& options) {
+Result<LoweredModel> LoadOrCompile(const ProgramOptions& options) {
   if (COLLAGE_TRY(IsProgramFile(options.file))) {
     const MachineCode machine_code = options.recompile ? MachineCode::kCompileAgain : MachineCode::kLoad;
-    return std::move(COLLAGE_TRY(LoadProgram(options.file, Device{DeviceKind::kCpu, 0, options.threads}, machine_code)).executable);
+    return LoadProgram(options.file, Device{DeviceKind::kCpu, 0, options.threads}, machine_code);
   }
-  return std::move(COLLAGE_TRY(CompileShown(options.file, COLLAGE_TRY(ToCompileOptions(options)))).lowered.executable);
+  return std::move(COLLAGE_TRY(CompileShown(options.file, COLLAGE_TRY(ToCompileOptions(options)))).lowered);
 }
 
 }  // namespace collage::tools

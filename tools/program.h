@@ -43,6 +43,6 @@ std::optional<int> SuperviseCompiling(const ProgramOptions& options);
 Result<CompiledModel> CompileShown(const std::string& model, CompileOptions options);
 
 /// A compiled file is loaded; an ONNX model is compiled in memory first, with progress on standard error.
-Result<Executable> LoadOrCompile(const ProgramOptions& options);
+Result<LoweredModel> LoadOrCompile(const ProgramOptions& options);
 
 }  // namespace collage::tools

@@ -7,6 +7,8 @@
  * run that succeeds allocates nothing. Errors are the caller's to free.
  * - Buffers are the caller's, with their sizes, so that a wrong one is an error instead of a crash.
  * - Options are JSON: a new one breaks no caller. One that is not known is an error.
+ * - Where extents of outputs depend on data nobody can bring buffers of the right size: such a program runs into memory of its session
+ *   (collage_session_evaluate), which then says what came out. Any other program may be run so, too.
  * - No structure is allocated by the caller but those that only carry pointers and numbers, and these are not going to change. Functions
  * are only added. What breaks a caller changes COLLAGE_ABI_VERSION and the name of the libraries' files.
  *
@@ -63,13 +65,15 @@ COLLAGE_API collage_error_kind collage_error_kind_of(const collage_error* error)
 /** Null is left alone, as by all functions that free. */
 COLLAGE_API void collage_error_free(collage_error* error) COLLAGE_NOTHROW;
 
+#define COLLAGE_UNKNOWN_EXTENT (-1)
+
 /** A tensor that enters or leaves a program: dense, row-major, in memory of the host. Pointers live as long as the program. */
 typedef struct collage_tensor_info {
   const char* name;
-  const char* type; /**< of an element, as NumPy calls it: "float32", "int64", "bool"; types below 8 bits take a byte an element */
-  const int64_t* shape;
+  const char* type;     /**< of an element, as NumPy calls it: "float32", "int64", "bool"; types below 8 bits take a byte an element */
+  const int64_t* shape; /**< COLLAGE_UNKNOWN_EXTENT where only a run tells; null where not even the rank is known, which is zero then */
   size_t rank;
-  size_t bytes;
+  size_t bytes; /**< zero where the shape is not known */
 } collage_tensor_info;
 
 /** Loads a compiled file.
@@ -90,6 +94,8 @@ COLLAGE_API size_t collage_program_profile_count(const collage_program* program)
 /** All zeros when `profile` or `index` is out of range. */
 COLLAGE_API collage_tensor_info collage_program_input(const collage_program* program, size_t profile, size_t index) COLLAGE_NOTHROW;
 COLLAGE_API collage_tensor_info collage_program_output(const collage_program* program, size_t profile, size_t index) COLLAGE_NOTHROW;
+/** 1 when the shapes of outputs depend on data, so that it is run by collage_session_evaluate only; else 0. */
+COLLAGE_API int collage_program_is_sized_by_run(const collage_program* program) COLLAGE_NOTHROW;
 /** What the compile reported, as JSON: the plan, its prices, the race. Alive as long as the program. */
 COLLAGE_API const char* collage_program_report(const collage_program* program) COLLAGE_NOTHROW;
 /** Threads with which its kernels run. */
@@ -116,6 +122,19 @@ typedef struct collage_output {
  * are used where they are, others are copied. */
 COLLAGE_API collage_error* collage_session_run(collage_session* session, const collage_input* inputs, size_t input_count,
                                                const collage_output* outputs, size_t output_count) COLLAGE_NOTHROW;
+
+/** Runs once into memory of the session, for outputs of any extents. One buffer for each input, as above. */
+COLLAGE_API collage_error* collage_session_evaluate(collage_session* session, const collage_input* inputs,
+                                                    size_t input_count) COLLAGE_NOTHROW;
+
+/** An output of the last collage_session_evaluate that succeeded. Pointers live until the session runs again or is freed. */
+typedef struct collage_result {
+  const void* data;
+  collage_tensor_info info; /**< of what came out: all extents are known */
+} collage_result;
+
+/** All zeros when `index` is out of range, or nothing was evaluated. Not while the session runs. */
+COLLAGE_API collage_result collage_session_result(const collage_session* session, size_t index) COLLAGE_NOTHROW;
 
 /** One step of the program and the time spent in it since profiling began. Pointers live as long as the session. */
 typedef struct collage_step {

@@ -74,6 +74,12 @@ class Session {
     ThrowIfAny(collage_session_run(session_.get(), inputs.begin(), inputs.size(), outputs.begin(), outputs.size()));
   }
 
+  /// For programs whose outputs have extents that depend on data; Result then says what came out.
+  void Evaluate(std::initializer_list<collage_input> inputs) {
+    ThrowIfAny(collage_session_evaluate(session_.get(), inputs.begin(), inputs.size()));
+  }
+  [[nodiscard]] collage_result Result(size_t index) const { return collage_session_result(session_.get(), index); }
+
   [[nodiscard]] collage_session* get() const { return session_.get(); }
 
  private:

@@ -32,6 +32,7 @@ struct collage_session {
   std::vector<collage::Tensor> outputs;
   std::vector<collage::Tensor> staged;  // aligned memory for outputs that are not; made when first needed
   std::vector<bool> is_staged;
+  std::vector<collage::Tensor> results;  // of the last collage_session_evaluate
   std::atomic_flag running = ATOMIC_FLAG_INIT;
 };
 
@@ -41,6 +42,9 @@ namespace collage::c_abi {
 collage_error* MakeError(collage_error_kind kind, std::string message) noexcept;
 
 inline collage_error* Refuse(std::string message) { return MakeError(COLLAGE_ERROR_ARGUMENT, std::move(message)); }
+
+/// What is said of a tensor. `name` and `shape` must outlive it. A null shape: not even the rank is known.
+collage_tensor_info InfoOf(const std::string& name, DType dtype, const Shape* shape);
 
 /// Runs `body`, which gives an error or null. Exceptions end here: of ours none can be caused by a user, but memory may run out.
 template <class Body>

@@ -64,13 +64,24 @@ collage_error* Load(Result<OpenedProgram> opened, const LoadOptions& options, co
 }
 
 collage_tensor_info InfoOf(const std::vector<NamedType>& tensors, size_t index) {
-  if (index >= tensors.size()) return {};
-  const auto& [name, type] = tensors[index];
-  // Names of types are literals.
-  return {name.c_str(), Name(type.dtype).data(), type.shape.data(), type.shape.size(), type.ByteCount()};
+  return index < tensors.size() ? c_abi::InfoOf(tensors[index].name, tensors[index].type.dtype, &tensors[index].type.shape)
+                                : collage_tensor_info{};
 }
 
 }  // namespace
+
+collage_tensor_info InfoOf(const std::string& name, DType dtype, const Shape* shape) {
+  static constexpr int64_t kNoExtents[1] = {0};
+  // Names of types are literals.
+  collage_tensor_info info{name.c_str(), Name(dtype).data(), nullptr, 0, 0};
+  if (shape == nullptr) return info;
+  info.shape = shape->empty() ? kNoExtents : shape->data();
+  info.rank = shape->size();
+  const bool is_known = std::find(shape->begin(), shape->end(), COLLAGE_UNKNOWN_EXTENT) == shape->end();
+  if (is_known) info.bytes = TensorType{*shape, dtype}.ByteCount();
+  return info;
+}
+
 }  // namespace collage::c_abi
 
 using namespace collage::c_abi;
@@ -104,7 +115,10 @@ void collage_program_free(collage_program* program) noexcept { delete program; }
 
 size_t collage_program_input_count(const collage_program* program) noexcept { return program->shared->info().profiles[0].inputs.size(); }
 
-size_t collage_program_output_count(const collage_program* program) noexcept { return program->shared->info().profiles[0].outputs.size(); }
+size_t collage_program_output_count(const collage_program* program) noexcept {
+  const collage::ProgramInfo& info = program->shared->info();
+  return info.remainder ? info.remainder->outputs().size() : info.profiles[0].outputs.size();
+}
 
 size_t collage_program_profile_count(const collage_program* program) noexcept { return program->shared->info().profiles.size(); }
 
@@ -114,9 +128,15 @@ collage_tensor_info collage_program_input(const collage_program* program, size_t
 }
 
 collage_tensor_info collage_program_output(const collage_program* program, size_t profile, size_t index) noexcept {
-  const auto& profiles = program->shared->info().profiles;
-  return profile < profiles.size() ? InfoOf(profiles[profile].outputs, index) : collage_tensor_info{};
+  const collage::ProgramInfo& info = program->shared->info();
+  if (profile >= info.profiles.size()) return {};
+  if (!info.remainder) return InfoOf(info.profiles[profile].outputs, index);
+  if (index >= info.remainder->outputs().size()) return {};
+  const collage::Remainder::Output& output = info.remainder->outputs()[index];
+  return InfoOf(output.name, output.dtype, output.shape ? &*output.shape : nullptr);
 }
+
+int collage_program_is_sized_by_run(const collage_program* program) noexcept { return program->shared->info().remainder ? 1 : 0; }
 
 const char* collage_program_report(const collage_program* program) noexcept { return program->report.c_str(); }
 

@@ -39,18 +39,24 @@ collage_error* CheckBuffer(const char* what, const NamedType& expected, const vo
 void UseProfile(collage_session& session, size_t profile) {
   const ShapeProfile& shapes = session.executable->shape_profiles()[profile];
   session.profile = profile;
+  session.results.clear();
   session.inputs = Handles(shapes.inputs);
   session.outputs = Handles(shapes.outputs);
   session.staged.assign(session.outputs.size(), {});
   session.is_staged.assign(session.outputs.size(), false);
 }
 
-collage_error* Bind(collage_session& session, const collage_input* inputs, const collage_output* outputs) {
+collage_error* BindInputs(collage_session& session, const collage_input* inputs) {
   const ShapeProfile& shapes = session.executable->shape_profiles()[session.profile];
   for (size_t i = 0; i < session.inputs.size(); ++i) {
     if (collage_error* error = CheckBuffer("input", shapes.inputs[i], inputs[i].data, inputs[i].bytes)) return error;
     session.inputs[i].MoveTo(inputs[i].bytes > 0 ? const_cast<void*>(inputs[i].data) : NoBytes());
   }
+  return nullptr;
+}
+
+collage_error* BindOutputs(collage_session& session, const collage_output* outputs) {
+  const ShapeProfile& shapes = session.executable->shape_profiles()[session.profile];
   for (size_t i = 0; i < session.outputs.size(); ++i) {
     if (collage_error* error = CheckBuffer("output", shapes.outputs[i], outputs[i].data, outputs[i].bytes)) return error;
     session.is_staged[i] = !IsAligned(outputs[i].data);
@@ -122,12 +128,15 @@ collage_error* collage_session_run(collage_session* session, const collage_input
                                    size_t output_count) noexcept {
   return Guarded([&]() -> collage_error* {
     if (!session) return Refuse("collage_session_run: session must not be null");
+    if (session->program->shared->info().remainder)
+      return Refuse("collage_session_run: the shapes of this program's outputs depend on data; use collage_session_evaluate");
     if (input_count != session->inputs.size()) return RefuseCount("input", input_count, session->inputs.size());
     if (output_count != session->outputs.size()) return RefuseCount("output", output_count, session->outputs.size());
     if ((!inputs && input_count > 0) || (!outputs && output_count > 0)) return Refuse("collage_session_run: buffers must not be null");
     const Running running(*session);
     if (!running) return Refuse("collage_session_run: this session is running already, in another thread");
-    if (collage_error* error = Bind(*session, inputs, outputs)) return error;
+    if (collage_error* error = BindInputs(*session, inputs)) return error;
+    if (collage_error* error = BindOutputs(*session, outputs)) return error;
     const collage::Status status = session->executable->Run(session->inputs, session->outputs);
     if (!status) return MakeError(COLLAGE_ERROR_RUN, status.error().message);
     for (size_t i = 0; i < output_count; ++i) {
@@ -135,6 +144,31 @@ collage_error* collage_session_run(collage_session* session, const collage_input
     }
     return nullptr;
   });
+}
+
+collage_error* collage_session_evaluate(collage_session* session, const collage_input* inputs, size_t input_count) noexcept {
+  return Guarded([&]() -> collage_error* {
+    if (!session) return Refuse("collage_session_evaluate: session must not be null");
+    if (input_count != session->inputs.size()) return RefuseCount("input", input_count, session->inputs.size());
+    if (!inputs && input_count > 0) return Refuse("collage_session_evaluate: buffers must not be null");
+    const Running running(*session);
+    if (!running) return Refuse("collage_session_evaluate: this session is running already, in another thread");
+    if (collage_error* error = BindInputs(*session, inputs)) return error;
+    session->results.clear();
+    const collage::Remainder* remainder = session->program->shared->info().remainder.get();
+    collage::Result<std::vector<collage::Tensor>> results = collage::RunWhole(*session->executable, remainder, session->inputs);
+    if (!results) return MakeError(COLLAGE_ERROR_RUN, results.error().message);
+    session->results = std::move(*results);
+    return nullptr;
+  });
+}
+
+collage_result collage_session_result(const collage_session* session, size_t index) noexcept {
+  if (!session || index >= session->results.size()) return {};
+  const collage::Tensor& tensor = session->results[index];
+  const collage::ProgramInfo& info = session->program->shared->info();
+  const std::string& name = info.remainder ? info.remainder->outputs()[index].name : info.profiles[session->profile].outputs[index].name;
+  return {tensor.Bytes(), InfoOf(name, tensor.dtype(), &tensor.shape())};
 }
 
 void collage_session_set_profiling(collage_session* session, int on) noexcept { session->executable->SetProfiling(on != 0); }

@@ -42,7 +42,15 @@ Result<std::vector<OnnxModel>> ReadModels(const std::filesystem::path& path, con
   options.progress.Report({"reading", 0, 0, path.filename().string()});
   const OnnxFile file = COLLAGE_TRY(OnnxFile::Open(path));
   std::vector<OnnxModel> models;
-  for (const InputShapes& shapes : options.profiles) models.push_back(COLLAGE_TRY(file.Read({shapes, {}, {}})));
+  for (const InputShapes& shapes : options.profiles) {
+    ReadOptions read;
+    read.input_shapes = shapes;
+    read.may_cut = true;
+    models.push_back(COLLAGE_TRY(file.Read(read)));
+    if (options.profiles.size() > 1 && models.back().remainder != nullptr)
+      return Fail(path.string() + ": --shape: extents depend on data, so give one shape for each input (" +
+                  models.back().remainder->parts().reason + ")");
+  }
   COLLAGE_TRY_STATUS(CheckProfiles(models));
   return models;
 }
@@ -354,6 +362,7 @@ class Compile {
     report.missing = plans.missing;
     report.missing.insert(report.missing.end(), race.missing.begin(), race.missing.end());
     report.not_compared = race.not_compared;
+    report.remainder = model_->remainder ? model_->remainder->Summary() : "";
     report.drift = race.drift;
     report.estimated_us *= race.drift;
     if (report.tie) report.tie->cost_us *= race.drift;
@@ -455,10 +464,16 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   const auto compile_block = [&](const Expr& block, const CompileOptions& of_block) {
     return place(of_block, {}, IRModule::FromMain(block));
   };
-  const auto compile = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
+  const auto compile_head = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
     IRModule module = COLLAGE_TRY(RunPasses(model.module, SafeGlobalPasses()));
     if (IsStraightLine(module)) return place(of_profile, std::move(model), std::move(module));
     return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, cache, compile_block);
+  };
+  const auto compile = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
+    std::shared_ptr<const Remainder> remainder = model.remainder;
+    CompiledModel compiled = COLLAGE_TRY(compile_head(std::move(model), of_profile));
+    compiled.lowered.remainder = std::move(remainder);
+    return compiled;
   };
   CompiledModel compiled =
       COLLAGE_TRY(models.size() == 1 ? compile(std::move(models[0]), options) : CompileProfiles(std::move(models), name, options, compile));

@@ -66,6 +66,7 @@ class ControlCompile {
     COLLAGE_TRY_STATUS(CompareWhole(whole.executable));
     CompileReport report = ReportOfControl(name_, options_, reports_);
     report.not_compared = not_compared_.empty() ? report.not_compared : not_compared_;
+    report.remainder = model_.remainder ? model_.remainder->Summary() : "";
     COLLAGE_TRY_STATUS(TimeWhole(whole.executable, report));
     report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
     for (const auto& [input, type] : whole.executable.inputs()) report.inputs.emplace_back(input, type.shape);

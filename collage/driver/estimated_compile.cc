@@ -86,6 +86,7 @@ Result<CompiledModel> CompileByEstimates(OnnxModel model, const IRModule& module
   CompileReport report = ReportOf(planned, options);
   report.model = name;
   if (!difference) report.not_compared = "the reference gives no finite value on the inputs that were tried";
+  if (model.remainder) report.remainder = model.remainder->Summary();
   for (const auto& [input, type] : lowered.executable.inputs()) report.inputs.emplace_back(input, type.shape);
   report.elapsed_seconds = Clock::SecondsSince(start);
   std::string metadata =

@@ -6,10 +6,17 @@
 
 namespace collage {
 
-Result<std::vector<Tensor>> ReferenceProgram::Run(const std::vector<Tensor>& tensors) const { return InterpretMain(module, tensors); }
+Result<std::vector<Tensor>> ReferenceProgram::Run(const std::vector<Tensor>& tensors) const {
+  std::vector<Tensor> values = COLLAGE_TRY(InterpretMain(module, tensors));
+  if (remainder == nullptr) return values;
+  return remainder->Run(values);
+}
 
 Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes) {
-  OnnxModel read = COLLAGE_TRY(ReadOnnxFile(model, {input_shapes, {}, {}}));
+  ReadOptions options;
+  options.input_shapes = input_shapes;
+  options.may_cut = true;
+  OnnxModel read = COLLAGE_TRY(ReadOnnxFile(model, options));
   if (Status fits = CheckMemory(read.module, FreeMemory()); !fits) return Fail(fits.error().At(model.string()));
   ReferenceProgram program;
   const Function& main = read.module.Main();
@@ -18,6 +25,7 @@ Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model
   const std::vector<TensorType> results = FlattenTensors(main.result_type);
   for (size_t i = 0; i < results.size(); ++i) program.outputs.push_back({read.output_names[i], results[i]});
   program.module = std::move(read.module);
+  program.remainder = std::move(read.remainder);
   return program;
 }
 

@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "collage/ir/module.h"
+#include "collage/onnx/remainder.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/result.h"
 
@@ -15,7 +17,8 @@ namespace collage {
 struct ReferenceProgram {
   IRModule module;
   std::vector<NamedType> inputs;
-  std::vector<NamedType> outputs;
+  std::vector<NamedType> outputs;              ///< of the module
+  std::shared_ptr<const Remainder> remainder;  ///< what runs behind it; null where nothing does
 
   [[nodiscard]] Result<std::vector<Tensor>> Run(const std::vector<Tensor>& tensors) const;
 };

@@ -176,6 +176,7 @@ Json ReportJson(const CompileReport& report) {
           {"open", report.open},
           {"missing", std::move(missing)},
           {"not_compared", report.not_compared},
+          {"remainder", report.remainder},
           {"decisions_left_out", report.decisions_left_out},
           {"candidates", CountsJson(report.candidates)},
           {"operators", std::move(operators)}};
@@ -236,6 +237,7 @@ CompileReport ReportFrom(const Json& json) {
   const Json missing = json.value("missing", Json::object());
   for (const auto& [name, reason] : missing.items()) report.missing.push_back({name, reason});
   report.not_compared = json.value("not_compared", "");
+  report.remainder = json.value("remainder", "");
   report.decisions_left_out = json.value("decisions_left_out", size_t{0});
   report.candidates = CountsFrom(json.at("candidates"));
   for (const Json& placement : json.at("operators")) report.operators.push_back(OperatorFrom(placement));
@@ -310,6 +312,7 @@ std::string PlanTable(const CompileReport& report) {
   for (const auto& [variant, total] : by_variant) {
     text += fmt::format("  {:<10} {:<22} {:>4} partitions {:>12.1f} us\n", variant.first, variant.second, total.first, total.second);
   }
+  if (!report.remainder.empty()) text += "  behind the plan, on the reference kernels: " + report.remainder + "\n";
   if (report.end_to_end.empty()) return text;
   text += fmt::format("end to end ({}, {} threads){:>14}{:>16}\n", report.raced ? "raced now" : "raced earlier", report.threads,
                       "median ms", "times chosen");

@@ -80,4 +80,10 @@ Result<LoweredModel> Lower(const IRModule& partitioned, const LowerOptions& opti
   return BuildExecutable(std::move(program), options);
 }
 
+Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs) {
+  std::vector<Tensor> values = COLLAGE_TRY(executable.Run(inputs));
+  if (remainder == nullptr) return values;
+  return remainder->Run(values);
+}
+
 }  // namespace collage

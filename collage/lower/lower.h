@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 
 #include "collage/backend/backend.h"
 #include "collage/backend/partition_program.h"
 #include "collage/ir/module.h"
+#include "collage/onnx/remainder.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/progress.h"
@@ -42,7 +44,12 @@ struct LoweredModel {
   Executable executable;
   ControlProgram control = {};                ///< has no functions where the program is one block itself
   std::vector<PartitionProgram> blocks = {};  ///< of the executable's blocks
+  /// What runs behind the executable, on what that gives; null where nothing does.
+  std::shared_ptr<const Remainder> remainder = {};
 };
+
+/// Runs a whole program: the executable, and what lies behind it. Into new tensors, since a remainder gives tensors of any extents.
+Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs);
 
 /// Compiles one partition, in the variant that its record names, or else the backend's first (the record is completed).
 Result<std::unique_ptr<Kernel>> CompilePartition(PartitionCall& call, const Backend& backend, const Device& device);

@@ -119,6 +119,7 @@ Result<ProgramInfo> OpenedProgram::Info() const {
   for (const StoredProgram& block : stored.blocks) {
     for (const PartitionCall& call : block.program.calls) info.plan.push_back(call.record);
   }
+  info.remainder = stored.remainder;
   info.metadata = container.blob(kMetadataBlob);
   return info;
 }
@@ -169,7 +170,7 @@ Result<LoweredModel> KernelLoader::LoadAll(OpenedProgram& opened) const {
   if (stored.control.functions.empty()) {
     Result<Executable> executable = LoadPart(stored);
     if (!executable) return Fail(executable.error().At(opened.name));
-    return LoweredModel{stored.program, std::move(*executable)};
+    return LoweredModel{stored.program, std::move(*executable), {}, {}, stored.remainder};
   }
   std::vector<Executable> blocks;
   std::vector<PartitionProgram> programs;
@@ -182,7 +183,7 @@ Result<LoweredModel> KernelLoader::LoadAll(OpenedProgram& opened) const {
   Result<Executable> executable =
       JoinExecutables(stored.control, std::move(blocks), stored.program.inputs, stored.program.outputs, options_.device);
   if (!executable) return Fail(executable.error().At(opened.name));
-  return LoweredModel{stored.program, std::move(*executable), stored.control, std::move(programs)};
+  return LoweredModel{stored.program, std::move(*executable), stored.control, std::move(programs), stored.remainder};
 }
 
 }  // namespace collage

@@ -192,7 +192,44 @@ Result<StoredProgram> ReadFlat(const Json& json, const Container& container) {
   return stored;
 }
 
+Json RemainderJson(const Remainder& remainder, ContainerWriter& writer) {
+  const Remainder::Parts& parts = remainder.parts();
+  Json inputs = Json::array();
+  for (const Remainder::Input& input : parts.inputs) {
+    Json json = {{"name", input.name}};
+    if (input.length) json["length"] = *input.length;
+    inputs.push_back(std::move(json));
+  }
+  Json weights = Json::array();
+  for (const auto& [name, value] : parts.weights) weights.push_back({{"name", name}, {"value", TensorJson(value, writer)}});
+  return {{"message", writer.Add(parts.message)}, {"inputs", std::move(inputs)}, {"weights", std::move(weights)}, {"reason", parts.reason}};
+}
+
+Result<std::shared_ptr<const Remainder>> RemainderFromJson(const Json& json, const Container& container) {
+  Remainder::Parts parts;
+  const size_t message = COLLAGE_TRY(NumberFromJson(json, "message"));
+  if (message >= container.size()) return Fail("its remainder is in a blob that is not there");
+  parts.message = std::string(container.blob(message));
+  for (const Json& input : json.at("inputs")) {
+    parts.inputs.push_back({input.at("name").get<std::string>(), std::nullopt});
+    if (input.contains("length")) parts.inputs.back().length = COLLAGE_TRY(NumberFromJson(input, "length"));
+  }
+  for (const Json& weight : json.at("weights"))
+    parts.weights.emplace_back(weight.at("name").get<std::string>(), COLLAGE_TRY(TensorFromJson(weight.at("value"), container)));
+  parts.reason = json.at("reason").get<std::string>();
+  return Remainder::Create(std::move(parts));
+}
+
 Result<StoredProgram> Read(const Json& json, const Container& container) {
+  if (json.contains("head")) {
+    StoredProgram stored = COLLAGE_TRY(Read(json.at("head"), container));
+    if (stored.remainder != nullptr) return Fail("a head has a remainder of its own");
+    stored.remainder = COLLAGE_TRY(RemainderFromJson(json.at("remainder"), container));
+    size_t tensors = 0;
+    for (const Remainder::Input& input : stored.remainder->parts().inputs) tensors += input.length.value_or(1);
+    if (tensors != stored.program.outputs.size()) return Fail("its head gives other values than its remainder takes");
+    return stored;
+  }
   StoredProgram stored = COLLAGE_TRY(ReadFlat(json, container));
   if (!json.contains("control")) return stored;
   for (const Json& function : json.at("control")) stored.control.functions.push_back(COLLAGE_TRY(FunctionFromJson(function, container)));
@@ -232,6 +269,12 @@ Json ProgramJson(const StoredProgram& stored, ContainerWriter& writer) {
 }  // namespace
 
 Json ToJson(const StoredProgram& stored, ContainerWriter& writer) {
+  if (stored.remainder != nullptr) {
+    StoredProgram head = stored;
+    head.remainder = nullptr;
+    // Its outputs are not those of the model, so it stands where nobody takes it for a whole program.
+    return {{"head", ToJson(head, writer)}, {"remainder", RemainderJson(*stored.remainder, writer)}};
+  }
   Json json = ProgramJson(stored, writer);
   // The file of a flat program of one profile is as it was before there was anything else.
   if (stored.control.functions.empty()) return json;

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "collage/backend/partition_program.h"
+#include "collage/onnx/remainder.h"
 #include "collage/runtime/container.h"
 #include "collage/runtime/control_program.h"
 #include "collage/runtime/device.h"
@@ -23,8 +25,9 @@ struct StoredProgram {
   std::string fingerprint;
   PartitionProgram program;  // without functions
   std::vector<StoredKernel> kernels;
-  ControlProgram control;             // without control flow and with one profile it has no functions
-  std::vector<StoredProgram> blocks;  // of it
+  ControlProgram control;                      // without control flow and with one profile it has no functions
+  std::vector<StoredProgram> blocks;           // of it
+  std::shared_ptr<const Remainder> remainder;  // null where there is none
 };
 
 /// Puts the tensors into `writer`; the JSON refers to them by number.

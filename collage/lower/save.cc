@@ -26,7 +26,7 @@ Result<StoredProgram::StoredKernel> Store(const PartitionCall& call, const Kerne
 }
 
 Result<StoredProgram> Store(const PartitionProgram& program, const Executable& executable, ContainerWriter& blobs) {
-  StoredProgram stored{executable.device(), Fingerprint(executable.device()), program, {}, {}, {}};
+  StoredProgram stored{executable.device(), Fingerprint(executable.device()), program, {}, {}, {}, {}};
   const std::vector<Program::KernelCall>& kernels = executable.calls();
   for (size_t i = 0; i < kernels.size(); ++i) stored.kernels.push_back(COLLAGE_TRY(Store(program.calls[i], *kernels[i].kernel, blobs)));
   return stored;
@@ -40,6 +40,7 @@ Status SaveProgram(const LoweredModel& model, const std::string& metadata, const
   blobs.Add(metadata);
   StoredProgram stored = COLLAGE_TRY(Store(model.program, model.executable, blobs));
   stored.control = model.control;
+  stored.remainder = model.remainder;
   for (size_t i = 0; i < model.blocks.size(); ++i)
     stored.blocks.push_back(COLLAGE_TRY(Store(model.blocks[i], model.executable.blocks()[i], blobs)));
   blobs.Replace(kProgramBlob, ToJson(stored, blobs).dump());

@@ -14,10 +14,17 @@ class ConstantFolder {
 
   /// Raises the limit by a multiple of what the model itself holds: a small file may make 1 GB of constants, a large one more.
   void Allow(double bytes) { limit_ += 4 * bytes; }
+  /// From now on so many bytes are the limit, nothing booked, and work has none: what is called is wanted now.
+  void ComputeWithin(double bytes) {
+    limit_ = bytes;
+    reserved_bytes_ = 0;
+    limits_work_ = false;
+  }
   /// Notes an expression whose value had to be known and was not: the reader then looks which inputs it depends on.
   void RequireValue(const Expr& expr) { required_ = expr; }
   /// The last of them; null where there was none.
   [[nodiscard]] const Expr& required() const { return required_; }
+  void ForgetRequired() { required_ = nullptr; }
   /// Books `bytes` for a constant that is about to be made; an error when the sum exceeds the limit.
   Status Reserve(double bytes);
 
@@ -28,6 +35,7 @@ class ConstantFolder {
   Expr required_;
   double limit_ = 1e9;
   double reserved_bytes_ = 0;
+  bool limits_work_ = true;
 };
 
 /// The value of a constant expression, or null.

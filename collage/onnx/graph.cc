@@ -82,7 +82,10 @@ class GraphParser {
       result.initializers.emplace_back(message.values().name(), std::move(*tensor));
     }
     for (const auto& input : graph.input()) result.inputs.push_back(ReadInput(input));
-    for (const auto& output : graph.output()) result.outputs.push_back(output.name());
+    for (const auto& output : graph.output()) {
+      result.outputs.push_back(output.name());
+      result.output_types.push_back(ReadInput(output));
+    }
     for (int i = 0; i < graph.node_size(); ++i) {
       Status status = AppendNode(graph.node(i), place.value_or(static_cast<size_t>(i)), result);
       if (!status) return Fail(status.error().At(PlaceOf(graph.node(i), i)));

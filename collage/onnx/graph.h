@@ -49,6 +49,7 @@ struct OnnxGraph {
   std::vector<std::pair<std::string, Tensor>> initializers;
   std::vector<OnnxInput> inputs;  ///< initializers that are listed as inputs included
   std::vector<std::string> outputs;
+  std::vector<OnnxInput> output_types = {};  ///< of the outputs, as they are declared
 };
 
 /// Parses the bytes of a model; tensors in files of their own are read from `external_data_directory`. With an owner of the bytes, tensors

@@ -7,6 +7,8 @@
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/rows.h"
 #include "collage/onnx/sequence.h"
+#include "collage/op/interpreter.h"
+#include "collage/support/memory.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -68,10 +70,73 @@ bool TakesStrings(std::string_view op) {
   return ops.contains(op);
 }
 
+/// By which rows are found.
+std::string TableName(const OnnxNode& node) { return node.domain.empty() ? node.op_type : node.domain + "." + node.op_type; }
+
+Result<const ReadRow*> RowOf(const OnnxNode& node) {
+  if (const ReadRow* row = FindReadRow(TableName(node))) return row;
+  return Fail("this operator" + (node.domain.empty() ? "" : " of the domain '" + node.domain + "'") + " is not supported");
+}
+
 /// As Netron shows it; a node without a name goes by its operator and first output: "Conv:12".
 std::string NameOf(const OnnxNode& node) { return node.name.empty() ? node.op_type + ":" + node.outputs[0] : node.name; }
 
+/// "node 'conv1' (Conv, opset 9)"; nodes without a name go by their place and first output.
+std::string PlaceOfNode(const OnnxGraph& graph, size_t index) {
+  const OnnxNode& node = graph.nodes[index];
+  std::string place = "node '" + node.name + "'";
+  if (node.name.empty()) {
+    place = "node " + std::to_string(index);
+    if (!node.outputs.empty()) place += " giving '" + node.outputs[0] + "'";
+  }
+  return place + " (" + node.op_type + ", opset " + std::to_string(node.opset) + ")";
+}
+
+/// Recursion is as deep as bodies nest, which the message parser bounds.
+void AppendNamesRead(const OnnxNode& node, std::vector<std::string>& names) {
+  names.insert(names.end(), node.inputs.begin(), node.inputs.end());
+  for (const auto& [attribute, value] : node.attributes) {
+    const auto* body = std::get_if<std::shared_ptr<const OnnxGraph>>(&value);
+    if (body == nullptr) continue;
+    for (const OnnxNode& inner : (*body)->nodes) AppendNamesRead(inner, names);
+    names.insert(names.end(), (*body)->outputs.begin(), (*body)->outputs.end());
+  }
+}
+
+/// Of each node the names that no later one reads and that are no outputs.
+std::vector<std::vector<std::string>> LastReads(const OnnxGraph& graph) {
+  std::vector<std::vector<std::string>> last(graph.nodes.size());
+  std::unordered_set<std::string> needed(graph.outputs.begin(), graph.outputs.end());
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    std::vector<std::string> names = NamesRead(graph.nodes[i]);
+    names.insert(names.end(), graph.nodes[i].outputs.begin(), graph.nodes[i].outputs.end());
+    for (std::string& name : names) {
+      if (needed.insert(name).second) last[i].push_back(std::move(name));
+    }
+  }
+  return last;
+}
+
+bool IsKnown(const Expr& value) {
+  if (ConstantValue(value) != nullptr) return true;
+  const Tuple* tuple = value->As<Tuple>();
+  return tuple != nullptr && std::all_of(tuple->fields.begin(), tuple->fields.end(), IsKnown);
+}
+
+Expr ToExpr(const Value& value) {
+  if (const Tensor* tensor = value.AsTensor()) return MakeConstant(*tensor);
+  std::vector<Expr> fields;
+  for (const Value& field : *value.AsTuple()) fields.push_back(ToExpr(field));
+  return MakeTuple(std::move(fields));
+}
+
 }  // namespace
+
+std::vector<std::string> NamesRead(const OnnxNode& node) {
+  std::vector<std::string> names;
+  AppendNamesRead(node, names);
+  return names;
+}
 
 Status GraphReader::Define(const std::string& name, Expr value) {
   if (!values_.emplace(name, std::move(value)).second) return Fail("the name '" + name + "' is defined twice");
@@ -93,9 +158,56 @@ Status GraphReader::DefineInitializers() {
 }
 
 Status GraphReader::ReadNodes() {
+  if (unknown_ == UnknownValues::kComputed) last_reads_ = LastReads(graph_);
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    if (Status status = ReadNode(i); !status) return Fail(status.error().At(PlaceOf(i)));
+    Status status = unknown_ == UnknownValues::kLeftOut    ? ReadOrLeaveOut(i)
+                    : unknown_ == UnknownValues::kComputed ? ComputeNode(i)
+                                                           : ReadNode(i);
+    if (!status) return Fail(status.error().At(PlaceOf(i)));
   }
+  return {};
+}
+
+Status GraphReader::ReadOrLeaveOut(size_t index) {
+  const std::vector<std::string> names = NamesRead(graph_.nodes[index]);
+  if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return left_out_values_.contains(name); })) {
+    LeaveOut(index);
+    return {};
+  }
+  model_.folder.ForgetRequired();
+  Status status = ReadNode(index);
+  if (status || model_.folder.required() == nullptr) return status;
+  if (left_out_.empty()) reason_ = status.error().At(PlaceOf(index)).message;
+  LeaveOut(index);
+  return {};
+}
+
+void GraphReader::LeaveOut(size_t index) {
+  left_out_.push_back(index);
+  for (const std::string& name : graph_.nodes[index].outputs) {
+    if (!name.empty()) left_out_values_.insert(name);
+  }
+}
+
+/// Reads a node whose inputs are all known, and computes what reading it has not.
+Status GraphReader::ComputeNode(size_t index) {
+  model_.folder.ComputeWithin(static_cast<double>(PhysicalMemory()));
+  COLLAGE_TRY_STATUS(ReadNode(index));
+  std::vector<std::string> names;
+  std::vector<Expr> open;
+  for (const std::string& name : graph_.nodes[index].outputs) {
+    const Expr value = name.empty() ? nullptr : Find(name);
+    if (value == nullptr || IsKnown(value)) continue;
+    names.push_back(name);
+    open.push_back(value);
+  }
+  if (!open.empty()) {
+    IRModule module = model_.functions;
+    module.Set("main", COLLAGE_TRY(MakeFunction({}, MakeTuple(std::move(open)))));
+    const Value values = COLLAGE_TRY(Interpret(module, "main", {}));
+    for (size_t i = 0; i < names.size(); ++i) values_[names[i]] = ToExpr((*values.AsTuple())[i]);
+  }
+  for (const std::string& name : last_reads_[index]) values_.erase(name);
   return {};
 }
 
@@ -126,15 +238,16 @@ Result<ReadBody> GraphReader::Read(const OnnxGraph& body, const std::vector<Expr
   return ReadBody{std::move(outputs), std::move(reader.captured_)};
 }
 
-/// "node 'conv1' (Conv, opset 9)"; nodes without a name go by their place and first output.
-std::string GraphReader::PlaceOf(size_t index) const {
-  const OnnxNode& node = graph_.nodes[index];
-  std::string place = "node '" + node.name + "'";
-  if (node.name.empty()) {
-    place = "node " + std::to_string(index);
-    if (!node.outputs.empty()) place += " giving '" + node.outputs[0] + "'";
+std::string GraphReader::PlaceOf(size_t index) const { return PlaceOfNode(graph_, index); }
+
+Status CheckNode(const OnnxGraph& graph, size_t index) {
+  const OnnxNode& node = graph.nodes[index];
+  if (const Result<const ReadRow*> row = RowOf(node); !row) return Fail(row.error().At(PlaceOfNode(graph, index)));
+  for (const auto& [attribute, value] : node.attributes) {
+    const auto* body = std::get_if<std::shared_ptr<const OnnxGraph>>(&value);
+    for (size_t i = 0; body != nullptr && i < (*body)->nodes.size(); ++i) COLLAGE_TRY_STATUS(CheckNode(**body, i));
   }
-  return place + " (" + node.op_type + ", opset " + std::to_string(node.opset) + ")";
+  return {};
 }
 
 Result<Expr> GraphReader::Lookup(const std::string& name) {
@@ -163,11 +276,8 @@ std::string GraphReader::AbsentOutput(const std::string& name) const {
 
 Status GraphReader::ReadNode(size_t index) {
   const OnnxNode& node = graph_.nodes[index];
-  const std::string op = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
-  const ReadRow* row = FindReadRow(op);
-  if (row == nullptr) {
-    return Fail("this operator" + (node.domain.empty() ? "" : " of the domain '" + node.domain + "'") + " is not supported");
-  }
+  const std::string op = TableName(node);
+  const ReadRow* row = COLLAGE_TRY(RowOf(node));
   std::vector<Expr> inputs;
   for (const std::string& name : node.inputs) inputs.push_back(COLLAGE_TRY(Lookup(name)));
   for (size_t i = 0; i < inputs.size(); ++i) {

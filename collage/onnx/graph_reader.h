@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "collage/ir/module.h"
@@ -20,11 +21,26 @@ struct ModelReading {
   size_t body_nodes = 0;  ///< that have been read, each as often as it was
 };
 
+/// What becomes of nodes whose results have types that depend on values.
+enum class UnknownValues {
+  kRefused,   ///< they are errors
+  kLeftOut,   ///< they are left out, and with them whatever reads what they give: remainder.h
+  kComputed,  ///< all values are known: each node is computed as it is read, however much work that is
+};
+
+/// The names that a node reads, those in its bodies included (and names that only its bodies know).
+std::vector<std::string> NamesRead(const OnnxNode& node);
+
+/// Errors where a node, or one in its bodies, is of an operator that is not supported; they name that node.
+Status CheckNode(const OnnxGraph& graph, size_t index);
+
 /// Turns the nodes of one graph into expressions, in their order, which ONNX demands to be topological.
 class GraphReader : public BodyReader {
  public:
-  /// `outer` is the graph around a body, null for the model's. All must outlive this.
-  GraphReader(const OnnxGraph& graph, ModelReading& model, GraphReader* outer) : graph_(graph), model_(model), outer_(outer) {}
+  /// `outer` is the graph around a body, null for the model's. All must outlive this. `unknown` is of the model's own nodes; one whose body
+  /// cannot be read is treated as a whole.
+  GraphReader(const OnnxGraph& graph, ModelReading& model, GraphReader* outer, UnknownValues unknown = UnknownValues::kRefused)
+      : graph_(graph), model_(model), outer_(outer), unknown_(unknown) {}
 
   /// Errors when the name is taken in this graph.
   Status Define(const std::string& name, Expr value);
@@ -35,6 +51,13 @@ class GraphReader : public BodyReader {
   Status ReadNodes();
   [[nodiscard]] Result<std::vector<Expr>> Outputs();
 
+  /// Numbers of the nodes that were left out, ascending.
+  [[nodiscard]] const std::vector<size_t>& left_out() const { return left_out_; }
+  /// Whether one of them gives this value.
+  [[nodiscard]] bool IsLeftOut(const std::string& value) const { return left_out_values_.contains(value); }
+  /// Why the first of them was.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
   Result<ReadBody> Read(const OnnxGraph& body, const std::vector<Expr>& inputs) override;
   std::string FreshName(const std::string& hint) override { return model_.names.Fresh(hint); }
   void AddFunction(const std::string& name, Expr function) override { model_.functions.Set(name, std::move(function)); }
@@ -44,6 +67,9 @@ class GraphReader : public BodyReader {
   [[nodiscard]] std::string AbsentOutput(const std::string& name) const;
   Result<Expr> Lookup(const std::string& name);
   Status ReadNode(size_t index);
+  Status ReadOrLeaveOut(size_t index);
+  Status ComputeNode(size_t index);
+  void LeaveOut(size_t index);
 
   const OnnxGraph& graph_;
   ModelReading& model_;
@@ -51,6 +77,11 @@ class GraphReader : public BodyReader {
   std::unordered_map<std::string, Expr> values_;  // null: an output that is not supported
   std::vector<Expr> captured_;
   std::unordered_map<std::string, Expr> captured_by_name_;
+  UnknownValues unknown_;
+  std::vector<size_t> left_out_;
+  std::unordered_set<std::string> left_out_values_;
+  std::string reason_;
+  std::vector<std::vector<std::string>> last_reads_;  // where values are computed: of each node, names that nothing reads behind it
 };
 
 }  // namespace collage::onnx_io

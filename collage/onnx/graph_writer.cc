@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "collage/onnx/attribute_message.h"
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/model_bytes.h"
 #include "collage/onnx/node_writer.h"
@@ -14,45 +15,6 @@ namespace collage::onnx_io {
 namespace {
 
 constexpr int64_t kWrittenIrVersion = 8;
-
-struct AttributeSetter {
-  onnx_message::AttributeProto& attribute;
-
-  void operator()(int64_t value) const {
-    attribute.set_type(onnx_message::AttributeProto::INT);
-    attribute.set_i(value);
-  }
-  void operator()(float value) const {
-    attribute.set_type(onnx_message::AttributeProto::FLOAT);
-    attribute.set_f(value);
-  }
-  void operator()(const std::string& value) const {
-    attribute.set_type(onnx_message::AttributeProto::STRING);
-    attribute.set_s(value);
-  }
-  void operator()(const std::vector<int64_t>& values) const {
-    attribute.set_type(onnx_message::AttributeProto::INTS);
-    for (int64_t value : values) attribute.add_ints(value);
-  }
-  void operator()(const std::vector<float>& values) const {
-    attribute.set_type(onnx_message::AttributeProto::FLOATS);
-    for (float value : values) attribute.add_floats(value);
-  }
-  void operator()(const std::vector<std::string>& values) const {
-    attribute.set_type(onnx_message::AttributeProto::STRINGS);
-    for (const std::string& value : values) attribute.add_strings(value);
-  }
-  void operator()(const Tensor& value) const {
-    attribute.set_type(onnx_message::AttributeProto::TENSOR);
-    onnx_message::TensorProto& tensor = *attribute.mutable_t();
-    for (int64_t extent : value.shape()) tensor.add_dims(extent);
-    tensor.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
-    tensor.set_raw_data(value.Bytes(), value.ByteCount());
-  }
-  // What is written has neither bodies nor attributes that no operator takes.
-  void operator()(const std::shared_ptr<const OnnxGraph>&) const {}
-  void operator()(const UnsupportedOnnxAttribute&) const {}
-};
 
 }  // namespace
 
@@ -149,9 +111,8 @@ void GraphWriter::AddNode(const std::string& op_type, const std::vector<std::str
   for (const std::string& input : inputs) node.add_input(input);
   for (const std::string& output : outputs) node.add_output(output);
   for (const auto& [name, value] : attributes) {
-    onnx_message::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    std::visit(AttributeSetter{attribute}, value);
+    const Status status = SetAttribute(name, value, *node.add_attribute());
+    COLLAGE_CHECK(status.has_value(), "what we write has no tensors of less than a byte an element");
   }
 }
 

@@ -50,6 +50,15 @@ void TakeConstants(GraphProto& graph, std::vector<NamedTensor>& weights) {
   }
 }
 
+/// Recursion is as deep as bodies nest, which the message parser bounds.
+void AddNamesRead(const NodeProto& node, std::unordered_set<std::string>& names) {
+  names.insert(node.input().begin(), node.input().end());
+  for (const auto& attribute : node.attribute()) {
+    for (const NodeProto& inner : attribute.g().node()) AddNamesRead(inner, names);
+    for (const auto& output : attribute.g().output()) names.insert(output.name());
+  }
+}
+
 void DropRemarks(ModelProto& model) {
   GraphProto& graph = *model.mutable_graph();
   model.clear_doc_string();
@@ -118,6 +127,42 @@ Result<OriginalModel> TakeApart(std::string_view bytes, const onnx_io::OnnxGraph
   if (model.ByteSizeLong() > kMostBytes) return Fail("its nodes take " + std::to_string(model.ByteSizeLong() >> 20) + " MiB");
   original.message = model.SerializeAsString();
   return original;
+}
+
+Result<OriginalModel> HeadOf(const OriginalModel& original, const std::vector<std::string>& outputs) {
+  ModelProto model = COLLAGE_TRY(Parse(original.message));
+  GraphProto& graph = *model.mutable_graph();
+  std::unordered_set<std::string> needed(outputs.begin(), outputs.end());
+  auto nodes = std::move(*graph.mutable_node());
+  std::vector<bool> is_kept(static_cast<size_t>(nodes.size()), false);
+  std::unordered_set<std::string> given;
+  for (int i = nodes.size(); i-- > 0;) {
+    const auto& names = nodes[i].output();
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return needed.contains(name); })) continue;
+    is_kept[static_cast<size_t>(i)] = true;
+    given.insert(names.begin(), names.end());
+    AddNamesRead(nodes[i], needed);
+  }
+  graph.clear_node();
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (is_kept[static_cast<size_t>(i)]) graph.add_node()->Swap(&nodes[i]);
+  }
+  graph.clear_output();
+  for (const std::string& output : outputs) {
+    if (!given.contains(output)) return Fail("no node of the model gives '" + output + "'");
+    graph.add_output()->set_name(output);
+  }
+  OriginalModel head{{}, original.input_names, {}};
+  auto inputs = std::move(*graph.mutable_input());
+  graph.clear_input();
+  const auto own = static_cast<int>(original.input_names.size());
+  for (int i = 0; i < inputs.size(); ++i) {
+    if (i >= own && !needed.contains(inputs[i].name())) continue;
+    if (i >= own) head.weights.push_back(original.weights[static_cast<size_t>(i - own)]);
+    graph.add_input()->Swap(&inputs[i]);
+  }
+  head.message = model.SerializeAsString();
+  return head;
 }
 
 Result<Expr> CarryOriginal(const OnnxModel& model, const std::vector<size_t>& inputs, const std::vector<size_t>& outputs,

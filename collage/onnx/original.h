@@ -26,6 +26,9 @@ struct OriginalModel {
 /// `bytes` are of a model whose graph was read as `graph`, whose tensors are shared. Errors say why a compiler cannot be given it.
 Result<OriginalModel> TakeApart(std::string_view bytes, const onnx_io::OnnxGraph& graph);
 
+/// What of a model gives certain values that its nodes give, which become its outputs. Errors where no node gives one.
+Result<OriginalModel> HeadOf(const OriginalModel& original, const std::vector<std::string>& outputs);
+
 /// A function that carries a model which has `original`: of the model's inputs `inputs`, by their position, which gives its outputs
 /// `outputs`. Inputs that are not named are zero: nobody may read them. `attributes` are the function's. Errors when the model's own
 /// function is not of operators alone.

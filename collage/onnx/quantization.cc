@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <functional>
+
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/node_writer.h"
@@ -163,10 +166,33 @@ Result<Expr> Centred(NodeReader& node, Formula& integers, size_t input, size_t z
   return integers.Call("subtract", wide, zero);
 }
 
+/// Products of data with `weight`: linear in the data, and the same for each place of its batch.
+using Product = std::function<Result<Expr>(const Expr& data)>;
+
+/// Products of input 0 less its zero point. Libraries take integers less a constant only. So where the zero point is computed, and the
+/// weights are known, it is taken off behind: what a product makes of it is as many times what it makes of ones.
+Result<Expr> CentredProduct(NodeReader& node, Formula& integers, size_t zero_point, int64_t axis, const Expr& weight,
+                            const Product& product) {
+  const Expr zero = node.HasInput(zero_point) ? COLLAGE_TRY(node.Input(zero_point)) : nullptr;
+  const bool is_behind = zero != nullptr && ConstantValue(zero) == nullptr && ConstantValue(weight) != nullptr &&
+                         COLLAGE_TRY(TensorTypeOf(zero)).ElementCount() == 1;
+  if (!is_behind) return product(COLLAGE_TRY(Centred(node, integers, 0, zero_point, axis)));
+  const Expr sums = COLLAGE_TRY(product(integers.Cast(COLLAGE_TRY(node.Input(0)), DType::kInt32)));
+  Shape one = COLLAGE_TRY(node.InputType(0)).shape;
+  // Rows of a product of matrices, or the batch of a convolution.
+  const size_t alike = one.size() == 4 && axis == 1 ? 1 : one.size() - 1;
+  std::fill(one.begin(), one.begin() + static_cast<ptrdiff_t>(alike), 1);
+  const Expr of_ones = COLLAGE_TRY(product(integers.Broadcast(integers.Number(1), one)));
+  const Expr scalar = integers.Reshape(integers.Cast(zero, DType::kInt32), {});
+  return integers.Call("subtract", sums, integers.Call("multiply", of_ones, scalar));
+}
+
 Result<Expr> IntegerProduct(NodeReader& node, Formula& integers, size_t b, size_t a_zero_point, size_t b_zero_point) {
-  const Expr left = COLLAGE_TRY(Centred(node, integers, 0, a_zero_point, -2));
   const Expr right = COLLAGE_TRY(Centred(node, integers, b, b_zero_point, -1));
-  return integers.Apply("nn.matmul", {left, right});
+  COLLAGE_TRY(integers.Done(right));
+  return CentredProduct(node, integers, a_zero_point, -2, right, [&](const Expr& data) -> Result<Expr> {
+    return integers.Apply("nn.matmul", {data, right});
+  });
 }
 
 Result<std::vector<Expr>> ReadMatMulInteger(NodeReader& node) {
@@ -233,10 +259,12 @@ Result<Expr> IntegerConvolution(NodeReader& node, Formula& integers, const Expr&
 
 Result<std::vector<Expr>> ReadConvInteger(NodeReader& node) {
   Formula integers(node, DType::kInt32);
-  const Expr data = COLLAGE_TRY(Centred(node, integers, 0, 2, 1));
   const Expr weight = COLLAGE_TRY(Centred(node, integers, 1, 3, 0));
   COLLAGE_TRY(integers.Done(weight));
-  const Expr result = COLLAGE_TRY(IntegerConvolution(node, integers, data, weight));
+  const Expr result = COLLAGE_TRY(CentredProduct(node, integers, 2, 1, weight, [&](const Expr& data) -> Result<Expr> {
+    COLLAGE_TRY(integers.Done(data));
+    return IntegerConvolution(node, integers, data, weight);
+  }));
   return integers.Done(result);
 }
 

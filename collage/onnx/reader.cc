@@ -4,6 +4,7 @@
 #include <set>
 
 #include "collage/ir/visit.h"
+#include "collage/onnx/cut.h"
 #include "collage/onnx/graph.h"
 #include "collage/onnx/graph_reader.h"
 #include "collage/onnx/original.h"
@@ -56,9 +57,12 @@ Result<Shape> ResolveInputShape(const OnnxInput& input, const Shape* given) {
 /// Reads the model's graph as the function "main", and what it calls.
 class ModelReader {
  public:
-  /// `fixed`: inputs whose given value is taken for a constant.
-  ModelReader(const OnnxGraph& graph, const ReadOptions& options, const std::set<std::string>& fixed)
-      : graph_(graph), options_(options), fixed_(fixed), reader_(graph, reading_, nullptr) {
+  /// `fixed`: inputs whose given value is taken for a constant. `cuts`: nodes whose types depend on values are left to a remainder.
+  ModelReader(const OnnxGraph& graph, const ReadOptions& options, const std::set<std::string>& fixed, bool cuts)
+      : graph_(graph),
+        options_(options),
+        fixed_(fixed),
+        reader_(graph, reading_, nullptr, cuts ? onnx_io::UnknownValues::kLeftOut : onnx_io::UnknownValues::kRefused) {
     reading_.names.Reserve("main");
   }
 
@@ -72,17 +76,27 @@ class ModelReader {
     return names;
   }
 
+  /// After an error: whether it may have come of a value that had to be known.
+  [[nodiscard]] bool RequiresValue() const { return reading_.folder.required() != nullptr; }
+
   Result<OnnxModel> Read() {
     COLLAGE_TRY_STATUS(reader_.DefineInitializers());
     COLLAGE_TRY_STATUS(DefineInputs());
     COLLAGE_TRY_STATUS(reader_.ReadNodes());
     if (graph_.outputs.empty()) return Fail("the model has no outputs");
-    const std::vector<Expr> values = COLLAGE_TRY(reader_.Outputs());
     std::vector<Expr> outputs;
     std::vector<std::string> output_names;
-    for (size_t i = 0; i < values.size(); ++i) COLLAGE_TRY_STATUS(AppendTensors(values[i], graph_.outputs[i], outputs, output_names));
-    const Expr body = outputs.size() == 1 ? outputs[0] : MakeTuple(std::move(outputs));
     OnnxModel model;
+    if (reader_.left_out().empty()) {
+      const std::vector<Expr> values = COLLAGE_TRY(reader_.Outputs());
+      for (size_t i = 0; i < values.size(); ++i) COLLAGE_TRY_STATUS(AppendTensors(values[i], graph_.outputs[i], outputs, output_names));
+    } else {
+      onnx_io::Cut cut = COLLAGE_TRY(onnx_io::CutGraph(graph_, reader_));
+      outputs = std::move(cut.head);
+      output_names = std::move(cut.head_names);
+      model.remainder = std::move(cut.remainder);
+    }
+    const Expr body = outputs.size() == 1 ? outputs[0] : MakeTuple(std::move(outputs));
     model.module = WithCalledFunctions(COLLAGE_TRY(MakeFunction(parameters_, body)));
     for (const Expr& parameter : parameters_) model.input_names.push_back(parameter->As<Var>()->name);
     model.output_names = std::move(output_names);
@@ -213,19 +227,24 @@ class ModelReader {
   std::set<std::string> taken_names_;  // of inputs and their elements
 };
 
-/// Reads the graph; where a value had to be known that depends on inputs whose values are given, again with these fixed.
+/// Reads the graph; where a value had to be known that depends on inputs whose values are given, again with these fixed. What still is not
+/// known then cuts the model, where that is permitted.
 Result<OnnxModel> ReadWithFixedInputs(const OnnxGraph& graph, const ReadOptions& options) {
   std::set<std::string> fixed;
   while (true) {
     const bool may_fix_more = fixed.size() < options.input_values.size();
-    ModelReader reader(graph, options, fixed);
+    ModelReader reader(graph, options, fixed, false);
     Result<OnnxModel> model = reader.Read();
-    if (model || !may_fix_more) return model;
+    if (model) return model;
     const size_t before = fixed.size();
-    for (const std::string& name : reader.RequiredInputs()) {
-      if (options.input_values.contains(name)) fixed.insert(name);
+    if (may_fix_more) {
+      for (const std::string& name : reader.RequiredInputs()) {
+        if (options.input_values.contains(name)) fixed.insert(name);
+      }
     }
-    if (fixed.size() == before) return model;
+    if (fixed.size() > before) continue;
+    if (!options.may_cut || !reader.RequiresValue()) return model;
+    return ModelReader(graph, options, fixed, true).Read();
   }
 }
 
@@ -262,8 +281,15 @@ Result<OnnxModel> OnnxFile::Read(const ReadOptions& options) const {
     if (!model) return Fail(model.error().At(path_.string()));
     // Its inputs and outputs must be those that the program has.
     const auto is_tensor = [](const OnnxInput& input) { return !input.is_sequence && !input.is_optional; };
-    const bool has_tensors = std::all_of(graph_->inputs.begin(), graph_->inputs.end(), is_tensor) && model->output_names == graph_->outputs;
-    if (model->fixed_inputs.empty() && has_tensors) model->original = original_;
+    const bool takes_tensors = std::all_of(graph_->inputs.begin(), graph_->inputs.end(), is_tensor) && model->fixed_inputs.empty();
+    if (!takes_tensors || original_ == nullptr) return model;
+    if (model->remainder != nullptr) {
+      Result<OriginalModel> head = HeadOf(*original_, model->output_names);
+      if (!head) spdlog::debug("{}: compilers are not given the head as it is: {}", path_.string(), head.error().message);
+      if (head) model->original = std::make_shared<const OriginalModel>(std::move(*head));
+    } else if (model->output_names == graph_->outputs) {
+      model->original = original_;
+    }
     return model;
   } catch (const std::bad_alloc&) {
     return Fail(Error{kNoMemory}.At(path_.string()));

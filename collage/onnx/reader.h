@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collage/ir/module.h"
+#include "collage/onnx/remainder.h"
 #include "collage/support/result.h"
 
 namespace collage {
@@ -29,11 +30,14 @@ struct ReadOptions {
   std::filesystem::path external_data_directory;
   /// Optional inputs that have no value.
   std::set<std::string> absent_inputs = {};
+  /// A model in which types depend on values that are not known is cut at the first such node (OnnxModel::remainder); else it is an error.
+  bool may_cut = false;
 };
 
 /// A model as a module: the parameters of "main" are the model's inputs in order, under their ONNX names; its result is the
 /// output, or a tuple of the outputs in order when there are several. A sequence is as many inputs or outputs as it has tensors,
-/// "name[0]", "name[1]" and so on; an optional is its value, or nothing.
+/// "name[0]", "name[1]" and so on; an optional is its value, or nothing. Of a model that is cut the module is the head: its outputs are
+/// what the remainder takes, and those of the model are the remainder's.
 struct OnnxModel {
   IRModule module;
   std::vector<std::string> input_names;
@@ -42,6 +46,7 @@ struct OnnxModel {
   int64_t opset = 0;                      ///< version of the default operator set that the model was written for
   /// For graph compilers (original.h). Null where they cannot be given it: of bytes, and with fixed inputs.
   std::shared_ptr<const OriginalModel> original = {};
+  std::shared_ptr<const Remainder> remainder = {};  ///< null where the module is the whole model
 };
 
 /// Reads the bytes of an ONNX model (https://onnx.ai/onnx/repo-docs/IR.html), opset 6 to 28. Initializers are constants, also

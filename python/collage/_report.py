@@ -35,7 +35,7 @@ class Report(dict[str, Any]):
 
 def session_html(session: InferenceSession) -> str:
     rows = [("input", one) for one in session.get_inputs()] + [("output", one) for one in session.get_outputs()]
-    cells = [[kind, one.name, one.type, " × ".join(map(str, one.shape)) or "scalar"] for kind, one in rows]
+    cells = [[kind, one.name, one.type, _shape(one.shape)] for kind, one in rows]
     return f"<p>Collage, {_count(session.threads, 'thread')}</p>" + _table(["", "name", "type", "shape"], cells) + session.report._repr_html_()
 
 
@@ -82,6 +82,12 @@ def _table(head: Iterable[str], rows: Iterable[list[str]], colours: bool = False
             cells[0] = f'<span style="color:{colour}" aria-hidden="true">&#9632;</span> {cells[0]}'
         text += "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
     return text + "</tbody></table>"
+
+
+def _shape(shape: list[int | None] | None) -> str:
+    if shape is None:
+        return "known after a run"
+    return " × ".join("?" if extent is None else str(extent) for extent in shape) or "scalar"
 
 
 def _shapes(report: dict[str, Any]) -> str:

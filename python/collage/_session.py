@@ -21,11 +21,12 @@ _MAGIC = b"\x89COLLAGE"
 
 
 class NodeArg(NamedTuple):
-    """An input or output: its type as ONNX Runtime writes it, "tensor(float)"."""
+    """An input or output: its type as ONNX Runtime writes it, "tensor(float)". An extent is None where only a run tells it, and so is the
+    shape where not even the rank is known."""
 
     name: str
     type: str
-    shape: list[int]
+    shape: list[int | None] | None
 
 
 class Step(NamedTuple):
@@ -152,5 +153,5 @@ def _extended(type: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, type))
 
 
-def _node_arg(name: str, type: str, shape: list[int]) -> NodeArg:
+def _node_arg(name: str, type: str, shape: list[int | None] | None) -> NodeArg:
     return NodeArg(name, f"tensor({_ONNX_NAMES.get(type, type)})", shape)

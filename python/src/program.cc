@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 namespace collage_python {
@@ -35,7 +36,19 @@ std::vector<Endpoint> ReadEndpoints(const collage_program* program, size_t profi
   std::vector<Endpoint> endpoints;
   for (size_t i = 0; i < count; ++i) {
     const collage_tensor_info info = read(program, profile, i);
-    Endpoint endpoint{info.name, info.type, {info.shape, info.shape + info.rank}, info.bytes, CodeOf(info.type), BitsOf(info.type), {}};
+    Endpoint endpoint{info.name, info.type, {}, info.bytes, CodeOf(info.type), BitsOf(info.type), {}, nb::none()};
+    if (info.shape) {
+      nb::list shape;
+      for (size_t d = 0; d < info.rank; ++d) {
+        if (info.shape[d] == COLLAGE_UNKNOWN_EXTENT) {
+          shape.append(nb::none());
+        } else {
+          shape.append(info.shape[d]);
+          endpoint.shape.push_back(static_cast<size_t>(info.shape[d]));
+        }
+      }
+      endpoint.declared_shape = shape;
+    }
     PyObject* key = PyUnicode_FromString(info.name);
     PyUnicode_InternInPlace(&key);
     endpoint.key = nb::steal(key);
@@ -106,6 +119,17 @@ nb::object NewArray(const Endpoint& endpoint, void*& data) {
   return nb::cast(nb::ndarray<nb::numpy>(data, endpoint.shape.size(), endpoint.shape.data(), owner, nullptr, type));
 }
 
+/// What came out of a run, under the declared element type.
+nb::object CopyOf(const collage_result& result, const Endpoint& declared) {
+  Endpoint endpoint = declared;
+  endpoint.shape.assign(result.info.shape, result.info.shape + result.info.rank);
+  endpoint.bytes = result.info.bytes;
+  void* data = nullptr;
+  nb::object array = NewArray(endpoint, data);
+  if (endpoint.bytes > 0) std::memcpy(data, result.data, endpoint.bytes);
+  return array;
+}
+
 }  // namespace
 
 void RaiseIfAny(collage_error* error) {
@@ -164,7 +188,7 @@ struct Program::Buffers {
   std::vector<collage_output> outputs;
 };
 
-Program::Program(collage_program* program) : program_(program) {
+Program::Program(collage_program* program) : program_(program), is_sized_by_run_(collage_program_is_sized_by_run(program) != 0) {
   for (size_t i = 0; i < collage_program_profile_count(program); ++i) {
     profiles_.push_back({ReadEndpoints(program, i, collage_program_input_count(program), collage_program_input),
                          ReadEndpoints(program, i, collage_program_output_count(program), collage_program_output)});
@@ -181,9 +205,7 @@ Program::~Program() {
 nb::list Program::Describe(const std::vector<Endpoint>& endpoints) {
   nb::list described;
   for (const Endpoint& endpoint : endpoints) {
-    nb::list shape;
-    for (const size_t extent : endpoint.shape) shape.append(extent);
-    described.append(nb::make_tuple(endpoint.key, endpoint.type, shape));
+    described.append(nb::make_tuple(endpoint.key, endpoint.type, endpoint.declared_shape));
   }
   return described;
 }
@@ -225,12 +247,28 @@ void Program::Gather(const nb::dict& feeds, Buffers& buffers) const {
   }
 }
 
+std::vector<nb::object> Program::NewOutputs(Buffers& buffers) const {
+  std::vector<nb::object> arrays;
+  if (is_sized_by_run_) return arrays;
+  const std::vector<Endpoint>& outputs = profiles_[buffers.profile].outputs;
+  arrays.reserve(outputs.size());
+  buffers.outputs.reserve(outputs.size());
+  for (const Endpoint& output : outputs) {
+    void* data = nullptr;
+    arrays.push_back(NewArray(output, data));
+    buffers.outputs.push_back({data, output.bytes});
+  }
+  return arrays;
+}
+
 void Program::Execute(collage_session* session, const Buffers& buffers) const {
   RaiseIfAny(collage_session_select_profile(session, buffers.profile));
   collage_error* error = nullptr;
   {
     const nb::gil_scoped_release release;
-    error = collage_session_run(session, buffers.inputs.data(), buffers.inputs.size(), buffers.outputs.data(), buffers.outputs.size());
+    error = is_sized_by_run_ ? collage_session_evaluate(session, buffers.inputs.data(), buffers.inputs.size())
+                             : collage_session_run(session, buffers.inputs.data(), buffers.inputs.size(), buffers.outputs.data(),
+                                                   buffers.outputs.size());
   }
   RaiseIfAny(error);
 }
@@ -239,32 +277,31 @@ nb::list Program::Run(nb::handle output_names, const nb::dict& feeds) {
   Buffers buffers;
   Gather(feeds, buffers);
   const std::vector<Endpoint>& outputs = profiles_[buffers.profile].outputs;
-  std::vector<nb::object> arrays;
-  arrays.reserve(outputs.size());
-  buffers.outputs.reserve(outputs.size());
-  for (const Endpoint& output : outputs) {
-    void* data = nullptr;
-    arrays.push_back(NewArray(output, data));
-    buffers.outputs.push_back({data, output.bytes});
-  }
-  nb::list results;
+  std::vector<size_t> wanted;
   if (output_names.is_none()) {
-    for (const nb::object& array : arrays) results.append(array);
+    for (size_t i = 0; i < outputs.size(); ++i) wanted.push_back(i);
   } else {
     for (const nb::handle name : output_names) {
       size_t index = 0;
       while (index < outputs.size() && !outputs[index].key.equal(name)) ++index;
       if (index == outputs.size())
         RaiseArgument(std::string("there is no output '") + nb::str(name).c_str() + "'; there are " + NamesOf(outputs));
-      results.append(arrays[index]);
+      wanted.push_back(index);
     }
   }
+  std::vector<nb::object> arrays = NewOutputs(buffers);
   const Lease lease(*this);
   Execute(lease.get(), buffers);
+  if (is_sized_by_run_) {
+    for (size_t i = 0; i < outputs.size(); ++i) arrays.push_back(CopyOf(collage_session_result(lease.get(), i), outputs[i]));
+  }
+  nb::list results;
+  for (const size_t index : wanted) results.append(arrays[index]);
   return results;
 }
 
 void Program::RunInto(const nb::dict& feeds, const nb::dict& results) {
+  if (is_sized_by_run_) RaiseArgument("run_into: the shapes of this program's outputs depend on data; use run");
   Buffers buffers;
   Gather(feeds, buffers);
   const std::vector<Endpoint>& outputs = profiles_[buffers.profile].outputs;
@@ -284,13 +321,7 @@ void Program::RunInto(const nb::dict& feeds, const nb::dict& results) {
 nb::list Program::Profile(const nb::dict& feeds) {
   Buffers buffers;
   Gather(feeds, buffers);
-  const std::vector<Endpoint>& outputs = profiles_[buffers.profile].outputs;
-  std::vector<nb::object> arrays;
-  for (const Endpoint& output : outputs) {
-    void* data = nullptr;
-    arrays.push_back(NewArray(output, data));
-    buffers.outputs.push_back({data, output.bytes});
-  }
+  const std::vector<nb::object> arrays = NewOutputs(buffers);
   const Lease lease(*this);
   collage_session_set_profiling(lease.get(), 1);
   Execute(lease.get(), buffers);

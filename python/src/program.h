@@ -26,7 +26,8 @@ struct Endpoint {
   size_t bytes = 0;
   uint8_t code = 0;
   uint8_t bits = 0;
-  nb::object key;  ///< the name as a Python string
+  nb::object key;             ///< the name as a Python string
+  nb::object declared_shape;  ///< list of extents, None where only a run tells; None where not even the rank is known
 };
 
 /// The shapes of one profile.
@@ -64,9 +65,12 @@ class Program {
   /// The number of the profile that takes these arrays.
   [[nodiscard]] size_t ProfileFor(const nb::dict& feeds) const;
   void Gather(const nb::dict& feeds, Buffers& buffers) const;
+  /// Binds new arrays to the outputs, where their shapes are known before a run.
+  std::vector<nb::object> NewOutputs(Buffers& buffers) const;
   void Execute(collage_session* session, const Buffers& buffers) const;
 
   collage_program* program_;
+  bool is_sized_by_run_;  ///< outputs have shapes only after a run
   std::vector<Shapes> profiles_;
   std::mutex mutex_;
   std::vector<collage_session*> idle_;

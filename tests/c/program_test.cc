@@ -1,9 +1,12 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <thread>
 
+#include "collage/onnx/graph.h"
+#include "collage/onnx/graph_message.h"
 #include "collage/support/file.h"
 #include "tests/c/saved_programs.h"
 
@@ -86,6 +89,93 @@ TEST_F(ProgramTest, ASessionRunsTheProfileThatItHasSelected) {
     EXPECT_EQ(y, (std::vector<float>{0, 2, profile == 1 ? 3.0f : 7.0f}));
   }
   EXPECT_THAT(Said(collage_session_select_profile(session.get(), 2)), HasSubstr("there is no profile 2; there are 2"));
+}
+
+/// hidden -> where, the places of what is not zero; hidden.
+std::shared_ptr<const Remainder> PlacesBehind(const std::string& hidden) {
+  using onnx_io::OnnxDimension;
+  onnx_io::OnnxGraph graph;
+  graph.opset = 17;
+  graph.nodes.push_back({"places", "NonZero", "", 17, 0, {hidden}, {"where"}, {}});
+  graph.outputs = {"where", hidden};
+  graph.output_types.push_back({"where", DType::kInt64, std::vector<OnnxDimension>{{1, ""}, {std::nullopt, "n"}}});
+  graph.output_types.push_back({hidden, DType::kFloat32, std::vector<OnnxDimension>{{4, ""}}});
+  Result<std::string> message = onnx_io::ModelMessage(graph);
+  EXPECT_TRUE(message) << message.error().message;
+  Result<std::shared_ptr<const Remainder>> remainder = Remainder::Create({*message, {{hidden, std::nullopt}}, {}, "places: why"});
+  EXPECT_TRUE(remainder) << remainder.error().message;
+  return *remainder;
+}
+
+TEST_F(ProgramTest, OutputsWhoseExtentsDependOnDataLieInTheSession) {
+  remainder_ = PlacesBehind("hidden");
+  Save("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) { nn.relu(%x) }");
+  const OwnedProgram program = Load();
+  EXPECT_EQ(collage_program_is_sized_by_run(program.get()), 1);
+  ASSERT_EQ(collage_program_output_count(program.get()), 2u);
+  const collage_tensor_info where = collage_program_output(program.get(), 0, 0);
+  EXPECT_STREQ(where.name, "where");
+  EXPECT_STREQ(where.type, "int64");
+  EXPECT_EQ(Shape(where.shape, where.shape + where.rank), (Shape{1, COLLAGE_UNKNOWN_EXTENT}));
+  EXPECT_EQ(where.bytes, 0u);
+  EXPECT_EQ(collage_program_output(program.get(), 0, 1).bytes, 16u);
+  EXPECT_EQ(collage_program_output(program.get(), 0, 2).name, nullptr);
+  const OwnedSession session = Open(program);
+  EXPECT_EQ(collage_session_result(session.get(), 0).data, nullptr);
+  const std::vector<std::pair<std::vector<float>, std::vector<int64_t>>> runs = {
+      {{1, -1, 0, 2}, {0, 3}}, {{-1, -1, -1, -1}, {}}, {{1, 2, 3, 4}, {0, 1, 2, 3}}};
+  for (const auto& [x, places] : runs) {
+    const collage_input input{x.data(), x.size() * sizeof(float)};
+    ASSERT_EQ(Said(collage_session_evaluate(session.get(), &input, 1)), "");
+    const collage_result found = collage_session_result(session.get(), 0);
+    EXPECT_STREQ(found.info.name, "where");
+    EXPECT_EQ(Shape(found.info.shape, found.info.shape + found.info.rank), (Shape{1, static_cast<int64_t>(places.size())}));
+    ASSERT_EQ(found.info.bytes, places.size() * sizeof(int64_t));
+    const auto* values = static_cast<const int64_t*>(found.data);
+    EXPECT_EQ(std::vector<int64_t>(values, values + places.size()), places);
+    const collage_result hidden = collage_session_result(session.get(), 1);
+    ASSERT_EQ(hidden.info.bytes, 16u);
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(static_cast<const float*>(hidden.data)[i], std::max(x[i], 0.0f));
+    EXPECT_EQ(collage_session_result(session.get(), 2).data, nullptr);
+  }
+}
+
+TEST_F(ProgramTest, BuffersForOutputsOfUnknownExtentsAreRefused) {
+  remainder_ = PlacesBehind("hidden");
+  Save("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) { nn.relu(%x) }");
+  const OwnedProgram program = Load();
+  const OwnedSession session = Open(program);
+  const std::vector<float> x(4, 1);
+  std::vector<float> y(8);
+  const collage_input input{x.data(), 16};
+  const collage_output outputs[2] = {{y.data(), 16}, {y.data() + 4, 16}};
+  EXPECT_THAT(Said(collage_session_run(session.get(), &input, 1, outputs, 2)), HasSubstr("use collage_session_evaluate"));
+  EXPECT_THAT(Said(collage_session_evaluate(session.get(), &input, 2)), HasSubstr("2 inputs were given, expected 1"));
+  EXPECT_THAT(Said(collage_session_evaluate(nullptr, &input, 1)), HasSubstr("must not be null"));
+}
+
+TEST_F(ProgramTest, AnyProgramMayBeEvaluatedIntoItsSession) {
+  Save(kTwoOutputs);
+  const OwnedProgram program = Load();
+  EXPECT_EQ(collage_program_is_sized_by_run(program.get()), 0);
+  const OwnedSession session = Open(program);
+  const std::vector<Tensor> inputs = Inputs(1);
+  const std::vector<collage_input> in = In(inputs);
+  ASSERT_EQ(Said(collage_session_evaluate(session.get(), in.data(), in.size())), "");
+  const Result<std::vector<Tensor>> expected = executable_->Run(inputs);
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const collage_result found = collage_session_result(session.get(), i);
+    ASSERT_EQ(found.info.bytes, (*expected)[i].ByteCount());
+    EXPECT_EQ(std::memcmp(found.data, (*expected)[i].Bytes(), found.info.bytes), 0);
+  }
+}
+
+TEST_F(ProgramTest, AHeadThatDoesNotFitItsRemainderIsRefused) {
+  remainder_ = PlacesBehind("hidden");
+  Save(kTwoOutputs);  // gives two values where one is taken
+  collage_program* program = nullptr;
+  EXPECT_THAT(Said(collage_program_load(path_.c_str(), nullptr, &program)),
+              HasSubstr("its head gives other values than its remainder takes"));
 }
 
 TEST_F(ProgramTest, ThreadsWithSessionsOfTheirOwnGiveTheSameBits) {

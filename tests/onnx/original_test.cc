@@ -92,6 +92,25 @@ TEST_F(OriginalTest, ItSurvivesTheTextForm) {
   EXPECT_EQ(OriginalForm(*parsed->As<Function>())->bytes, OriginalForm(*function->As<Function>())->bytes);
 }
 
+TEST_F(OriginalTest, AHeadIsWhatGivesItsValues) {
+  OnnxModel model = Read(kTwoOutputs, {Random({4, 3, 3, 3}, 1)}, {{"image", "nobody", "shift"}, {"clipped", "plain"}});
+  const Result<OriginalModel> head = HeadOf(*model.original, {"plain"});
+  ASSERT_TRUE(head) << head.error().message;
+  EXPECT_THAT(head->input_names, ElementsAre("image", "nobody", "shift"));
+  EXPECT_EQ(head->weights.size(), 1U);
+  EXPECT_THAT(head->message, testing::AllOf(HasSubstr("Conv"), testing::Not(HasSubstr("Relu"))));
+  const Function main = model.module.Main();
+  const Expr body = MakeFunction(main.parameters, main.body->As<Tuple>()->fields[1]).value();
+  model.module = IRModule::FromMain(body);
+  model.original = std::make_shared<const OriginalModel>(*head);
+  const Expr function = CarryOriginal(model, {0}, {0}, {{"Primitive", 1}}).value();
+  const OnnxModel again = ReadOnnx(OriginalForm(*function->As<Function>())->bytes).value();
+  const Tensor image = Random({1, 3, 6, 6}, 3);
+  const auto expected = InterpretMain(model.module, {image, Random({2}, 4), Random({1, 4, 4, 4}, 2)}).value();
+  EXPECT_TRUE(BitwiseEqual(InterpretMain(again.module, {image}).value()[0], expected[0]));
+  EXPECT_THAT(HeadOf(*model.original, {"nowhere"}).error().message, HasSubstr("no node of the model gives 'nowhere'"));
+}
+
 TEST_F(OriginalTest, WeightsCountInTheContentOfAFunctionButNotInItsPrice) {
   const auto carrier = [&](uint64_t seed) {
     return CarryOriginal(Read(kTwoOutputs, {Random({4, 3, 3, 3}, seed)}), {0, 2}, {0, 1}, {{"Primitive", 1}}).value();

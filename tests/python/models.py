@@ -29,6 +29,15 @@ def perceptron():
     return model(nodes, [("x", TensorProto.FLOAT, [4, 64])], [("hidden", TensorProto.FLOAT, [4, 32]), ("sums", TensorProto.FLOAT, [4])], weights)
 
 
+def large_places():
+    """x (2, 8) -> where (2, n): the places of what is over 0.5 after Relu; hidden = Relu(x W)."""
+    weights = [("weight", np.random.default_rng(4).standard_normal((8, 6)).astype(np.float32)), ("half", np.array(0.5, np.float32))]
+    nodes = [helper.make_node("MatMul", ["x", "weight"], ["product"]), helper.make_node("Relu", ["product"], ["hidden"]),
+             helper.make_node("Greater", ["hidden", "half"], ["large"]), helper.make_node("NonZero", ["large"], ["where"])]
+    outputs = [("where", TensorProto.INT64, [2, "n"]), ("hidden", TensorProto.FLOAT, [2, 6])]
+    return model(nodes, [("x", TensorProto.FLOAT, [2, 8])], outputs, weights)
+
+
 def convolutions(count=3):
     """Enough kernels to take a while."""
     generator = np.random.default_rng(2)

@@ -48,6 +48,29 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(self.session.threads, 2)
         self.assertIn("plan", self.session.report)
 
+    def test_outputs_whose_extents_depend_on_data_are_as_large_as_they_come_out(self):
+        model = models.large_places()
+        peer = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        session = models.compile_quickly(model)
+        self.assertEqual([(one.name, one.type, one.shape) for one in session.get_outputs()],
+                         [("where", "tensor(int64)", [2, None]), ("hidden", "tensor(float)", [2, 6])])
+        x = np.random.default_rng(5).standard_normal((2, 8)).astype(np.float32)
+        counts = set()
+        for scale in (0, 1, 2):
+            feed = {"x": x * np.float32(scale)}
+            where, hidden = session.run(None, feed)
+            expected = peer.run(None, feed)
+            np.testing.assert_array_equal(where, expected[0])
+            np.testing.assert_allclose(hidden, expected[1], rtol=1e-4, atol=1e-4)
+            counts.add(where.shape[1])
+        self.assertEqual(len(counts), 3)
+        self.assertIn(0, counts)
+        np.testing.assert_array_equal(session.run(["where"], feed)[0], expected[0])
+        with self.assertRaisesRegex(collage.ArgumentError, "depend on data; use run"):
+            session.run_into(feed, {})
+        self.assertTrue(session.profile(feed))
+        self.assertIn("2 × ?", session._repr_html_())
+
     def test_a_script_for_onnx_runtime_changes_its_import(self):
         for library in (onnxruntime, collage):
             options = library.SessionOptions()

@@ -1,0 +1,90 @@
+#include "collage/onnx/remainder.h"
+
+#include <algorithm>
+
+#include "collage/onnx/fold.h"
+#include "collage/onnx/graph.h"
+#include "collage/onnx/graph_reader.h"
+
+namespace collage {
+namespace {
+
+using onnx_io::GraphReader;
+using onnx_io::OnnxGraph;
+using onnx_io::OnnxInput;
+
+Result<Remainder::Output> OutputOf(const OnnxInput& declared) {
+  const std::string place = "output '" + declared.name + "'";
+  if (declared.is_sequence || declared.is_optional)
+    return Fail(place + " is a sequence or an optional, and extents depend on data: how many tensors it has is not known");
+  if (!declared.dtype) return Fail(place + " has no declared element type, and its extents depend on data");
+  Remainder::Output output{declared.name, *declared.dtype, std::nullopt};
+  if (!declared.shape) return output;
+  output.shape.emplace();
+  for (const onnx_io::OnnxDimension& dimension : *declared.shape) output.shape->push_back(dimension.extent.value_or(-1));
+  return output;
+}
+
+/// The values of the inputs, as the graph names them.
+Status DefineInputs(const std::vector<Remainder::Input>& inputs, std::span<const Tensor> tensors, GraphReader& reader) {
+  size_t next = 0;
+  for (const Remainder::Input& input : inputs) {
+    if (next + input.length.value_or(1) > tensors.size()) return Fail("fewer values are given than the nodes read");
+    if (!input.length) {
+      COLLAGE_TRY_STATUS(reader.Define(input.name, MakeConstant(tensors[next++])));
+      continue;
+    }
+    std::vector<Expr> elements;
+    for (size_t i = 0; i < *input.length; ++i) elements.push_back(MakeConstant(tensors[next++]));
+    COLLAGE_TRY_STATUS(reader.Define(input.name, MakeTuple(std::move(elements))));
+  }
+  return {};
+}
+
+Result<Tensor> CheckedOutput(const Expr& value, const Remainder::Output& output) {
+  const Tensor* tensor = onnx_io::ConstantValue(value);
+  if (tensor == nullptr) return Fail("output '" + output.name + "' is " + ToString(value->type()) + ", expected a tensor");
+  if (tensor->dtype() == output.dtype) return *tensor;
+  return Fail("output '" + output.name + "' is " + ToString(tensor->type()) + ", and the model declares " +
+              std::string(Name(output.dtype)));
+}
+
+}  // namespace
+
+Remainder::Remainder(Parts parts, std::unique_ptr<const OnnxGraph> graph, std::vector<Output> outputs)
+    : parts_(std::move(parts)), graph_(std::move(graph)), outputs_(std::move(outputs)) {}
+
+Remainder::~Remainder() = default;
+
+size_t Remainder::node_count() const { return graph_->nodes.size(); }
+
+std::string Remainder::Summary() const {
+  return std::to_string(node_count()) + (node_count() == 1 ? " node" : " nodes") + ", since extents depend on data: " + parts_.reason;
+}
+
+Result<std::shared_ptr<const Remainder>> Remainder::Create(Parts parts) {
+  OnnxGraph graph = COLLAGE_TRY(onnx_io::ParseOnnxGraph({parts.message, nullptr}, {}));
+  std::vector<Output> outputs;
+  for (const OnnxInput& declared : graph.output_types) outputs.push_back(COLLAGE_TRY(OutputOf(declared)));
+  graph.initializers = parts.weights;
+  return std::shared_ptr<const Remainder>(
+      new Remainder(std::move(parts), std::make_unique<const OnnxGraph>(std::move(graph)), std::move(outputs)));
+}
+
+Result<std::vector<Tensor>> Remainder::Run(std::span<const Tensor> inputs) const {
+  try {
+    onnx_io::ModelReading reading;
+    GraphReader reader(*graph_, reading, nullptr, onnx_io::UnknownValues::kComputed);
+    COLLAGE_TRY_STATUS(reader.DefineInitializers());
+    COLLAGE_TRY_STATUS(DefineInputs(parts_.inputs, inputs, reader));
+    COLLAGE_TRY_STATUS(reader.ReadNodes());
+    const std::vector<Expr> values = COLLAGE_TRY(reader.Outputs());
+    std::vector<Tensor> outputs;
+    for (size_t i = 0; i < values.size(); ++i) outputs.push_back(COLLAGE_TRY(CheckedOutput(values[i], outputs_[i])));
+    return outputs;
+  } catch (const std::bad_alloc&) {
+    return Fail("what depends on data needs more memory than there is");
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,272 @@
+"""Models in which extents depend on data are compiled, saved, loaded and run, and give what ONNX Runtime gives.
+
+Usage: remainder_test.py BINARY"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+BINARY = sys.argv.pop(1)
+F = np.float32
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def node(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
+
+
+def model(nodes, inputs, outputs, weights, opset=17):
+    """inputs, outputs: name to (element type, shape); symbols are extents that a run tells."""
+    values = [[helper.make_tensor_value_info(name, *type) for name, type in group.items()] for group in (inputs, outputs)]
+    graph = helper.make_graph(nodes, "detector", *values, [numpy_helper.from_array(array, name) for name, array in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def detector(classes=3, heavy_tail=False):
+    """A small single-shot detector: a backbone, boxes and scores of 2 scales, non-maximum suppression, and a tail as torchvision and
+    TensorFlow write it: the best boxes, their scores and classes. With a heavy tail each box is cut out of a feature map, and a
+    convolution looks at what is inside."""
+    generator = np.random.default_rng(7)
+    weights, nodes = {}, []
+
+    def conv(x, y, channels, outputs, stride=1):
+        weights["w_" + y] = (generator.standard_normal((outputs, channels, 3, 3)) * 0.3).astype(F)
+        weights["b_" + y] = (generator.standard_normal(outputs) * 0.1).astype(F)
+        nodes.append(node("Conv", f"{x} w_{y} b_{y}", y, pads=[1, 1, 1, 1], strides=[stride, stride]))
+
+    conv("x", "c1", 3, 8, 2)
+    nodes.append(node("Relu", "c1", "f1"))
+    conv("f1", "c2", 8, 8, 2)
+    nodes.append(node("Relu", "c2", "f2"))
+    boxes, scores = [], []
+    for scale, extent in (("f1", 8), ("f2", 4)):
+        for kind, width, into in (("box", 4, boxes), ("score", classes, scores)):
+            name = f"{kind}_{scale}"
+            conv(scale, name, 8, width)
+            weights["shape_" + name] = np.array([1, width, extent * extent])
+            nodes.append(node("Reshape", f"{name} shape_{name}", "flat_" + name))
+            into.append("flat_" + name)
+    nodes += [
+        node("Concat", " ".join(boxes), "boxes_last", axis=2), node("Concat", " ".join(scores), "logits", axis=2),
+        node("Transpose", "boxes_last", "raw_boxes", perm=[0, 2, 1]), node("Sigmoid", "raw_boxes", "boxes"),
+        node("Sigmoid", "logits", "scores"),
+        node("NonMaxSuppression", "boxes scores most overlap threshold", "selected"),
+        # image, class and box of each; then boxes, scores and classes
+        node("Gather", "selected class_column", "label", axis=1), node("Gather", "selected box_column", "place", axis=1),
+        node("Squeeze", "boxes zero", "boxes_of_image"), node("Gather", "boxes_of_image place", "found_boxes", axis=0),
+        node("GatherND", "scores selected", "found_scores"),
+        node("Shape", "found_scores", "count"), node("Min", "count five", "k"), node("TopK", "found_scores k", "best_scores order"),
+        node("Gather", "found_boxes order", "best_boxes", axis=0), node("Gather", "label order", "best_labels", axis=0),
+    ]
+    weights |= {"most": np.array([20]), "overlap": np.array([0.5], F), "class_column": np.array(1), "box_column": np.array(2),
+                "zero": np.array([0]), "five": np.array([5])}
+    inputs = {"x": (FLOAT, [1, 3, 16, 16]), "threshold": (FLOAT, [1])}
+    outputs = {"best_boxes": (FLOAT, ["k", 4]), "best_scores": (FLOAT, ["k"]), "best_labels": (INT64, ["k"]), "scores": (FLOAT, [1, classes, 80])}
+    if heavy_tail:
+        nodes += [
+            node("Shape", "order", "n"), node("ConstantOfShape", "n", "images", value=numpy_helper.from_array(np.array([0]))),
+            node("Mul", "best_boxes sixteen", "corners"), node("RoiAlign", "f1 corners images", "regions", output_height=5, output_width=5),
+        ]
+        conv("regions", "inside", 8, 6)
+        nodes += [node("GlobalAveragePool", "inside", "pooled"), node("Flatten", "pooled", "features")]
+        weights["sixteen"] = np.array(16, F)
+        outputs["features"] = (FLOAT, ["k", 6])
+    return model(nodes, inputs, outputs, weights)
+
+
+def image(seed=0):
+    return np.random.default_rng(seed).standard_normal((1, 3, 16, 16)).astype(F)
+
+
+# Nothing is found, some boxes are, and all that do not overlap.
+THRESHOLDS = (2.0, 0.6, 0.0)
+
+
+def small(op_nodes, inputs, outputs, weights=(), opset=17):
+    return model(op_nodes, inputs, outputs, dict(weights), opset)
+
+
+def vector(*values):
+    return np.array(values, F)
+
+
+def loop_of_data():
+    """As many turns as an element says; each adds a slice to a scan output."""
+    body = helper.make_graph(
+        [node("Cast", "i", "number", to=FLOAT), node("Add", "number state", "sum"), node("Identity", "go_on", "go_on_out"),
+         node("Identity", "sum", "slice")], "body",
+        [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("go_on", BOOL, []),
+         helper.make_tensor_value_info("state", FLOAT, [2])],
+        [helper.make_tensor_value_info("go_on_out", BOOL, []), helper.make_tensor_value_info("sum", FLOAT, [2]),
+         helper.make_tensor_value_info("slice", FLOAT, [2])])
+    return [node("Relu", "x", "start"), node("ReduceMax", "x", "turns", keepdims=0), node("Cast", "turns", "n", to=INT64),
+            helper.make_node("Loop", ["n", "", "start"], ["last", "all"], body=body)]
+
+
+def branch_of_data():
+    """An If with branches of different shapes, as torchvision writes around an empty result; outputs are of the one that is taken."""
+    value = helper.make_tensor_value_info
+    then = helper.make_graph([node("NonZero", "y", "found"), node("Cast", "found", "then_out", to=FLOAT)], "then", [],
+                             [value("then_out", FLOAT, None)])
+    other = helper.make_graph([node("Identity", "y", "else_out")], "else", [], [value("else_out", FLOAT, None)])
+    return [node("Relu", "x", "y"), node("ReduceSum", "y", "sum", keepdims=0), node("Greater", "sum limit", "many"),
+            helper.make_node("If", ["many"], ["z"], then_branch=then, else_branch=other)]
+
+
+# Name: model, and the inputs of some runs. ("x": a vector, unless said otherwise)
+X4, X23 = {"x": (FLOAT, [4])}, {"x": (FLOAT, [2, 3])}
+VECTORS = [{"x": vector(*values)} for values in ((0, 0, 0, 0), (1, -2, 0, 3), (3, 2, 1, 4), (1, 1, 1, 1))]
+MATRICES = [{"x": np.array(values, F)} for values in (np.zeros((2, 3)), [[1, 0, -1], [0, 2, 0]], np.ones((2, 3)))]
+CASES = {
+    "non_zero": (small([node("Relu", "x", "y"), node("NonZero", "y", "z")], X23, {"z": (INT64, [2, "n"])}), MATRICES),
+    "non_zero_of_an_input": (small([node("NonZero", "x", "z")], X23, {"z": (INT64, [2, "n"])}), MATRICES),
+    "compress": (small([node("Greater", "x zero", "c"), node("Compress", "x c", "y", axis=0), node("ReduceSum", "y", "s", keepdims=0)], X4,
+                       {"y": (FLOAT, ["n"]), "s": (FLOAT, [])}, {"zero": vector(0)}), VECTORS),
+    "unique": (small([node("Relu", "x", "y"), node("Unique", "y", "z first inverse count", sorted=1), node("Sqrt", "z", "root")], X4,
+                     {"root": (FLOAT, ["n"]), "inverse": (INT64, [4]), "count": (INT64, ["n"])}), VECTORS),
+    "topk": (small([node("ReduceMax", "x", "most", keepdims=1), node("Cast", "most", "k", to=INT64), node("TopK", "x k", "y i"),
+                    node("Softmax", "y", "z", axis=0)], X4, {"z": (FLOAT, ["k"]), "i": (INT64, ["k"])}), VECTORS[1:]),
+    "slice": (small([node("ReduceSum", "x", "sum", keepdims=1), node("Cast", "sum", "end", to=INT64), node("Slice", "x zero end", "y"),
+                     node("MatMul", "x column", "product"), node("Mul", "y product", "z")], X4, {"z": (FLOAT, ["n"])},
+                    {"zero": np.array([0]), "column": np.ones((4, 1), F)}), VECTORS),
+    "range_and_expand": (small([node("ReduceMax", "x", "most", keepdims=0), node("Cast", "most", "n", to=INT64),
+                                node("Range", "zero n one", "r"), node("Unsqueeze", "n axes", "shape"), node("Expand", "half shape", "e"),
+                                node("Cast", "r", "f", to=FLOAT), node("Add", "e f", "y")], X4, {"y": (FLOAT, ["n"])},
+                               {"zero": np.array(0), "one": np.array(1), "axes": np.array([0]), "half": vector(0.5)}), VECTORS),
+    "loop": (small(loop_of_data(), {"x": (FLOAT, [2])}, {"last": (FLOAT, [2]), "all": (FLOAT, ["n", 2])}),
+             [{"x": vector(0, -1)}, {"x": vector(3, 1)}]),
+    "branch": (small(branch_of_data(), X4, {"z": (FLOAT, None)}, {"limit": np.array(3, F)}), VECTORS),
+    "sequence": (small([node("Relu", "x", "y"), node("SplitToSequence", "y", "parts", axis=0, keepdims=1), node("NonZero", "y", "where"),
+                        node("Gather", "where first", "places", axis=1), node("Min", "places", "place"), node("Squeeze", "place", "at"),
+                        node("SequenceAt", "parts at", "z")], X4, {"z": (FLOAT, [1])}, {"first": np.array([0])}), VECTORS[1:]),
+    "twice": (small([node("Relu", "x", "y"), node("NonZero", "y", "z"), node("Transpose", "z", "zt", perm=[1, 0]),
+                     node("GatherND", "y zt", "picked"), node("Greater", "picked one", "large"), node("Compress", "picked large", "w")],
+                    X23, {"w": (FLOAT, ["n"]), "y": (FLOAT, [2, 3])}, {"one": np.array(1, F)}), MATRICES),
+}
+
+def expected(proto, feed):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
+    return dict(zip([output.name for output in proto.graph.output], session.run(None, feed)))
+
+
+class RemainderTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.cache = cls.folder / "prices.sqlite"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def collage(self, *words, code=0):
+        done = subprocess.run([BINARY, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def save(self, name, proto):
+        path = self.folder / (name + ".onnx")
+        path.write_bytes(proto.SerializeToString())
+        return path
+
+    def compile(self, name, proto, *words):
+        program = self.folder / (name + ".collage")
+        budget = [] if "--cache-only" in words else ["--budget", "5s"]
+        done = self.collage("compile", self.save(name, proto), "-o", program, "--cache", self.cache, *budget, "--threads", 2, *words)
+        return program, done
+
+    def assert_right(self, proto, file, feed, *words):
+        np.savez(self.folder / "in.npz", **feed)
+        output = self.folder / "out"
+        self.collage("run", file, "--inputs", self.folder / "in.npz", "--output", output, *words)
+        self.assert_equal(expected(proto, feed), {one.name: np.load(output / (one.name + ".npy")) for one in proto.graph.output})
+
+    def assert_equal(self, wanted, found):
+        for name, value in wanted.items():
+            self.assertEqual(found[name].shape, value.shape, name)
+            self.assertEqual(found[name].dtype, value.dtype, name)
+            np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+    def test_the_reference_executor_gives_what_onnxruntime_gives(self):
+        for name, (proto, feeds) in CASES.items():
+            for i, feed in enumerate(feeds):
+                with self.subTest(model=name, run=i):
+                    self.assert_right(proto, self.save(name, proto), feed, "--reference")
+
+    def test_programs_give_what_onnxruntime_gives(self):
+        for name, (proto, feeds) in CASES.items():
+            program, _ = self.compile(name, proto)
+            for i, feed in enumerate(feeds):
+                with self.subTest(model=name, run=i):
+                    self.assert_right(proto, program, feed)
+
+    def test_a_detector_finds_what_onnxruntime_finds(self):
+        for heavy_tail in (False, True):
+            proto = detector(heavy_tail=heavy_tail)
+            program, done = self.compile("detector", proto)
+            counts = set()
+            for threshold in THRESHOLDS:
+                feed = {"x": image(), "threshold": vector(threshold)}
+                with self.subTest(heavy_tail=heavy_tail, threshold=threshold):
+                    counts.add(len(expected(proto, feed)["best_scores"]))
+                    self.assert_right(proto, program, feed)
+                    self.assert_right(proto, program, feed, "--recompile")
+            self.assertTrue({0, 5} <= counts, counts)
+            # The backbone is placed, and the report says what is not.
+            report = json.loads(self.collage("explain", program, "--json").stdout)
+            placed = {operator for entry in report["plan"] for operator in entry["operators"]}
+            self.assertIn("nn.conv2d", placed)
+            self.assertIn("NonMaxSuppression", report["remainder"])
+            self.assertIn("behind the plan, on the reference kernels: ", done.stdout)
+
+    def test_a_model_without_such_extents_has_no_remainder(self):
+        program, done = self.compile("relu", small([node("Relu", "x", "y")], X4, {"y": (FLOAT, [4])}))
+        self.assertEqual(json.loads(self.collage("explain", program, "--json").stdout)["remainder"], "")
+        self.assertNotIn("behind the plan", done.stdout)
+
+    def test_bench_times_the_whole(self):
+        program, _ = self.compile("detector", detector())
+        done = self.collage("bench", program, "--iterations", 3, "--warmup", 1, "--random", 1)
+        self.assertIn("3 iterations", done.stdout)
+
+    def test_an_unknown_operator_behind_the_cut_is_an_error_of_the_compile(self):
+        proto = small([node("NonZero", "x", "z"), helper.make_node("Nowhere", ["z"], ["w"], name="lost", domain="elsewhere")], X4,
+                      {"w": (INT64, ["n"])})
+        done = self.collage("compile", self.save("lost", proto), "-o", self.folder / "lost.collage", "--cache", self.cache, code=2)
+        self.assertIn("node 'lost' (Nowhere, opset 17): this operator of the domain 'elsewhere' is not supported", done.stderr)
+
+    def test_an_error_of_a_run_names_the_node(self):
+        proto = small([node("NonZero", "x", "z"), node("Transpose", "z", "zt", perm=[1, 0]),
+                       helper.make_node("Reshape", ["zt", "two"], ["w"], name="pair")], X4, {"w": (INT64, [2])}, {"two": np.array([2])})
+        program, _ = self.compile("pair", proto)
+        self.assert_right(proto, program, {"x": vector(1, 0, 0, 1)})
+        np.savez(self.folder / "in.npz", x=vector(1, 1, 1, 1))
+        done = self.collage("run", program, "--inputs", self.folder / "in.npz", code=2)
+        self.assertIn("node 'pair' (Reshape, opset 17)", done.stderr)
+
+    def test_profiles_are_refused_with_the_node(self):
+        proto = small([node("NonZero", "x", "z")], {"x": (FLOAT, ["n"])}, {"z": (INT64, [1, "m"])})
+        done = self.collage("compile", self.save("profiles", proto), "-o", self.folder / "p.collage", "--shape", "x=3", "--shape", "x=4",
+                            "--cache", self.cache, code=2)
+        self.assertIn("extents depend on data, so give one shape for each input", done.stderr)
+        self.assertIn("NonZero", done.stderr)
+
+    def test_the_same_model_gives_the_same_file(self):
+        self.compile("detector", detector())
+        first = self.compile("detector", detector(), "--cache-only")[0].read_bytes()
+        second, _ = self.compile("detector", detector(), "--cache-only")
+        self.assertEqual(first, second.read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
