@@ -99,6 +99,68 @@ class Writer:
         return model
 
 
+def dynamic_model():
+    """A convolution, padded, and a product, whose data are quantised as they come (DynamicQuantizeLinear), as ONNX Runtime's quantize_dynamic
+    writes them. Weights have 7 bits, with which no processor's products saturate."""
+    random = np.random.default_rng(6)
+    nodes, constants = [], {}
+
+    def node(operator, inputs, outputs, **attributes):
+        nodes.append(helper.make_node(operator, inputs.split(), outputs.split(), name=outputs.split()[0], **attributes))
+
+    def layer(operator, x, shape, channels, into, **attributes):
+        terms = np.prod(shape) / channels
+        constants[into + "_weight"] = random.integers(-63, 64, shape).astype(np.int8)
+        constants[into + "_scale"] = np.float32(1 / (36 * np.sqrt(terms)))
+        node("DynamicQuantizeLinear", x, f"{into}_bytes {into}_step {into}_zero")
+        node(operator, f"{into}_bytes {into}_weight {into}_zero", into + "_sums", **attributes)
+        node("Cast", into + "_sums", into + "_real", to=TensorProto.FLOAT)
+        node("Mul", f"{into}_step {into}_scale", into + "_factor")
+        node("Mul", f"{into}_real {into}_factor", into)
+
+    layer("ConvInteger", "image", (8, 3, 3, 3), 8, "planes", pads=[1, 1, 1, 1], strides=[2, 2])
+    node("Relu", "planes", "active")
+    constants["row"] = np.array([1, -1])
+    node("Reshape", "active row", "features")
+    layer("MatMulInteger", "features", (512, 24), 24, "product")
+    constants["bias"] = random.standard_normal(24).astype(np.float32)
+    node("Add", "product bias", "scores")
+    graph = helper.make_graph(nodes, "dynamic", [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 16, 16])],
+                              [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 24])],
+                              [numpy_helper.from_array(value, name) for name, value in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model
+
+
+def check_dynamic(arguments):
+    """Targets are oneDNN and generated code, which has no products of integers: so each must be oneDNN's."""
+    folder = arguments.folder / "dynamic"
+    folder.mkdir(parents=True)
+    file, program, report = folder / "model.onnx", folder / "model.collage", folder / "report.json"
+    onnx.save(dynamic_model(), file)
+    collage(arguments, "compile", file, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--threads", 2, "--budget", arguments.budget,
+            "--json", report, "--target", "cpu -compiler=dnnl", "--target", "cpu")
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    failures = []
+    for shift in (0, 1, -4):  # with zero points in the middle and at both ends
+        image = (np.random.default_rng(2).uniform(-1, 1, (1, 3, 16, 16)) + shift).astype(np.float32)
+        np.savez(folder / "in.npz", image=image)
+        expected = session.run(None, {"image": image})[0]
+        for way, words in {"compiled": [program], "reference": [file, "--reference"]}.items():
+            collage(arguments, "run", *words, "--inputs", folder / "in.npz", "--output", folder / way)
+            difference = np.max(np.abs(np.load(folder / way / "scores.npy") - expected)) / np.ptp(expected)
+            print(f"dynamic, shift {shift}: {way} differs from ONNX Runtime by {difference:.1e} of the range")
+            # A number near the middle between two integers may become either: 1 of 255 steps of one of 512 terms.
+            if difference > 2e-3:
+                failures.append(f"{way} differs by {difference:.1e}")
+    products = [entry for entry in json.loads(report.read_text())["plan"] if {"nn.conv2d", "nn.matmul"} & set(entry["operators"])]
+    failures += [f"{entry['nodes']} is of {entry['backend']}" for entry in products if entry["backend"] != "dnnl"]
+    if len(products) != 2:
+        failures.append(f"{len(products)} products were placed")
+    return [f"dynamic: {failure}" for failure in failures]
+
+
 def collage(arguments, *words):
     done = subprocess.run([arguments.collage, *map(str, words)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -153,6 +215,7 @@ def main():
     failures = []
     for name, of_operators in {"qdq": False, "qoperator": True}.items():
         failures += check(arguments, name, Writer(of_operators).model())
+    failures += check_dynamic(arguments)
     sys.exit("\n".join(failures) or 0)
 
 
