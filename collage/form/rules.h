@@ -42,6 +42,10 @@ FormRule GloballyPooledPointwiseForm();
 /// nn.conv2d in groups of few channels with several groups in one, zero between them: up to as many channels as fill a vector.
 FormRule MergedGroupsForm();
 
+/// nn.matmul, nn.dense or nn.conv2d in 32-bit integers of bytes, less a constant zero point or as they are, with constant weights, in
+/// float32: exact where no sum needs more than 24 bits.
+FormRule IntegerProductForm();
+
 /// A call of the operator of that name, whose arguments must fit.
 Result<Expr> CallOp(std::string_view op, std::vector<Expr> arguments, Attributes attributes = {});
 
