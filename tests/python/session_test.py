@@ -56,7 +56,7 @@ class SessionTest(unittest.TestCase):
                          [("where", "tensor(int64)", [2, None]), ("hidden", "tensor(float)", [2, 6])])
         x = np.random.default_rng(5).standard_normal((2, 8)).astype(np.float32)
         counts = set()
-        for scale in (0, 1, 2):
+        for scale in (0, 0.2, 2):
             feed = {"x": x * np.float32(scale)}
             where, hidden = session.run(None, feed)
             expected = peer.run(None, feed)
