@@ -30,6 +30,7 @@ function showRace(page, report) {
     const table = html("table", {}, ...missing.map(([name, reason]) => html("tr", {}, html("td", {}, `${name} alone`), html("td", {}, reason))));
     page.append(html("details", {}, html("summary", {}, `${countText(missing.length, "plan")} of a single backend did not race`), table));
   }
+  if (report.remainder) page.append(html("p", {}, `Behind the plan, on the reference kernels: ${report.remainder}`));
   if (report.not_compared) page.append(html("p", {}, `Not compared with the reference: ${report.not_compared}`));
 }
 
