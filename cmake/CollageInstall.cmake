@@ -85,12 +85,13 @@ function(collage_install_package)
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
-# To be called last: copies the libraries of Debian's packages that something installed needs, but for those that every system has.
+# To be called last: copies the libraries of Debian's packages that something installed needs, but for those that every system has; and for
+# libpq with its forty others, security updates of which are for the system: who names a server has it there (Debian: libpq5).
 function(collage_carry_system_libraries)
   install(CODE [[
     file(GLOB installed ${CMAKE_INSTALL_PREFIX}/lib/*.so ${CMAKE_INSTALL_PREFIX}/lib/collage/*.so)
     file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${installed} RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR not_found
-         PRE_EXCLUDE_REGEXES "^libcollage" "^libopenvino" "^libHalide"
+         PRE_EXCLUDE_REGEXES "^libcollage" "^libopenvino" "^libHalide" "^libpq"
          POST_EXCLUDE_REGEXES "/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv|libstdc\\+\\+|libgcc_s)\\.so[^/]*$" "^${CMAKE_INSTALL_PREFIX}")
     if(not_found)
       message(FATAL_ERROR "not found: ${not_found}")

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "collage/cache/cache_database.h"
 #include "collage/cache/cache_maintenance.h"
 #include "collage/runtime/device.h"
 #include "collage/support/file.h"
@@ -56,9 +57,9 @@ void Print(const char* what, const nlohmann::ordered_json& counts) {
 Result<int> Stats(const Options& options) {
   const MeasurementCache cache = COLLAGE_TRY(OpenExisting(options));
   const CacheStatistics statistics = COLLAGE_TRY(StatisticsOf(cache));
-  const nlohmann::ordered_json json = {{"file", options.path()},
+  const nlohmann::ordered_json json = {{"file", WithoutPassword(options.path())},
                                        {"schema", statistics.schema},
-                                       {"file_bytes", statistics.file_bytes},
+                                       {"file_bytes", statistics.bytes},
                                        {"entries", statistics.entries},
                                        {"invalid", statistics.invalid},
                                        {"verified", statistics.verified},
@@ -72,8 +73,9 @@ Result<int> Stats(const Options& options) {
     COLLAGE_TRY_STATUS(WriteJson(options.json, json));
     return kDone;
   }
-  std::printf("%s: schema %d, %zu bytes\n%zu entries with %zu samples: %zu invalid, %zu verified\n", options.path().c_str(),
-              statistics.schema, statistics.file_bytes, statistics.entries, statistics.samples, statistics.invalid, statistics.verified);
+  std::printf("%s: schema %d, %zu bytes\n%zu entries with %zu samples: %zu invalid, %zu verified\n",
+              WithoutPassword(options.path()).c_str(), statistics.schema, statistics.bytes, statistics.entries, statistics.samples,
+              statistics.invalid, statistics.verified);
   Print("backend", json["backends"]);
   Print("fact", json["facts"]);
   Print("device", json["devices"]);
@@ -140,10 +142,10 @@ Result<int> PruneCache(const Options& options) {
 Result<int> Verify(const Options& options) {
   const std::vector<std::string> problems = COLLAGE_TRY(ProblemsOf(options.path()));
   if (!options.json.empty()) {
-    COLLAGE_TRY_STATUS(WriteJson(options.json, {{"file", options.path()}, {"problems", problems}}));
+    COLLAGE_TRY_STATUS(WriteJson(options.json, {{"file", WithoutPassword(options.path())}, {"problems", problems}}));
   } else {
     for (const std::string& problem : problems) std::printf("%s\n", problem.c_str());
-    if (problems.empty()) std::printf("%s: whole\n", options.path().c_str());
+    if (problems.empty()) std::printf("%s: whole\n", WithoutPassword(options.path()).c_str());
   }
   return problems.empty() ? kDone : kNo;
 }
@@ -151,7 +153,7 @@ Result<int> Verify(const Options& options) {
 void AddSubCommand(CLI::App& cache, const char* name, const char* help, const std::shared_ptr<Options>& options, int& code,
                    Result<int> (*run)(const Options&), const std::function<void(CLI::App&)>& add_options) {
   CLI::App* command = cache.add_subcommand(name, help);
-  command->add_option("--cache", options->cache, "The SQLite file")->default_str(DefaultCache());
+  command->add_option("--cache", options->cache, "The SQLite file, or the URL of a PostgreSQL database")->default_str(DefaultCache());
   add_options(*command);
   command->callback([options, run, &code] {
     const Result<int> done = run(*options);
@@ -175,7 +177,7 @@ void AddPruneOptions(CLI::App& command, Options& options) {
 }  // namespace
 
 void AddCacheCommand(CLI::App& app, int& code) {
-  CLI::App* cache = app.add_subcommand("cache", "Look at the file that keeps prices, carry it elsewhere, thin it out, check it");
+  CLI::App* cache = app.add_subcommand("cache", "Look at what keeps prices, carry it elsewhere, thin it out, check it");
   cache->require_subcommand(1);
   auto options = std::make_shared<Options>();
   AddSubCommand(*cache, "stats", "How many entries there are, of which backends, devices, thread counts and protocols", options, code,

@@ -19,7 +19,10 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
                      "Shape of an input that the model leaves symbolic: name=1x3x224x224 (repeat). Several for one input make a program of "
                      "several profiles, the k-th of each input the k-th profile; what is given once holds in all. Of a compiled file: the "
                      "profile to take");
-  command.add_option("--cache", options.cache, "SQLite file that keeps prices")->default_str(DefaultCache());
+  command
+      .add_option("--cache", options.cache,
+                  "What keeps prices: a SQLite file, or the URL of a PostgreSQL database, postgresql://user@host/database")
+      ->default_str(DefaultCache());
   command.add_option("--threads", options.threads, "Threads for all backends together")
       ->check(NumberBetween(1, kMostThreads))
       ->capture_default_str();

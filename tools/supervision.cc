@@ -48,7 +48,7 @@ int EndLike(const SupervisedEnd& end) {
 }
 
 /// The kernel at fault, Invalid in the cache from now on; false when nobody is to blame.
-Result<bool> Blame(const SupervisedEnd& end, const std::filesystem::path& cache, std::set<std::string>& blamed) {
+Result<bool> Blame(const SupervisedEnd& end, const std::string& cache, std::set<std::string>& blamed) {
   if (!end.Crashed()) return false;
   const std::string reason = end.was_hanging ? "hung inside a whole plan, for more than " + SecondsOfHang()
                                              : "crashed inside a whole plan (" + WaitStatusToString(end.wait_status) + ")";
@@ -68,7 +68,7 @@ Activity* SupervisedActivity() {
   return activity ? &*activity : nullptr;
 }
 
-std::optional<int> RunSupervised(const std::filesystem::path& cache) {
+std::optional<int> RunSupervised(const std::string& cache) {
   if (SupervisedActivity()) return std::nullopt;
   const std::vector<std::string> arguments = OwnArguments();
   Result<Activity> activity = Activity::Create();

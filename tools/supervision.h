@@ -1,7 +1,7 @@
 #pragma once
 
-#include <filesystem>
 #include <optional>
+#include <string>
 
 #include "collage/support/supervisor.h"
 
@@ -13,6 +13,6 @@ Activity* SupervisedActivity();
 /// Runs this very command in a process of its own, again whenever a kernel crashed or hung inside a whole plan: that kernel is then Invalid
 /// in the cache, and the next process goes on from what the cache holds. Gives the exit code of the last one; nothing in the supervised
 /// process, which is to do the work.
-std::optional<int> RunSupervised(const std::filesystem::path& cache);
+std::optional<int> RunSupervised(const std::string& cache);
 
 }  // namespace collage::tools

@@ -171,7 +171,7 @@ typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, ui
  *    "shapes": {"input": [1, 3, 224, 224]}      of inputs with symbolic dimensions; a list of such objects: a profile each
  *    "budget": 90                               seconds for the whole compile; 300
  *    "threads": 2                               all processors of this process
- *    "cache": "prices.sqlite"                   where prices are kept; ~/.cache/collage/prices.sqlite
+ *    "cache": "prices.sqlite"                   where prices are kept, a file or postgresql://...; ~/.cache/collage/prices.sqlite
  *    "tune": 60                                 seconds for tuning generated kernels; 0
  *    "cache_only": true, "eager": true          as the command line's
  *    "pin": ["conv1=dnnl"], "forbid": ["openvino"], "search": "sweep", "plugins": ["backend.so"]

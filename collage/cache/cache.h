@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,15 +29,16 @@ struct MeasurementKey {
   friend bool operator==(const MeasurementKey&, const MeasurementKey&) = default;
 };
 
-/// Prices that outlive the process, in SQLite. Every store is a transaction of its own: a kill at any moment loses at most
-/// the measurement in progress. Several processes may use one file.
+/// Prices that outlive the process, in a file of SQLite or in PostgreSQL. Every store is a transaction of its own: a kill at any moment, of
+/// whoever uses it or of a server, loses at most the measurement in progress. Several processes may use one.
 class MeasurementCache {
  public:
   enum class Missing { kCreate, kFail };
-  /// Creates the file where it is missing, or fails; an empty path is a cache in memory. A file with an older schema is migrated. A
-  /// file that is no database, is damaged, is that of another program or of a newer version is an error that says so, and is left as
-  /// it is.
-  static Result<MeasurementCache> Open(const std::filesystem::path& path, Missing missing = Missing::kCreate);
+  /// Opens the file of that name, or the database of the server where it is a URL (postgresql://user@host/database); an empty name is a
+  /// cache in memory. What is missing is created, or an error: a file, or in a database the schema `collage`, beside which it may hold
+  /// anything. An older schema is migrated. A file that is no database, is damaged, is that of another program or of a newer version is
+  /// an error that says so, and is left as it is. So is a server that does not answer.
+  static Result<MeasurementCache> Open(const std::string& name, Missing missing = Missing::kCreate);
   MeasurementCache(MeasurementCache&&) noexcept;
   MeasurementCache& operator=(MeasurementCache&&) noexcept;
   ~MeasurementCache();
@@ -49,7 +49,7 @@ class MeasurementCache {
   [[nodiscard]] Result<bool> IsVerified(const MeasurementKey& key) const;
   Status StoreVerified(const MeasurementKey& key);
 
-  /// For the maintenance of the file (cache_maintenance.h).
+  /// For its maintenance (cache_maintenance.h).
   [[nodiscard]] CacheDatabase& database() const { return *database_; }
 
  private:

@@ -1,6 +1,7 @@
 #include "collage/cache/cache_maintenance.h"
 
 #include <cstdio>
+#include <variant>
 
 #include "collage/cache/cache_database.h"
 #include "collage/cache/cache_rows.h"
@@ -19,33 +20,25 @@ std::string NameOf(const CacheEntry& entry) {
   return name;
 }
 
-Status VisitRows(const CacheDatabase& database, const FactTable& table,
+Status VisitRows(CacheDatabase& database, const FactTable& table,
                  const std::function<Status(const CacheEntry&, const Status& checked)>& visit) {
-  CacheQuery rows(database.get(), "SELECT " + table.Columns() + " FROM " + table.name + " ORDER BY " + table.Columns(/*only_key=*/true));
-  int step = SQLITE_ROW;
-  while ((step = rows.Step()) == SQLITE_ROW) {
-    const CacheEntry entry = ReadEntry(rows, table);
-    Status status = CheckColumns(rows, table);
+  const auto rows = database.Prepare("SELECT " + table.Columns() + " FROM " + table.name + " ORDER BY " + table.Columns(/*only_key=*/true));
+  while (COLLAGE_TRY(rows->Next())) {
+    const CacheEntry entry = ReadEntry(*rows, table);
+    Status status = CheckColumns(*rows, table);
     if (status) status = CheckEntry(entry);
     COLLAGE_TRY_STATUS(visit(entry, status));
   }
-  return step == SQLITE_DONE ? Status{} : database.Failure();
-}
-
-Result<int64_t> ReadInteger(const CacheDatabase& database, const std::string& text) {
-  CacheQuery query(database.get(), text);
-  if (query.Step() != SQLITE_ROW) return database.Failure();
-  return query.Integer(0);
+  return {};
 }
 
 }  // namespace
 
 Result<CacheStatistics> StatisticsOf(const MeasurementCache& cache) {
-  const CacheDatabase& database = cache.database();
+  CacheDatabase& database = cache.database();
   CacheStatistics statistics;
   statistics.schema = COLLAGE_TRY(database.SchemaVersion());
-  statistics.file_bytes = static_cast<size_t>(COLLAGE_TRY(ReadInteger(database, "PRAGMA page_count"))) *
-                          static_cast<size_t>(COLLAGE_TRY(ReadInteger(database, "PRAGMA page_size")));
+  statistics.bytes = COLLAGE_TRY(database.ByteCount());
   for (const FactTable& table : FactTables()) {
     const Status visited = VisitRows(database, table, [&](const CacheEntry& entry, const Status&) {
       ++statistics.entries;
@@ -68,10 +61,10 @@ Result<CacheStatistics> StatisticsOf(const MeasurementCache& cache) {
 }
 
 Status ForEachEntry(const MeasurementCache& cache, const std::function<Status(const CacheEntry&)>& visit) {
-  const CacheDatabase& database = cache.database();
+  CacheDatabase& database = cache.database();
   for (const FactTable& table : FactTables()) {
     COLLAGE_TRY_STATUS(VisitRows(database, table, [&](const CacheEntry& entry, const Status& checked) {
-      return checked ? visit(entry) : Fail(checked.error().At(NameOf(entry)).At("cache " + database.path()));
+      return checked ? visit(entry) : Fail(checked.error().At(NameOf(entry)).At("cache " + database.name()));
     }));
   }
   return {};
@@ -91,10 +84,9 @@ Result<std::vector<CacheEntry>> ReadEntries(std::istream& lines) {
 }
 
 /// Rows of all tables.
-Result<int64_t> CountRows(const CacheDatabase& database) {
+Result<int64_t> CountRows(CacheDatabase& database) {
   int64_t count = 0;
-  for (const FactTable& table : FactTables())
-    count += COLLAGE_TRY(ReadInteger(database, std::string("SELECT count(*) FROM ") + table.name));
+  for (const FactTable& table : FactTables()) count += COLLAGE_TRY(database.ReadInteger(std::string("SELECT count(*) FROM ") + table.name));
   return count;
 }
 
@@ -109,9 +101,9 @@ Result<ImportCounts> ImportEntries(MeasurementCache& cache, std::istream& lines,
   ImportCounts counts;
   for (const CacheEntry& entry : entries) {
     const FactTable& table = TableOf(entry.key.fact);
-    CacheQuery insert(database.get(), InsertText(table, replace ? "REPLACE" : "IGNORE"));
-    BindEntry(insert, table, entry);
-    if (insert.Step() != SQLITE_DONE) return database.Failure();
+    const auto insert = database.Prepare(InsertText(table, replace ? SameKey::kReplace : SameKey::kKeep));
+    BindEntry(*insert, table, entry);
+    COLLAGE_TRY_STATUS(insert->Run());
   }
   counts.added = static_cast<size_t>(COLLAGE_TRY(CountRows(database)) - before);
   (replace ? counts.replaced : counts.kept) = entries.size() - counts.added;
@@ -121,9 +113,22 @@ Result<ImportCounts> ImportEntries(MeasurementCache& cache, std::istream& lines,
 
 namespace {
 
+using Value = std::variant<std::string, int64_t>;
+
+/// A condition and its parameters.
+struct Where {
+  std::string text;
+  std::vector<Value> parameters;
+  /// "@" in the text stands for the parameter.
+  void And(const std::string& condition, Value value) {
+    parameters.push_back(std::move(value));
+    text += " AND ";
+    for (const char c : condition) text += c == '@' ? "$" + std::to_string(parameters.size()) : std::string(1, c);
+  }
+};
+
 /// Nothing where the filter asks for a part that facts of this kind do not have.
-std::optional<std::string> WhereOf(const FactTable& table, const PruneFilter& filter) {
-  std::string where = " WHERE 1";
+std::optional<Where> WhereOf(const FactTable& table, const PruneFilter& filter) {
   std::optional<std::string> reason;
   for (const FactColumn& column : table.columns) {
     if (column.part == EntryPart::kInvalidReason) reason = column.name;
@@ -131,11 +136,13 @@ std::optional<std::string> WhereOf(const FactTable& table, const PruneFilter& fi
   if ((filter.backend && !table.Has(EntryPart::kBackend)) || (filter.backend_version && !table.Has(EntryPart::kBackendVersion)) ||
       (filter.invalid && !reason))
     return std::nullopt;
-  if (filter.backend) where += " AND backend=?1";
-  if (filter.backend_version) where += " AND backend_version=?2";
-  if (filter.stored_before) where += " AND stored_at<?3";
-  if (filter.invalid) where += " AND " + *reason + "<>''";
-  if (filter.not_of_device) where += " AND device<>?4 AND substr(device,1,length(?4)+1)<>?4||'/'";
+  Where where{" WHERE true", {}};
+  if (filter.backend) where.And("backend=@", *filter.backend);
+  if (filter.backend_version) where.And("backend_version=@", *filter.backend_version);
+  if (filter.stored_before) where.And("stored_at<@", *filter.stored_before);
+  if (filter.invalid) where.And(*reason + "<>@", std::string());
+  if (filter.not_of_device)
+    where.And("device<>@ AND substr(device,1,length(@)+1)<>@||'/' AND substr(device,1,length(@)+1)<>@||'#'", *filter.not_of_device);
   return where;
 }
 
@@ -147,44 +154,25 @@ Result<size_t> Prune(MeasurementCache& cache, const PruneFilter& filter, bool dr
   {
     CacheTransaction transaction = COLLAGE_TRY(CacheTransaction::Begin(database));
     for (const FactTable& table : FactTables()) {
-      const std::optional<std::string> where = WhereOf(table, filter);
+      const std::optional<Where> where = WhereOf(table, filter);
       if (!where) continue;
-      CacheQuery query(database.get(), (dry_run ? "SELECT count(*) FROM " : "DELETE FROM ") + std::string(table.name) + *where);
-      if (filter.backend) query.Bind(1, *filter.backend);
-      if (filter.backend_version) query.Bind(2, *filter.backend_version);
-      if (filter.stored_before) query.Bind(3, *filter.stored_before);
-      if (filter.not_of_device) query.Bind(4, *filter.not_of_device);
-      if (query.Step() != (dry_run ? SQLITE_ROW : SQLITE_DONE)) return database.Failure();
-      count += static_cast<size_t>(dry_run ? query.Integer(0) : sqlite3_changes(database.get()));
+      const auto query = database.Prepare((dry_run ? "SELECT count(*) FROM " : "DELETE FROM ") + std::string(table.name) + where->text);
+      for (size_t i = 0; i < where->parameters.size(); ++i)
+        std::visit([&](const auto& value) { query->Bind(static_cast<int>(i + 1), value); }, where->parameters[i]);
+      COLLAGE_TRY_STATUS(query->Run());
+      count += dry_run ? static_cast<size_t>(query->Integer(0)) : query->ChangedRows();
     }
     COLLAGE_TRY_STATUS(transaction.Commit());
   }
   if (dry_run) return count;
-  COLLAGE_TRY_STATUS(database.Execute("VACUUM"));
-  COLLAGE_TRY_STATUS(database.Execute("PRAGMA wal_checkpoint(TRUNCATE)"));
+  COLLAGE_TRY_STATUS(database.Compact());
   return count;
 }
 
-namespace {
-
-/// What SQLite finds wrong with pages and indices.
-std::vector<std::string> PageProblems(const CacheDatabase& database) {
-  std::vector<std::string> problems;
-  CacheQuery check(database.get(), "PRAGMA integrity_check");
-  int step = SQLITE_ROW;
-  while ((step = check.Step()) == SQLITE_ROW) {
-    if (check.Text(0) != "ok") problems.push_back(check.Text(0));
-  }
-  if (step != SQLITE_DONE) problems.emplace_back(sqlite3_errmsg(database.get()));
-  return problems;
-}
-
-}  // namespace
-
-Result<std::vector<std::string>> ProblemsOf(const std::filesystem::path& path) {
-  const std::unique_ptr<CacheDatabase> database = COLLAGE_TRY(CacheDatabase::Open(path, /*create=*/false));
+Result<std::vector<std::string>> ProblemsOf(const std::string& name) {
+  const std::unique_ptr<CacheDatabase> database = COLLAGE_TRY(OpenCacheDatabase(name, /*create=*/false));
   COLLAGE_TRY(database->CheckIsCache());
-  std::vector<std::string> problems = PageProblems(*database);
+  std::vector<std::string> problems = database->StorageProblems();
   // A compile that was killed before its first transaction leaves an empty database, and an older version a table that is migrated by
   // whoever opens it next.
   for (const std::string& name : COLLAGE_TRY(database->Tables())) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What people do with a cache file: look at it, carry it to another machine, thin it out, check it.
+// What people do with a cache: look at it, carry it to another machine, thin it out, check it.
 
 #include <cstddef>
 #include <functional>
@@ -18,7 +18,7 @@ namespace collage {
 
 struct CacheStatistics {
   int schema = 0;
-  size_t file_bytes = 0;  ///< pages of the file, those of the journal that are not in it yet included
+  size_t bytes = 0;  ///< on the disk
   size_t entries = 0;
   size_t invalid = 0;
   size_t verified = 0;
@@ -51,14 +51,14 @@ struct PruneFilter {
   /// Stored before this time, in seconds since 1970-01-01 00:00 UTC. Entries of unknown time are older than any other.
   std::optional<int64_t> stored_before;
   bool invalid = false;
-  /// Not of the device with this fingerprint.
+  /// Not of the device with this fingerprint, nor of another machine that has it (fleet/machine_type.h).
   std::optional<std::string> not_of_device;
 };
-/// Gives how many entries it removed, or would remove where `dry_run`; then the file is made as small as its content.
+/// Gives how many entries it removed, or would remove where `dry_run`; then the space is given back.
 Result<size_t> Prune(MeasurementCache& cache, const PruneFilter& filter, bool dry_run);
 
-/// Everything that is wrong with a file, a line each; empty: it is whole. Pages and indices by SQLite, then every entry. Errors when it
-/// is not there, no database, or of another program or version. Changes nothing in it.
-Result<std::vector<std::string>> ProblemsOf(const std::filesystem::path& path);
+/// Everything that is wrong with a cache, a line each; empty: it is whole. Pages and indices of a file by SQLite, then every entry. Errors
+/// when it is not there, no database, or of another program or version. Changes nothing in it.
+Result<std::vector<std::string>> ProblemsOf(const std::string& name);
 
 }  // namespace collage

@@ -42,19 +42,35 @@ void BindEntry(CacheQuery& query, const FactTable& table, const CacheEntry& entr
   for (const FactColumn& column : table.columns) VisitPart(entry, column.part, BindTo{query, ++parameter});
 }
 
-std::string InsertText(const FactTable& table, const std::string& otherwise) {
+std::string InsertText(const FactTable& table, SameKey same_key) {
   std::string parameters;
-  for (size_t i = 1; i <= table.columns.size(); ++i) parameters += (i == 1 ? "?" : ", ?") + std::to_string(i);
-  return "INSERT OR " + otherwise + " INTO " + table.name + "(" + table.Columns() + ") VALUES(" + parameters + ")";
+  std::string changes;
+  int parameter = 0;
+  for (const FactColumn& column : table.columns) {
+    parameters += (parameter == 0 ? "$" : ", $") + std::to_string(parameter + 1);
+    ++parameter;
+    if (!IsOfKey(column.part)) changes += (changes.empty() ? "" : ", ") + std::string(column.name) + "=excluded." + column.name;
+  }
+  return std::string("INSERT INTO ") + table.name + "(" + table.Columns() + ") VALUES(" + parameters + ") ON CONFLICT(" +
+         table.Columns(/*only_key=*/true) + ") DO " + (same_key == SameKey::kKeep ? "NOTHING" : "UPDATE SET " + changes);
 }
 
-CacheEntry ReadEntry(const CacheQuery& row, const FactTable& table) {
+namespace {
+
+CacheEntry Read(const CacheQuery& row, const FactTable& table, bool only_key) {
   CacheEntry entry;
   entry.key.fact = table.fact;
   int column = 0;
-  for (const FactColumn& named : table.columns) VisitPart(entry, named.part, ReadFrom{row, column++});
+  for (const FactColumn& named : table.columns) {
+    if (!only_key || IsOfKey(named.part)) VisitPart(entry, named.part, ReadFrom{row, column++});
+  }
   return entry;
 }
+
+}  // namespace
+
+CacheEntry ReadKey(const CacheQuery& row, const FactTable& table) { return Read(row, table, /*only_key=*/true); }
+CacheEntry ReadEntry(const CacheQuery& row, const FactTable& table) { return Read(row, table, /*only_key=*/false); }
 
 Status CheckColumns(const CacheQuery& row, const FactTable& table) {
   int column = 0;
@@ -62,11 +78,10 @@ Status CheckColumns(const CacheQuery& row, const FactTable& table) {
     const int at = column++;
     const std::string field = std::string("field '") + named.name + "': ";
     const ColumnType type = TypeOf(named.part);
-    const int wanted = type == ColumnType::kText ? SQLITE_TEXT : type == ColumnType::kBlob ? SQLITE_BLOB : SQLITE_INTEGER;
-    if (row.Type(at) != wanted) return Fail(field + "is of the wrong type");
+    if (row.Type(at) != type) return Fail(field + "is of the wrong type");
     if (named.part == EntryPart::kThreads && row.Integer(at) != static_cast<int>(row.Integer(at))) return Fail(field + "is too large");
-    if (type == ColumnType::kBlob && row.ByteCount(at) % sizeof(double) != 0)
-      return Fail(field + "has " + std::to_string(row.ByteCount(at)) + " bytes, no whole number of doubles");
+    if (type == ColumnType::kBlob && row.Bytes(at).size() % sizeof(double) != 0)
+      return Fail(field + "has " + std::to_string(row.Bytes(at).size()) + " bytes, no whole number of doubles");
     if (named.part == EntryPart::kVerified && row.Integer(at) != 0 && row.Integer(at) != 1) return Fail(field + "is neither 0 nor 1");
   }
   return {};

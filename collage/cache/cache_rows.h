@@ -14,9 +14,12 @@ namespace collage {
 void BindKey(CacheQuery& query, const FactTable& table, const CacheEntry& entry);
 /// Binds all columns to the parameters from 1 on.
 void BindEntry(CacheQuery& query, const FactTable& table, const CacheEntry& entry);
-/// "INSERT OR `otherwise` INTO ...", with a parameter for each column.
-std::string InsertText(const FactTable& table, const std::string& otherwise);
+/// "INSERT INTO ...", with a parameter for each column. A row with the same key is replaced, or kept.
+enum class SameKey { kReplace, kKeep };
+std::string InsertText(const FactTable& table, SameKey same_key);
 
+/// A row whose first columns are those of the key.
+CacheEntry ReadKey(const CacheQuery& row, const FactTable& table);
 /// A row of all columns in their order.
 CacheEntry ReadEntry(const CacheQuery& row, const FactTable& table);
 /// What ReadEntry would hide: SQLite keeps values of any type in any column. Errors name the column.

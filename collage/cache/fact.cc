@@ -5,7 +5,9 @@
 namespace collage {
 namespace {
 
-const char* NameOf(ColumnType type) { return type == ColumnType::kText ? "TEXT" : type == ColumnType::kBlob ? "BLOB" : "INTEGER"; }
+const char* NameOf(ColumnType type, const ColumnTypeNames& types) {
+  return type == ColumnType::kText ? types.text : type == ColumnType::kBlob ? types.blob : types.integer;
+}
 
 /// A key of `named` columns on a machine, then values, then when they were stored.
 std::vector<FactColumn> Columns(std::vector<FactColumn> named, std::vector<FactColumn> values) {
@@ -74,10 +76,10 @@ std::string FactTable::Columns(bool only_key) const {
   return text;
 }
 
-std::string FactTable::Creation() const {
+std::string FactTable::Creation(const ColumnTypeNames& types) const {
   std::string text = "CREATE TABLE IF NOT EXISTS " + std::string(name) + "(";
-  for (const FactColumn& column : columns) text += std::string(column.name) + " " + NameOf(TypeOf(column.part)) + " NOT NULL, ";
-  return text + "PRIMARY KEY(" + Columns(/*only_key=*/true) + ")) WITHOUT ROWID";
+  for (const FactColumn& column : columns) text += std::string(column.name) + " " + NameOf(TypeOf(column.part), types) + " NOT NULL, ";
+  return text + "PRIMARY KEY(" + Columns(/*only_key=*/true) + "))";
 }
 
 std::string FactTable::WhereKey() const {
@@ -85,7 +87,7 @@ std::string FactTable::WhereKey() const {
   int parameter = 0;
   for (const FactColumn& column : columns) {
     if (!IsOfKey(column.part)) continue;
-    text += (text.empty() ? " WHERE " : " AND ") + std::string(column.name) + "=?" + std::to_string(++parameter);
+    text += (text.empty() ? " WHERE " : " AND ") + std::string(column.name) + "=$" + std::to_string(++parameter);
   }
   return text;
 }

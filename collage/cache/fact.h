@@ -38,8 +38,14 @@ enum class EntryPart {
 };
 [[nodiscard]] constexpr bool IsOfKey(EntryPart part) { return part <= EntryPart::kProtocol; }
 
-/// What SQLite keeps of a part; lists of numbers are blobs of doubles.
+/// What a database keeps of a part; lists of numbers are blobs of doubles.
 enum class ColumnType { kInteger, kText, kBlob };
+/// What a database calls them.
+struct ColumnTypeNames {
+  const char* integer;
+  const char* text;
+  const char* blob;
+};
 [[nodiscard]] ColumnType TypeOf(EntryPart part);
 
 struct FactColumn {
@@ -58,8 +64,8 @@ struct FactTable {
   /// "function_hash, backend, ...": all columns, or those of the key.
   [[nodiscard]] std::string Columns(bool only_key = false) const;
   /// The statement that creates it where it is missing.
-  [[nodiscard]] std::string Creation() const;
-  /// " WHERE function_hash=?1 AND ...", parameters in the order of the key's columns.
+  [[nodiscard]] std::string Creation(const ColumnTypeNames& types) const;
+  /// " WHERE function_hash=$1 AND ...", parameters in the order of the key's columns.
   [[nodiscard]] std::string WhereKey() const;
 };
 

@@ -44,8 +44,9 @@ struct CompileOptions {
   /// The search chooses the device of everything that nothing fixes; else that lies where device planning has it, by default on the host.
   bool choose_devices = false;
   int threads = AvailableThreads();
-  /// Where prices are kept; empty: in memory only.
-  std::filesystem::path cache;
+  /// Where prices are kept, as MeasurementCache::Open takes it; empty: in memory only. In that of a server the kernels are timed by the
+  /// workers of this kind of machine, as long as there are any (fleet/fleet.h).
+  std::string cache;
   MeasureOptions measure;
   /// How sure statements have to be and which difference matters; every decision follows.
   Declared declared;

@@ -35,7 +35,7 @@ std::vector<std::vector<Cost>> TransitionMatrix(const std::vector<PlacementTarge
   return matrix;
 }
 
-Result<TransitionCosts> BackendTransitions(const std::filesystem::path& path, int threads, bool evicting, const Progress& progress) {
+Result<TransitionCosts> BackendTransitions(const std::string& path, int threads, bool evicting, const Progress& progress) {
   const Device device{DeviceKind::kCpu, 0, threads};
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets({}, device));
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(path));

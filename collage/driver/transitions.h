@@ -1,6 +1,6 @@
 #pragma once
 
-#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "collage/driver/placement.h"
@@ -15,6 +15,6 @@ Result<TransitionCosts> TransitionsBetween(const std::vector<PlacementTarget>& t
 std::vector<std::vector<Cost>> TransitionMatrix(const std::vector<PlacementTarget>& targets, const TransitionCosts& costs);
 
 /// All that are present, priced for models whose weights stay in the caches or do not. For `collage backends --costs`.
-Result<TransitionCosts> BackendTransitions(const std::filesystem::path& cache, int threads, bool evicting, const Progress& progress);
+Result<TransitionCosts> BackendTransitions(const std::string& cache, int threads, bool evicting, const Progress& progress);
 
 }  // namespace collage

@@ -49,7 +49,7 @@ def compile(
     targets: such as "cpu -compiler=dnnl"; None: everything that is present.
     shapes: of inputs with symbolic dimensions; a list of such mappings makes a program of several profiles.
     budget: seconds for the whole compile; None: five minutes.
-    cache: the file that keeps prices; None: that of the command line.
+    cache: the file that keeps prices, or the URL of a PostgreSQL database; None: that of the command line.
     threads: for all backends together; None: all processors of this process.
     progress: called with (stage, done, total, detail) several times a second; when it answers true, the compile ends with the best
         plan of what was measured so far. Ctrl-C does the same; pressed again it raises KeyboardInterrupt.

@@ -22,42 +22,6 @@ class CacheTest : public testing::Test {
 
 MeasurementKey Key(uint64_t hash) { return {hash, "dnnl", "2.6.3", "winograd", "cpu-1", 2}; }
 
-TEST_F(CacheTest, KeepsMeasurementsAcrossOpenings) {
-  {
-    MeasurementCache cache = MeasurementCache::Open(File()).value();
-    ASSERT_TRUE(cache.Store(Key(1), {{1e-3, 2e-3, 4e-3}, ""}));
-    ASSERT_TRUE(cache.Store(Key(2), {{}, "the library refused"}));
-  }
-  const MeasurementCache cache = MeasurementCache::Open(File()).value();
-  const std::optional<Measurement> found = cache.Find(Key(1)).value();
-  ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->samples, (std::vector<double>{1e-3, 2e-3, 4e-3}));
-  EXPECT_EQ(cache.Find(Key(2)).value()->invalid_reason, "the library refused");
-}
-
-TEST_F(CacheTest, EveryPartOfTheKeyCounts) {
-  MeasurementCache cache = MeasurementCache::Open(File()).value();
-  ASSERT_TRUE(cache.Store(Key(1), {{1e-3}, ""}));
-  MeasurementKey other = Key(1);
-  other.threads = 1;
-  EXPECT_FALSE(cache.Find(other).value().has_value());
-  other = Key(1);
-  other.variant = "direct";
-  EXPECT_FALSE(cache.Find(other).value().has_value());
-  other = Key(1);
-  other.backend_version = "3";
-  EXPECT_FALSE(cache.Find(other).value().has_value());
-  EXPECT_FALSE(cache.Find(Key(3)).value().has_value());
-}
-
-TEST_F(CacheTest, VerificationBelongsToAMeasurement) {
-  MeasurementCache cache = MeasurementCache::Open(File()).value();
-  ASSERT_TRUE(cache.Store(Key(1), {{1e-3}, ""}));
-  EXPECT_FALSE(cache.IsVerified(Key(1)).value());
-  ASSERT_TRUE(cache.StoreVerified(Key(1)));
-  EXPECT_TRUE(cache.IsVerified(Key(1)).value());
-}
-
 TEST_F(CacheTest, AFileThatIsNoDatabaseIsAnErrorAndIsLeftAlone) {
   std::filesystem::create_directories(folder_);
   std::ofstream(File()) << std::string(5000, 'x');
