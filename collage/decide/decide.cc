@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -237,8 +238,15 @@ class Decider {
   Status MeasureSome(std::vector<size_t> kernels, bool all) {
     std::stable_sort(kernels.begin(), kernels.end(), [&](size_t a, size_t b) { return prices_[a].low > prices_[b].low; });
     const Clock::time_point start = Clock::now();
-    for (const size_t kernel : kernels) {
-      COLLAGE_TRY_STATUS(Take(COLLAGE_TRY(measurer_->MeasureAlone(all ? kernel : CheapestToTellOf(kernel)))));
+    const size_t at_once = COLLAGE_TRY(measurer_->AtOnce());
+    if (!all) AddWhatComesNext(kernels, at_once);
+    for (size_t next = 0; next < kernels.size();) {
+      std::vector<size_t> asked;
+      for (; next < kernels.size() && asked.size() < at_once; ++next) {
+        const size_t kernel = all ? kernels[next] : CheapestToTellOf(kernels[next], asked);
+        if (std::find(asked.begin(), asked.end(), kernel) == asked.end()) asked.push_back(kernel);
+      }
+      COLLAGE_TRY_STATUS(Take(COLLAGE_TRY(measurer_->MeasureEach(asked))));
       if (!all && (measurer_->IsOver() || Clock::SecondsSince(start) >= seconds_of_search_)) break;
     }
     seconds_since_program_ += Clock::SecondsSince(start);
@@ -246,15 +254,33 @@ class Decider {
     return {};
   }
 
+  /// Fills up to `count` with what is likely to be asked for after `kernels`: what the cheapest cover without them does not know.
+  void AddWhatComesNext(std::vector<size_t>& kernels, size_t count) {
+    if (kernels.size() >= count) return;
+    std::vector<Cost> lows = UsualLows(prices_);
+    if (best_) {
+      for (const size_t kernel : KernelsOf(best_->choices)) lows[kernel] = prices_[kernel].centre;
+    }
+    while (kernels.size() < count) {
+      for (const size_t kernel : kernels) lows[kernel] = Cost::Invalid();
+      const Result<SearchResult> without = at_usual_ends_.Search(lows);
+      const std::vector<size_t> unknown = without ? UnknownIn(without->choices) : std::vector<size_t>();
+      if (unknown.empty()) return;
+      kernels.insert(kernels.end(), unknown.begin(), unknown.end());
+    }
+  }
+
   /// A kernel of many operators takes long to compile, to run and to compare, and may be one of hundreds like it. Where nothing is assumed
   /// of it, kernels with its operators apart come first, and then the smallest ones that hold several: what they say may rule it out.
-  [[nodiscard]] size_t CheapestToTellOf(size_t kernel) const {
+  /// Others than those that are asked for already.
+  [[nodiscard]] size_t CheapestToTellOf(size_t kernel, const std::vector<size_t>& asked) const {
     if (prices_[kernel].known != Price::Known::kNothing) return kernel;
     const auto is_smaller = [&](size_t a, size_t b) { return prices_[a].proved_low < prices_[b].proved_low; };
     const auto smallest_unknown = [&](std::span<const size_t> of) {
       size_t smallest = kernel;
       for (const size_t k : of) {
-        if (IsUnknown(k) && is_allowed_[k] && is_smaller(k, smallest)) smallest = k;
+        const bool is_asked = std::find(asked.begin(), asked.end(), k) != asked.end();
+        if (IsUnknown(k) && !is_asked && is_allowed_[k] && is_smaller(k, smallest)) smallest = k;
       }
       return smallest;
     };
@@ -331,6 +357,15 @@ class Decider {
 };
 
 }  // namespace
+
+Result<Measurer::Found> Measurer::MeasureEach(std::span<const size_t> kernels) {
+  Found found;
+  for (const size_t kernel : kernels) {
+    Found of_one = COLLAGE_TRY(MeasureAlone(kernel));
+    found.insert(found.end(), std::make_move_iterator(of_one.begin()), std::make_move_iterator(of_one.end()));
+  }
+  return found;
+}
 
 Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options) {
   return Decider(arms, evidence, &measurer, options).Run();

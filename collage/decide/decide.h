@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,10 @@ class Measurer {
   virtual ~Measurer() = default;
   /// Compiles a kernel and times it by itself.
   virtual Result<Found> MeasureAlone(size_t kernel) = 0;
+  /// The same of several, in whatever order. Many machines do it in the time of one.
+  virtual Result<Found> MeasureEach(std::span<const size_t> kernels);
+  /// How many these may well be.
+  virtual Result<size_t> AtOnce() { return 1; }
   /// Times all kernels of a cover inside the whole program for one round. A kernel that fails there, or differs from the reference, is
   /// invalid; then nothing else may have been found.
   virtual Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) = 0;
@@ -70,6 +75,9 @@ struct Decision {
   Cost proved_bound;
 };
 
+/// Where several kernels are measured at once, those that it would ask for next are measured beside the one that it needs: what it would
+/// need if what is asked for turned out to be worth nothing. They are evidence like all other; the statement holds as it does without.
+///
 /// Measures until the statement holds or time is over. What is likely to be chosen is priced before what is possible; and of a kernel of
 /// many operators of which nothing is known, its parts before the whole, since they may rule it out. `evidence` has an entry for each
 /// kernel, and gets what is found. When time is over before any cover is known, what the cheapest one needs is measured nevertheless,

@@ -56,6 +56,7 @@ struct Outcome {
   size_t claimed_wrongly = 0;  // settled, and not within
   size_t programs = 0;
   size_t alone = 0;
+  size_t waits = 0;
   size_t kernels = 0;
   double regret = 0;
   double open = 0;
@@ -83,17 +84,20 @@ Outcome Simulate(size_t runs, size_t blocks, const SimulatedMachine::Nature& nat
     outcome.proved_above += decision->proved_bound.ToSeconds() > optimum;
     outcome.programs += machine.programs();
     outcome.alone += machine.alone();
+    outcome.waits += machine.waits();
     outcome.kernels += evidence.size();
     outcome.regret += found / optimum - 1;
     outcome.open += decision->open;
   }
   std::printf(
-      "%zu runs: %zu within, %zu settled (%zu wrongly), %zu proved bounds too high; %.1f programs, %.1f of %.1f kernels alone, regret "
-      "%.2f%%, open %.2f%%\n",
+      "%zu runs: %zu within, %zu settled (%zu wrongly), %zu proved bounds too high; %.1f programs, %.1f of %.1f kernels alone, %.1f waits "
+      "for "
+      "them, regret %.2f%%, open %.2f%%\n",
       outcome.runs, outcome.within, outcome.settled, outcome.claimed_wrongly, outcome.proved_above,
       static_cast<double>(outcome.programs) / static_cast<double>(outcome.runs),
       static_cast<double>(outcome.alone) / static_cast<double>(outcome.runs),
-      static_cast<double>(outcome.kernels) / static_cast<double>(outcome.runs), 100 * outcome.regret / static_cast<double>(outcome.runs),
+      static_cast<double>(outcome.kernels) / static_cast<double>(outcome.runs),
+      static_cast<double>(outcome.waits) / static_cast<double>(outcome.runs), 100 * outcome.regret / static_cast<double>(outcome.runs),
       100 * outcome.open / static_cast<double>(outcome.runs));
   return outcome;
 }
@@ -111,6 +115,18 @@ TEST(DecideTest, OnSimulatedMachinesLargePlansAreWithinTheDeclaredDifference) {
   EXPECT_GE(large.within, 8u);
   EXPECT_EQ(large.claimed_wrongly, 0u);
   EXPECT_EQ(large.proved_above, 0u);
+}
+
+TEST(DecideTest, ManyMachinesGiveAsGoodAPlanAfterFewerWaits) {
+  SimulatedMachine::Nature fleet;
+  fleet.at_once = 8;
+  const Outcome one = Simulate(300, 0, {});
+  const Outcome many = Simulate(300, 0, fleet);
+  EXPECT_GE(many.within, 285u);
+  EXPECT_LE(many.claimed_wrongly, many.settled / 20);
+  EXPECT_EQ(many.proved_above, 0u);
+  EXPECT_EQ(one.waits, one.alone);
+  EXPECT_LT(3 * many.waits, one.waits);
 }
 
 TEST(DecideTest, TheConfidenceIsDeclaredInOnePlace) {

@@ -95,9 +95,20 @@ double SimulatedMachine::MedianOf(int samples, double seconds) {
   return Median(std::move(all));
 }
 
+Result<Measurer::Found> SimulatedMachine::MeasureEach(std::span<const size_t> kernels) {
+  Found found;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (i % nature_.at_once == 0) {
+      ++waits_;
+      SimulatedClock::Pass(0.05);
+    }
+    found.push_back(COLLAGE_TRY(MeasureAlone(kernels[i])).front());
+  }
+  return found;
+}
+
 Result<Measurer::Found> SimulatedMachine::MeasureAlone(size_t kernel) {
   ++alone_;
-  SimulatedClock::Pass(0.05);
   Evidence evidence;
   if (times_[kernel].is_invalid) {
     evidence.invalid_reason = "is wrong";

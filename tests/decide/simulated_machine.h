@@ -19,6 +19,7 @@ class SimulatedMachine : public Measurer {
     double bursts = 0.05;          ///< share of samples that something else makes many times slower
     double flattery = 0.3;         ///< how far times alone are from times in programs, as a logarithm
     double seconds = 180;          ///< until measuring is over
+    size_t at_once = 1;            ///< machines that measure kernels alone
   };
 
   /// One kernel for each variant of each candidate of the problem, whose costs are the true ones inside of programs.
@@ -31,11 +32,15 @@ class SimulatedMachine : public Measurer {
   [[nodiscard]] Cost Optimum() const;
 
   Result<Found> MeasureAlone(size_t kernel) override;
+  Result<Found> MeasureEach(std::span<const size_t> kernels) override;
+  Result<size_t> AtOnce() override { return nature_.at_once; }
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
   [[nodiscard]] bool IsOver() const override { return Clock::SecondsSince(start_) > nature_.seconds; }
 
   [[nodiscard]] size_t alone() const { return alone_; }
   [[nodiscard]] size_t programs() const { return programs_; }
+  /// Times that somebody waited for kernels alone.
+  [[nodiscard]] size_t waits() const { return waits_; }
 
  private:
   struct Times {
@@ -62,6 +67,7 @@ class SimulatedMachine : public Measurer {
   double anchor_seconds_ = 0;
   size_t alone_ = 0;
   size_t programs_ = 0;
+  size_t waits_ = 0;
 };
 
 }  // namespace collage
