@@ -19,6 +19,7 @@ void AddExplainCommand(CLI::App& app, int& code);
 void AddOptCommand(CLI::App& app, int& code);
 void AddQueryCommand(CLI::App& app, int& code);
 void AddCacheCommand(CLI::App& app, int& code);
+void AddWorkerCommand(CLI::App& app, int& code);
 /// `completion` and `man`, which print what the definitions of all commands say.
 void AddTextCommands(CLI::App& app, int& code);
 

@@ -43,6 +43,7 @@ int Run(int argc, char** argv) {
   collage::tools::AddOptCommand(app, code);
   collage::tools::AddQueryCommand(app, code);
   collage::tools::AddCacheCommand(app, code);
+  collage::tools::AddWorkerCommand(app, code);
   for (CLI::App* command : app.get_subcommands({})) collage::tools::AddPluginOption(*command);
   collage::tools::AddTextCommands(app, code);
   try {

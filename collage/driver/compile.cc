@@ -1,10 +1,12 @@
 #include "collage/driver/compile.h"
 
 #include <algorithm>
+#include <set>
 
 #include "collage/backend/onnx_variants.h"
 #include "collage/backend/registry.h"
 #include "collage/cache/cache.h"
+#include "collage/cache/cache_database.h"
 #include "collage/cache/cache_entry.h"
 #include "collage/decide/priced_problem.h"
 #include "collage/driver/compile_control.h"
@@ -111,6 +113,10 @@ class Compile {
  private:
   /// Phases 1 and 2, what the classic flow would take included, so that each single-backend plan is in the search space.
   Status Place() {
+    if (IsCacheUrl(options_.cache)) {
+      fleet_.emplace(COLLAGE_TRY(Fleet::Of(pricer_.cache(), device_)));
+      pricer_.UseFleet(&*fleet_);
+    }
     placement_ = COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints,
                                            {.choose_devices = options_.choose_devices,
                                             .stated_rules = options_.partition_rules,
@@ -195,8 +201,9 @@ class Compile {
     return measurer_ ? MeasureConversions() : Status{};
   }
 
-  Status Take(size_t kernel) {
-    for (auto& [number, found] : COLLAGE_TRY(measurer_->MeasureAlone(kernel))) {
+  /// As many as can be until `stop` says so.
+  Status Take(const std::vector<size_t>& kernels, const std::function<bool()>& stop) {
+    for (auto& [number, found] : COLLAGE_TRY(measurer_->MeasureUntil(kernels, stop))) {
       if (evidence_[number].alone.empty()) evidence_[number].alone = std::move(found.alone);
       if (!found.invalid_reason.empty()) evidence_[number].invalid_reason = found.invalid_reason;
     }
@@ -205,32 +212,34 @@ class Compile {
 
   /// A search cannot do without a price of every conversion.
   Status MeasureConversions() {
+    std::vector<size_t> unknown;
     for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
-      if (placement_->kernels[kernel].candidate == PlacedKernel::kNone && evidence_[kernel].alone.empty()) COLLAGE_TRY_STATUS(Take(kernel));
+      if (placement_->kernels[kernel].candidate == PlacedKernel::kNone && evidence_[kernel].alone.empty()) unknown.push_back(kernel);
     }
-    return {};
+    return Take(unknown, {});
   }
 
   /// What users of one library alone would run: no plan is to be slower, whatever else there is time for.
   Status MeasureOriginals() {
+    std::vector<size_t> unknown;
     for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
       const Evidence& known = evidence_[kernel];
       const bool is_known = !known.alone.empty() || !known.invalid_reason.empty();
-      if (placement_->kernels[kernel].key.variant == kOriginalVariant && !is_known && !measuring_.ShouldStop())
-        COLLAGE_TRY_STATUS(Take(kernel));
+      if (placement_->kernels[kernel].key.variant == kOriginalVariant && !is_known) unknown.push_back(kernel);
     }
-    return {};
+    return Take(unknown, [this] { return measuring_.ShouldStop(); });
   }
 
   Status MeasureEverything() {
     const std::vector<bool> competing = placement_->Competing();
+    std::set<size_t> unknown;
     for (size_t c = 0; c < placement_->candidates.size(); ++c) {
       for (const size_t kernel : placement_->arms.kernel_of[c]) {
         const bool is_unknown = kernel != Arms::kNoKernel && evidence_[kernel].alone.empty() && evidence_[kernel].invalid_reason.empty();
-        if (competing[c] && is_unknown && !measuring_.ShouldStop()) COLLAGE_TRY_STATUS(Take(kernel));
+        if (competing[c] && is_unknown) unknown.insert(kernel);
       }
     }
-    return {};
+    return Take({unknown.begin(), unknown.end()}, [this] { return measuring_.ShouldStop(); });
   }
 
   [[nodiscard]] DecideOptions Among(std::vector<bool> allowed) {
@@ -288,9 +297,7 @@ class Compile {
     }
     for (const GreedyPlan& plan : greedy_) {
       const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
-      for (const size_t kernel : UnknownKernelsOf(*placement_, plan, prices)) {
-        if (!measurer_->IsOver()) COLLAGE_TRY_STATUS(Take(kernel));
-      }
+      COLLAGE_TRY_STATUS(Take(UnknownKernelsOf(*placement_, plan, prices), [this] { return measurer_->IsOver(); }));
     }
     return {};
   }
@@ -403,6 +410,7 @@ class Compile {
   Device device_;
   std::unique_ptr<KernelTimer> timer_;
   Pricer pricer_;
+  std::optional<Fleet> fleet_;
   LowerOptions lower_;
   Progress measuring_;
   double seconds_left_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <set>
 
 #include "collage/cache/cache_entry.h"
@@ -57,19 +58,43 @@ PlanMeasurer::PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOpti
                            const CompileOptions& options, const Progress& progress)
     : pricer_(pricer), store_(store), lower_(lower), inputs_(inputs), options_(options), progress_(progress), activity_(options.activity) {}
 
-Result<Measurer::Found> PlanMeasurer::MeasureAlone(size_t number) {
-  const PlacedKernel& kernel = placement_->kernels[number];
-  ++alone_;
-  Report("pricing kernels", alone_, placement_->kernels.size(), kernel.key.backend + " " + kernel.key.variant);
-  if (kernel.candidate == PlacedKernel::kNone)
-    return Found{{number, ToEvidence(COLLAGE_TRY(
-                              pricer_.MeasureConversion(kernel.type, placement_->PlaceOf(kernel.from, kernel.variant.inputs.front()),
-                                                        placement_->PlaceOf(kernel.to, kernel.variant.outputs.front()))))}};
-  const PricedCandidate& candidate = placement_->candidates[kernel.candidate];
-  const Measurement measurement = COLLAGE_TRY(pricer_.Measure(kernel.key, ToPrice(candidate, kernel)));
-  Evidence evidence = ToEvidence(measurement);
-  if (evidence.alone.empty() && evidence.invalid_reason.empty()) evidence.invalid_reason = "gave no samples";
-  return Found{{number, std::move(evidence)}};
+Result<Measurer::Found> PlanMeasurer::MeasureUntil(std::span<const size_t> kernels, const std::function<bool()>& stop) {
+  Found found;
+  // One after another, each is reported when it begins.
+  const size_t at_once = COLLAGE_TRY(AtOnce()) > 1 ? kernels.size() : 1;
+  for (size_t begin = 0; begin < kernels.size() && !(stop && stop()); begin += at_once) {
+    Found of_some = COLLAGE_TRY(MeasureTogether(kernels.subspan(begin, at_once), stop));
+    found.insert(found.end(), std::make_move_iterator(of_some.begin()), std::make_move_iterator(of_some.end()));
+  }
+  return found;
+}
+
+Result<Measurer::Found> PlanMeasurer::MeasureTogether(std::span<const size_t> kernels, const std::function<bool()>& stop) {
+  Found found;
+  std::vector<size_t> numbers;  // of what is timed by a backend's own process, or elsewhere
+  std::vector<KeyedKernel> keyed;
+  for (const size_t number : kernels) {
+    const PlacedKernel& kernel = placement_->kernels[number];
+    ++alone_;
+    Report("pricing kernels", alone_, placement_->kernels.size(), kernel.key.backend + " " + kernel.key.variant);
+    if (kernel.candidate == PlacedKernel::kNone) {
+      found.emplace_back(
+          number,
+          ToEvidence(COLLAGE_TRY(pricer_.MeasureConversion(kernel.type, placement_->PlaceOf(kernel.from, kernel.variant.inputs.front()),
+                                                           placement_->PlaceOf(kernel.to, kernel.variant.outputs.front())))));
+    } else {
+      numbers.push_back(number);
+      keyed.push_back({kernel.key, ToPrice(placement_->candidates[kernel.candidate], kernel)});
+    }
+  }
+  const std::vector<std::optional<Measurement>> measurements = COLLAGE_TRY(pricer_.MeasureEach(keyed, stop));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!measurements[i]) continue;
+    Evidence evidence = ToEvidence(*measurements[i]);
+    if (evidence.alone.empty() && evidence.invalid_reason.empty()) evidence.invalid_reason = "gave no samples";
+    found.emplace_back(numbers[i], std::move(evidence));
+  }
+  return found;
 }
 
 PricedKernel PlanMeasurer::ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const {

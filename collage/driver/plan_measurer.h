@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -54,7 +56,11 @@ class PlanMeasurer : public Measurer {
   /// What the progress says: by which share some cover might still be cheaper than the best one.
   void SetOpen(double share) { open_ = share; }
 
-  Result<Found> MeasureAlone(size_t kernel) override;
+  Result<Found> MeasureAlone(size_t kernel) override { return MeasureEach({&kernel, 1}); }
+  Result<Found> MeasureEach(std::span<const size_t> kernels) override { return MeasureUntil(kernels, {}); }
+  /// Likewise; what has not been begun when `stop` says so is left out.
+  Result<Found> MeasureUntil(std::span<const size_t> kernels, const std::function<bool()>& stop);
+  Result<size_t> AtOnce() override { return pricer_.AtOnce(); }
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
   /// Before the deadline by what building and racing the contestants needs (SetContestants).
   [[nodiscard]] bool IsOver() const override;
@@ -73,6 +79,7 @@ class PlanMeasurer : public Measurer {
 
  private:
   [[nodiscard]] PricedKernel ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const;
+  Result<Found> MeasureTogether(std::span<const size_t> kernels, const std::function<bool()>& stop);
   Result<Found> RunRound(ProfiledPlan& program);
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
   Found Learn(const ProfiledPlan& program, double anchor_seconds) const;

@@ -93,7 +93,7 @@ struct WorkerTimer::Outcome {
 WorkerTimer::WorkerTimer(WorkerOptions options) : options_(std::move(options)) {}
 WorkerTimer::~WorkerTimer() = default;
 
-Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob& job, Weights weights) {
+Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const Json& job) {
   // What earlier jobs have left behind is nobody's fault in particular.
   if (process_ && process_->bytes() > options_.most_bytes / 2) process_.reset();
   const bool is_new = !process_;
@@ -106,11 +106,11 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
     process_.reset();
     return Outcome{{}, std::move(reason)};
   };
-  if (!SendMessage(process_->socket(), {{"action", action}, {"job", ToMessage(job, weights)}})) {
+  if (!SendMessage(process_->socket(), {{"action", action}, {"job", job}})) {
     const std::string how = process_->Await();
     process_.reset();
     if (is_new) return Fail(options_.program.string() + ": ended at once (" + how + ")");
-    return Do(action, job, weights);  // it had ended between two jobs
+    return Do(action, job);  // it had ended between two jobs
   }
   const Clock::time_point start = Clock::now();
   while (true) {
@@ -134,8 +134,10 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const KernelJob
   }
 }
 
-Result<Measurement> WorkerTimer::Measure(const KernelJob& job) {
-  const Outcome outcome = COLLAGE_TRY(Do("measure", job, Weights::kSamples));
+Result<Measurement> WorkerTimer::Measure(const KernelJob& job) { return MeasureMessage(ToMessage(job, Weights::kSamples)); }
+
+Result<Measurement> WorkerTimer::MeasureMessage(const Json& job) {
+  const Outcome outcome = COLLAGE_TRY(Do("measure", job));
   if (!outcome.invalid_reason.empty()) return Measurement{{}, outcome.invalid_reason};
   if (!outcome.answer.contains("samples") || !outcome.answer.contains("anchors")) return Measurement{{}, "the worker sent no samples"};
   return Measurement{outcome.answer.at("samples").get<std::vector<double>>(), {}, outcome.answer.at("anchors").get<std::vector<double>>()};
@@ -143,7 +145,7 @@ Result<Measurement> WorkerTimer::Measure(const KernelJob& job) {
 
 Result<double> WorkerTimer::Difference(const KernelJob& job) {
   const bool carries_model = CallOfOriginal(*job.function->As<Function>()) != nullptr;
-  const Outcome outcome = COLLAGE_TRY(Do("difference", job, carries_model ? Weights::kAll : Weights::kSamples));
+  const Outcome outcome = COLLAGE_TRY(Do("difference", ToMessage(job, carries_model ? Weights::kAll : Weights::kSamples)));
   if (!outcome.invalid_reason.empty()) return Fail(outcome.invalid_reason);
   if (!outcome.answer.contains("difference")) return Fail("the worker sent no difference");
   // A difference that is no number travels as null.

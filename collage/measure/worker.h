@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 
 #include "collage/measure/kernel_timer.h"
 #include "collage/measure/worker_messages.h"
@@ -27,6 +28,8 @@ class WorkerTimer : public KernelTimer {
   /// Errors when the worker program cannot be started.
   Result<Measurement> Measure(const KernelJob& job) override;
   Result<double> Difference(const KernelJob& job) override;
+  /// Likewise of a job that another process has written (ToMessage).
+  Result<Measurement> MeasureMessage(const nlohmann::json& job);
 
   /// How often a worker was started.
   [[nodiscard]] size_t starts() const { return starts_; }
@@ -34,7 +37,7 @@ class WorkerTimer : public KernelTimer {
  private:
   class Process;
   struct Outcome;
-  Result<Outcome> Do(const char* action, const KernelJob& job, Weights weights);
+  Result<Outcome> Do(const char* action, const nlohmann::json& job);
 
   WorkerOptions options_;
   std::unique_ptr<Process> process_;

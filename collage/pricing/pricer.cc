@@ -1,5 +1,7 @@
 #include "collage/pricing/pricer.h"
 
+#include <algorithm>
+
 #include "collage/cost/statistics.h"
 #include "collage/ir/visit.h"
 #include "collage/runtime/layout_conversion.h"
@@ -132,14 +134,42 @@ Result<Measurement> Pricer::Measure(const MeasurementKey& key, const PricedKerne
   if (only_cached_)
     return Missed("the price of " + OperatorsOf(*kernel.function->As<Function>()) + " by " + key.backend + ", variant '" + key.variant +
                   "',");
-  ++counts_.measured;
   const Measurement measurement = COLLAGE_TRY(timer_->Measure(JobOf(kernel)));
+  Count(key, measurement);
+  COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
+  return measurement;
+}
+
+void Pricer::Count(const MeasurementKey& key, const Measurement& measurement) {
+  ++counts_.measured;
   if (!measurement.invalid_reason.empty()) ++counts_.rejected;
   spdlog::debug(
       "{} {:016x} {}: {}", key.backend, key.function_hash, key.variant,
       measurement.invalid_reason.empty() ? std::to_string(Median(measurement.samples) * 1e6) + " us" : measurement.invalid_reason);
-  COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
-  return measurement;
+}
+
+Result<size_t> Pricer::AtOnce() {
+  if (!fleet_ || only_cached_) return 1;
+  return std::max<size_t>(1, COLLAGE_TRY(fleet_->AtOnce()));
+}
+
+Result<std::vector<std::optional<Measurement>>> Pricer::MeasureEach(std::span<const KeyedKernel> kernels,
+                                                                    const std::function<bool()>& stop) {
+  std::vector<std::optional<Measurement>> found(kernels.size());
+  if (fleet_ && !only_cached_) {
+    std::vector<Fleet::Wanted> wanted;
+    for (const KeyedKernel& one : kernels) wanted.push_back({one.key, JobOf(one.kernel)});
+    found = COLLAGE_TRY(fleet_->Measure(wanted, stop));
+  }
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (found[i]) {
+      ++counts_.elsewhere;
+      Count(kernels[i].key, *found[i]);
+    } else if (!stop || !stop()) {
+      found[i] = COLLAGE_TRY(Measure(kernels[i].key, kernels[i].kernel));
+    }
+  }
+  return found;
 }
 
 Result<Measurement> Pricer::MeasureAgain(const PricedKernel& kernel) { return timer_->Measure(JobOf(kernel)); }

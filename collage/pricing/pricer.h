@@ -1,20 +1,25 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "collage/backend/backend.h"
 #include "collage/cache/cache.h"
+#include "collage/fleet/fleet.h"
 #include "collage/measure/kernel_timer.h"
 #include "collage/measure/measure_kernel.h"
 
 namespace collage {
 
 struct PricerCounts {
-  size_t measured = 0;  ///< variants compiled and timed in this process
-  size_t cached = 0;    ///< variants whose price was in the cache
-  size_t rejected = 0;  ///< variants that could not be compiled or run, or were found wrong
+  size_t measured = 0;   ///< variants compiled and timed for this process
+  size_t elsewhere = 0;  ///< of these, by the fleet
+  size_t cached = 0;     ///< variants whose price was in the cache
+  size_t rejected = 0;   ///< variants that could not be compiled or run, or were found wrong
 };
 
 /// What is to be priced: a function as a backend makes a kernel of it.
@@ -23,6 +28,12 @@ struct PricedKernel {
   const Backend& backend;
   const Variant& variant;
   const Device& device;
+};
+
+/// And under which key its price is kept.
+struct KeyedKernel {
+  const MeasurementKey& key;
+  PricedKernel kernel;
 };
 
 /// The error of what would have to be measured where that is not allowed.
@@ -58,6 +69,15 @@ class Pricer {
   /// Compiles and times; the outcome, Invalid included, goes into the cache. Errors only when the cache fails, or when only cached prices
   /// are allowed.
   Result<Measurement> Measure(const MeasurementKey& key, const PricedKernel& kernel);
+  /// From now on kernels are timed by a fleet as far as it can, which must outlive this, and keys are those of its kind of machine.
+  void UseFleet(Fleet* fleet) {
+    fleet_ = fleet;
+    fingerprint_ = fleet->fingerprint();
+  }
+  /// How many kernels may well be asked for at once: those of one request to MeasureEach.
+  Result<size_t> AtOnce();
+  /// As Measure, all at the same time where there is a fleet. Once `stop` says so nothing more is begun, and those have no price.
+  Result<std::vector<std::optional<Measurement>>> MeasureEach(std::span<const KeyedKernel> kernels, const std::function<bool()>& stop = {});
   /// Times bringing a tensor into another layout, onto another device, or both, as a kernel of this process; into the cache.
   Result<Measurement> MeasureConversion(const TensorType& type, const TensorPlace& from, const TensorPlace& to);
   [[nodiscard]] MeasurementKey KeyOfConversion(const TensorType& type, const TensorPlace& from, const TensorPlace& to) const;
@@ -81,6 +101,7 @@ class Pricer {
 
  private:
   tl::unexpected<Error> Missed(const std::string& what);
+  void Count(const MeasurementKey& key, const Measurement& measurement);
   [[nodiscard]] KernelJob JobOf(const PricedKernel& kernel) const {
     return {kernel.function, &kernel.backend, kernel.variant, kernel.device, options_};
   }
@@ -90,6 +111,7 @@ class Pricer {
   MeasureOptions options_;
   InProcessTimer in_process_;
   KernelTimer* timer_;
+  Fleet* fleet_ = nullptr;
   bool only_cached_ = false;
   bool has_missed_ = false;
   PricerCounts counts_;
