@@ -13,7 +13,7 @@ BINARY, BACKEND = sys.argv[1:3]
 del sys.argv[1:3]
 # Of its four variants the first is the fastest.
 VARIANTS = 4
-BRANCHES = 12
+BRANCHES = 8
 SETTINGS = {"COLLAGE_SIMULATED_COMPILE_MS": "150", "COLLAGE_SIMULATED_RUN_MS": "1", "COLLAGE_LOG": "error"}
 
 
