@@ -26,6 +26,9 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
   command.add_option("--threads", options.threads, "Threads for all backends together")
       ->check(NumberBetween(1, kMostThreads))
       ->capture_default_str();
+  command.add_option("--processors", options.processors,
+                     "Processors of a CPU beside the host, such as cpu:1=2-3 (repeat). Targets and pins may name it then. The host, cpu:0, has "
+                     "those that are left. A compiled file keeps them");
 }
 
 void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
@@ -40,10 +43,26 @@ void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
 
 std::string CacheOf(const ProgramOptions& options) { return options.cache.empty() ? DefaultCache() : options.cache; }
 
+namespace {
+
+/// "cpu:1=2-3".
+Result<CpuStatement> ParseCpu(const std::string& text) {
+  const size_t equals = std::min(text.find('='), text.size());
+  const Result<Device> device = ParseDevice(text.substr(0, equals), Device());
+  if (!device || device->kind != DeviceKind::kCpu || equals == text.size())
+    return Fail("--processors " + text + ": expected a CPU and its processors, such as cpu:1=2-3");
+  Result<Processors> processors = ParseProcessors(text.substr(equals + 1));
+  if (!processors) return Fail(processors.error().At("--processors " + text));
+  return CpuStatement{device->id, std::move(*processors)};
+}
+
+}  // namespace
+
 Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
   CompileOptions compile;
   compile.targets = options.targets;
   compile.threads = options.threads;
+  for (const std::string& text : options.processors) compile.cpus.push_back(COLLAGE_TRY(ParseCpu(text)));
   compile.cache = CacheOf(options);
   compile.profiles = COLLAGE_TRY(ParseProfiles(options.shapes));
   return compile;

@@ -19,6 +19,7 @@ struct ProgramOptions {
   std::vector<std::string> shapes;
   std::string cache;
   int threads = AvailableThreads();
+  std::vector<std::string> processors;  ///< "cpu:1=2-3"
   bool recompile = false;
   std::string model;  ///< of a compiled file, from which profiles that are missing are compiled; empty: they are errors
 };

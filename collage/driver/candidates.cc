@@ -40,7 +40,7 @@ void Take(const Placement& placement, PricedCandidate candidate, const IndexSet&
   candidate.is_partition = !spec.is_host;
   if (!candidate.is_partition) {
     for (size_t device = 0; device < placement.devices.size(); ++device)
-      candidate.variants.push_back(HostVariant(candidate.extracted, device));
+      if (placement.MemoryOf(device) == device) candidate.variants.push_back(HostVariant(candidate.extracted, device));
     candidates.push_back(std::move(candidate));
     return;
   }
@@ -228,9 +228,8 @@ Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choic
   for (size_t i = 0; i < choices.size(); ++i) {
     const PricedCandidate& candidate = placement.candidates[choices[i].candidate];
     if (!candidate.is_partition) continue;
-    const std::optional<Device>& device = placement.targets[candidate.backend].device;
     Attributes attributes{{"global_symbol", symbols[i]}, {"Variant", candidate.variants[choices[i].variant].variant.name}};
-    if (device) attributes.Set("Device", ToString(*device));
+    if (const std::string device = DeviceText(placement.targets[candidate.backend]); !device.empty()) attributes.Set("Device", device);
     cover.push_back({candidate.candidate, std::move(attributes)});
   }
   return cover;

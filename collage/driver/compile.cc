@@ -427,13 +427,20 @@ class Compile {
   std::vector<Price> prices_;
 };
 
+/// With no more threads on the host than processors that its other CPUs leave.
+Result<CompileOptions> BesideCpus(CompileOptions options) {
+  if (!options.cpus.empty()) options.threads = COLLAGE_TRY(ThreadsBeside(options.cpus, options.threads));
+  return options;
+}
+
 }  // namespace
 
-Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions& options) {
+Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions& given) {
+  const CompileOptions options = COLLAGE_TRY(BesideCpus(given));
   const Device device{DeviceKind::kCpu, 0, options.threads};
   COLLAGE_TRY(FindSearcher(options.search));
   COLLAGE_TRY_STATUS(CheckNoStrings(function));
-  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices));
+  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices, options.cpus));
   if (options.estimator) {
     const EstimatedPlan planned = COLLAGE_TRY(PlanByEstimates(function, targets, options));
     return PlacedFunction{COLLAGE_TRY(Apply(*planned.placement, planned.plan)), Save(*planned.placement, planned.plan),
@@ -446,7 +453,8 @@ Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions&
   return Compile(place, cache, std::move(targets), {}, IRModule::FromMain(function)).PlaceOnly();
 }
 
-Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& options) {
+Result<CompiledModel> CompileModel(const std::filesystem::path& path, const CompileOptions& given) {
+  const CompileOptions options = COLLAGE_TRY(BesideCpus(given));
   const RaisedPriority priority(options.exclusive ? RaisedPriority::Reach::kSession : RaisedPriority::Reach::kProcess);
   const Device device{DeviceKind::kCpu, 0, options.threads};
   // Minutes of measuring should not end at a folder that is not there.
@@ -454,7 +462,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   COLLAGE_TRY_STATUS(CheckFolder(options.single_backends));
   COLLAGE_TRY(FindSearcher(options.search));
   if (options.cache_only && options.tuning_seconds > 0) return Fail("time for tuning is given, and nothing may be measured");
-  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices));
+  std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices, options.cpus));
   using Missing = MeasurementCache::Missing;
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
   std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(path, options));

@@ -17,6 +17,7 @@
 #include "collage/lower/lower.h"
 #include "collage/measure/measure_kernel.h"
 #include "collage/runtime/device.h"
+#include "collage/runtime/processors.h"
 #include "collage/support/progress.h"
 #include "collage/support/result.h"
 #include "collage/support/supervisor.h"
@@ -44,6 +45,8 @@ struct CompileOptions {
   /// The search chooses the device of everything that nothing fixes; else that lies where device planning has it, by default on the host.
   bool choose_devices = false;
   int threads = AvailableThreads();
+  /// CPUs beside the host, cpu:1 and so on, with processors of their own. The host has those that are left, and at most so many threads.
+  std::vector<CpuStatement> cpus;
   /// Where prices are kept, as MeasurementCache::Open takes it; empty: in memory only. In that of a server the kernels are timed by the
   /// workers of this kind of machine, as long as there are any (fleet/fleet.h).
   std::string cache;

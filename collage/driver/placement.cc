@@ -20,7 +20,7 @@
 namespace collage {
 namespace {
 
-using KernelId = std::tuple<std::string, std::string, uint64_t, std::string>;  // backend, version, function, variant
+using KernelId = std::tuple<std::string, std::string, uint64_t, std::string, int>;  // backend, version, function, variant, threads
 
 /// Numbers kernels and brings them into the form of a decision.
 class Builder {
@@ -55,13 +55,13 @@ class Builder {
       if (std::find(kernels.begin(), kernels.end(), kernel) != kernels.end()) continue;
       kernels.push_back(kernel);
       const size_t device = placement_.DeviceOf(placement_.candidates[c].backend);
-      placement_.candidates[c].variants.push_back({tuned, Cost::Unknown(), {}, key, device});
+      placement_.candidates[c].variants.push_back({tuned, Cost::Unknown(), {}, key, placement_.MemoryOf(device)});
     }
   }
 
  private:
   static KernelId IdOf(const PlacedKernel& kernel) {
-    return {kernel.key.backend, kernel.key.backend_version, kernel.key.function_hash, kernel.key.variant};
+    return {kernel.key.backend, kernel.key.backend_version, kernel.key.function_hash, kernel.key.variant, kernel.key.threads};
   }
 
   size_t NumberOf(PlacedKernel kernel, KernelFacts facts) {
@@ -93,9 +93,10 @@ class Builder {
     for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));
     candidate.variants.clear();
     for (const Variant& variant : at->second) {
-      const MeasurementKey key = pricer_.KeyOf(hash, std::string(target.backend->Name()), target.version, variant.name);
+      MeasurementKey key = pricer_.KeyOf(hash, std::string(target.backend->Name()), target.version, variant.name);
+      key.threads = placement_.devices[device].threads;
       kernels.push_back(NumberOf({key, c, variant, {}}, facts));
-      candidate.variants.push_back({variant, Cost::Unknown(), {}, key, device});
+      candidate.variants.push_back({variant, Cost::Unknown(), {}, key, placement_.MemoryOf(device)});
     }
     return {};
   }
@@ -109,7 +110,8 @@ class Builder {
       const Variant base = variants[i];
       const std::vector<TuningParameter> parameters = target.backend->Tuning(function, device, base);
       if (parameters.empty()) continue;
-      const MeasurementKey key = pricer_.KeyOf(hash, std::string(target.backend->Name()), target.version, base.name);
+      MeasurementKey key = pricer_.KeyOf(hash, std::string(target.backend->Name()), target.version, base.name);
+      key.threads = device.threads;
       const std::optional<TuningRecord> record = COLLAGE_TRY(FindTuning(pricer_.cache(), key, parameters));
       if (!record) continue;
       Variant tuned = TunedVariant(base, parameters, record->choice);
@@ -301,7 +303,7 @@ uint64_t Placement::DecisionHash() const {
   }
   for (const PlacementTarget& target : targets)
     hash = HashCombine(hash, HashBytes(std::string(target.backend->Name()) + " " + target.version + " " + target.target +
-                                       (target.device ? ToString(*target.device) : "")));
+                                       DeviceText(target)));
   uint64_t tuned = 0;
   for (const PlacedKernel& kernel : kernels) {
     // A sum, because those of earlier compiles come in another order.

@@ -17,6 +17,7 @@
 #include "collage/form/form.h"
 #include "collage/pricing/pricer.h"
 #include "collage/pricing/problem.h"
+#include "collage/runtime/processors.h"
 #include "collage/support/progress.h"
 
 namespace collage {
@@ -38,8 +39,12 @@ struct PlacementTarget {
 /// The backends that the targets name, and the reference as the fallback for operators that none of them runs. No targets: all that are
 /// present on the host, with `all_devices` on every device that some backend finds. Errors name a target that cannot be parsed, an unknown
 /// compiler, or the reason of an absent one.
-Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device,
-                                                    bool all_devices = false);
+/// With `cpus`, a target of the CPU that names none by number is one on each of them too, but for graph compilers and backends of this
+/// process: their threads are their own and stay the host's.
+Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device, bool all_devices = false,
+                                                    const std::vector<CpuStatement>& cpus = {});
+/// "opencl:0", "cpu:1 -processors=2-3": the device of a target that is not the host's, for records; empty for the host.
+std::string DeviceText(const PlacementTarget& target);
 /// Names of those that only this process has, whose kernels therefore are timed in it.
 std::vector<std::string> TimedHere(const std::vector<PlacementTarget>& targets);
 
@@ -82,6 +87,8 @@ struct Placement {
   [[nodiscard]] std::string TitleOf(size_t target) const;
   /// Position in `devices`.
   [[nodiscard]] size_t DeviceOf(size_t target) const;
+  /// Position in `devices` of that in whose memory its kernels read and write: all CPUs share the host's.
+  [[nodiscard]] size_t MemoryOf(size_t device) const { return devices[device].kind == DeviceKind::kCpu ? 0 : device; }
   [[nodiscard]] TensorPlace PlaceOf(size_t device, const Layout& layout) const;
   /// Whether nothing that is said of devices keeps a candidate from a target.
   [[nodiscard]] bool MayTake(size_t target, const IndexSet& inside) const;

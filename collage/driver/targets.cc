@@ -3,6 +3,7 @@
 #include "collage/backend/registry.h"
 #include "collage/driver/placement.h"
 #include "collage/ir/target.h"
+#include "collage/runtime/cpu_context.h"
 
 namespace collage {
 namespace {
@@ -35,6 +36,20 @@ constexpr const char* kFallback = "reference";
 bool IsNative(const BackendRecord& record) {
   const BackendRules rules = record.backend->Rules();
   return rules.style == BackendRules::Style::kNative && !rules.only_where_named;
+}
+
+/// Whether its kernels run on the team of the thread that calls them. Graph compilers have pools of their own.
+bool RunsOnTeams(const BackendRecord& record) {
+  return !IsAdded(record.name) && record.backend->Rules().style != BackendRules::Style::kPredicate;
+}
+
+/// A CPU beside the host, as a target names it.
+Result<const CpuStatement*> Stated(const std::string& text, const BackendRecord& record, int id, const std::vector<CpuStatement>& cpus) {
+  const auto at = std::find_if(cpus.begin(), cpus.end(), [&](const CpuStatement& cpu) { return cpu.id == id; });
+  const std::string name = "cpu:" + std::to_string(id);
+  if (at == cpus.end()) return Fail("--target \"" + text + "\": " + name + " has no processors; state them, as in --processors " + name + "=1");
+  if (!RunsOnTeams(record)) return Fail("--target \"" + text + "\": backend '" + record.name + "' has threads of its own and runs on cpu:0 alone");
+  return &*at;
 }
 
 std::string PresentNames(const std::vector<BackendRecord>& records) {
@@ -95,7 +110,13 @@ Result<PlacementTarget> ResolveElsewhere(const std::string& text, const NamedTar
 
 }  // namespace
 
-Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device, bool all_devices) {
+std::string DeviceText(const PlacementTarget& target) {
+  if (const CpuContext* cpu = AsCpu(target.context.get())) return cpu->statement().ToString();
+  return target.device ? ToString(*target.device) : "";
+}
+
+Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::string>& targets, const Device& device, bool all_devices,
+                                                    const std::vector<CpuStatement>& cpus) {
   const std::vector<BackendRecord> records = AvailableBackends(device);
   std::vector<PlacementTarget> resolved;
   const auto is_there = [&](const Backend* backend, const std::optional<Device>& on) {
@@ -105,10 +126,25 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
   const auto add = [&](const BackendRecord& record, const std::string& target) {
     if (!is_there(record.backend, std::nullopt)) resolved.push_back(Taking(record, target, record.name == kFallback));
   };
+  const auto add_on = [&](const BackendRecord& record, const std::string& target, const CpuStatement& cpu) -> Status {
+    PlacementTarget on = Taking(record, target, false);
+    on.device = cpu.ToDevice();
+    on.context = COLLAGE_TRY(CpuContext::Open(cpu));
+    if (!is_there(on.backend, on.device)) resolved.push_back(std::move(on));
+    return {};
+  };
+  const auto add_on_all = [&](const BackendRecord& record, const std::string& target) -> Status {
+    for (const CpuStatement& cpu : cpus) {
+      if (RunsOnTeams(record)) COLLAGE_TRY_STATUS(add_on(record, target, cpu));
+    }
+    return {};
+  };
   if (targets.empty()) {
     for (const BackendRecord& record : records) {
       if (!record.presence.present || record.name == kFallback || record.backend->Rules().only_where_named) continue;
-      add(record, IsNative(record) ? "cpu" : "cpu -compiler=" + record.name);
+      const std::string target = IsNative(record) ? "cpu" : "cpu -compiler=" + record.name;
+      add(record, target);
+      COLLAGE_TRY_STATUS(add_on_all(record, target));
     }
     for (const BackendRecord& record : records) {
       for (const Device& found : all_devices ? FoundBy(record, device) : std::vector<Device>()) {
@@ -119,8 +155,10 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
   for (const std::string& text : targets) {
     const NamedTarget named = COLLAGE_TRY(ParseNamedTarget(text));
     if (named.target.kind == DeviceKind::kCpu) {
-      if (named.id.value_or(0) != 0) return Fail("--target \"" + text + "\": all processors are one device, cpu:0");
-      add(*COLLAGE_TRY(FindRecord(records, named.target)), named.target.ToString());
+      const BackendRecord& record = *COLLAGE_TRY(FindRecord(records, named.target));
+      if (named.id.value_or(0) == 0) add(record, named.target.ToString());
+      if (!named.id) COLLAGE_TRY_STATUS(add_on_all(record, named.target.ToString()));
+      if (named.id.value_or(0) != 0) COLLAGE_TRY_STATUS(add_on(record, named.target.ToString(), *COLLAGE_TRY(Stated(text, record, *named.id, cpus))));
       continue;
     }
     PlacementTarget target = COLLAGE_TRY(ResolveElsewhere(text, named, records, device));

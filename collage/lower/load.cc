@@ -16,7 +16,7 @@ Result<std::string> ReadProgramMetadata(const std::filesystem::path& path) {
 
 Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options, MachineCode machine_code) {
   OpenedProgram opened = COLLAGE_TRY(OpenedProgram::Open(path));
-  return KernelLoader(opened.container, options, machine_code).LoadAll(opened);
+  return KernelLoader(opened.container, COLLAGE_TRY(opened.Beside(options)), machine_code).LoadAll(opened);
 }
 
 Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const Device& device, MachineCode machine_code) {

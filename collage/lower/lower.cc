@@ -4,6 +4,7 @@
 
 #include "collage/backend/tuning.h"
 #include "collage/ir/structural.h"
+#include "collage/runtime/cpu_context.h"
 #include "collage/support/hash.h"
 #include "collage/support/short_list.h"
 
@@ -68,6 +69,9 @@ Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOption
     call.record.backend_version = version->second;
     Result<std::shared_ptr<Kernel>> kernel = CompileOnce(call, **backend, options);
     if (!kernel) return Fail(kernel.error().At(place));
+    Result<std::shared_ptr<CpuContext>> cpu = OpenStatedCpu(call.record.device);
+    if (!cpu) return Fail(cpu.error().At(place));
+    if (*cpu) kernel = std::make_shared<KernelOnCpu>(std::move(*kernel), std::move(*cpu));
     calls.push_back({call.record, std::move(*kernel), call.inputs, call.outputs});
   }
   Program runnable{program.values, std::move(calls), program.inputs, program.outputs};

@@ -1,12 +1,14 @@
 #include "collage/lower/opened_program.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "collage/ir/op_sequence.h"
 #include "collage/ir/parse.h"
 #include "collage/lower/control.h"
 #include "collage/op/table.h"
+#include "collage/runtime/cpu_context.h"
 #include "collage/support/log.h"
 #include "collage/support/memory.h"
 #include "collage/tensor/checked_bytes.h"
@@ -124,6 +126,24 @@ Result<ProgramInfo> OpenedProgram::Info() const {
   return info;
 }
 
+Result<BuildOptions> OpenedProgram::Beside(BuildOptions options) const {
+  std::set<CpuStatement> cpus;
+  const auto add = [&](const PartitionProgram& program) -> Status {
+    for (const PartitionCall& call : program.calls) {
+      if (CpuStatement::IsOne(call.record.device)) cpus.insert(COLLAGE_TRY(CpuStatement::Parse(call.record.device)));
+    }
+    return {};
+  };
+  Status status = add(stored.program);
+  for (size_t i = 0; i < stored.blocks.size() && status; ++i) status = add(stored.blocks[i].program);
+  if (!status) return Fail(status.error().At(name));
+  if (cpus.empty()) return options;
+  const Result<int> threads = ThreadsBeside({cpus.begin(), cpus.end()}, options.device.threads);
+  if (!threads) return Fail(threads.error().At(name));
+  options.device.threads = *threads;
+  return options;
+}
+
 KernelLoader::KernelLoader(const Container& container, BuildOptions options, MachineCode machine_code)
     : container_(container), options_(std::move(options)), fingerprint_(Fingerprint(options_.device)), machine_code_(machine_code) {}
 
@@ -142,8 +162,12 @@ Result<std::unique_ptr<Kernel>> KernelLoader::Restore(StoredProgram& part, size_
 }
 
 Result<std::unique_ptr<Kernel>> KernelLoader::Load(StoredProgram& part, size_t index) const {
+  const KernelRecord& record = part.program.calls[index].record;
+  Result<std::shared_ptr<CpuContext>> cpu = OpenStatedCpu(record.device);
+  if (!cpu) return Fail(cpu.error().At(ToString(record)));
   Result<std::unique_ptr<Kernel>> kernel = Restore(part, index);
-  if (!kernel) return Fail(kernel.error().At(ToString(part.program.calls[index].record)));
+  if (!kernel) return Fail(kernel.error().At(ToString(record)));
+  if (*cpu) return std::make_unique<KernelOnCpu>(std::move(*kernel), std::move(*cpu));
   return kernel;
 }
 

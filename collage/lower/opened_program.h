@@ -28,6 +28,8 @@ struct OpenedProgram {
 
   /// Errors where its parts do not fit together.
   [[nodiscard]] Result<ProgramInfo> Info() const;
+  /// With no more threads on the host than processors that its other CPUs leave. Errors: a CPU whose processors are not there.
+  [[nodiscard]] Result<BuildOptions> Beside(BuildOptions options) const;
 };
 
 /// Makes kernels of an opened program, from their artifacts or by compiling their functions.

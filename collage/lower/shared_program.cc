@@ -16,7 +16,7 @@ std::mutex& MakingKernels() {
 Result<std::unique_ptr<SharedProgram>> SharedProgram::Create(OpenedProgram opened, const BuildOptions& options, MachineCode machine_code) {
   const std::lock_guard making(MakingKernels());
   ProgramInfo info = COLLAGE_TRY(opened.Info());
-  KernelLoader loader(opened.container, options, machine_code);
+  KernelLoader loader(opened.container, COLLAGE_TRY(opened.Beside(options)), machine_code);
   LoweredModel model = COLLAGE_TRY(loader.LoadAll(opened));
   std::unique_ptr<SharedProgram> program(new SharedProgram(std::move(info), std::move(opened), std::move(loader)));
   program->idle_.push_back(&program->executables_.emplace_back(std::move(model.executable)));

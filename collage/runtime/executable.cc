@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "collage/runtime/control_runner.h"
+#include "collage/runtime/cpu_context.h"
+#include "collage/runtime/kept_off.h"
 #include "collage/runtime/memory_plan.h"
 #include "collage/runtime/plan_runner.h"
 #include "collage/support/check.h"
@@ -87,7 +89,9 @@ struct Executable::State {
   std::shared_ptr<std::byte> arena;
   std::vector<const void*> input_pointers;  // of the caller's tensors
   std::vector<void*> output_pointers;       // likewise
+  std::optional<KeptOff> kept_off;          // where there are CPUs beside the host
   std::vector<StepProfile> profile;
+  std::vector<StreamTimes> stream_times;  // one a step; of kernels in the stream of a CPU
   bool profiling = false;
   std::atomic<uint64_t>* watched = nullptr;
   std::vector<uint32_t> watch_numbers;  // one a step
@@ -104,6 +108,10 @@ struct Executable::State {
   void Bind(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   const Tensor& Aligned(size_t input, const Tensor& tensor);
   void SayStep(size_t step);
+  void LeaveOtherCpus();
+  [[nodiscard]] bool IsTimedInStream(const ExecutionPlan::Step& step) const;
+  Status ProfileStep(size_t number);
+  void AddToProfile(size_t number, Clock::time_point began, double microseconds);
   Status RunStep(const ExecutionPlan::Step& step);
   [[nodiscard]] std::string DeviceName(const ExecutionPlan::Step& step) const;
   /// Waits for what the step gave to another device than the host.
@@ -174,9 +182,46 @@ void Executable::State::SayStep(size_t step) {
 
 /// What is given to a stream must not outlive the call: it may read the caller's memory, and write to it.
 Status Executable::State::RunSteps() {
+  if (kept_off) kept_off->Begin();
   Status status = RunAllSteps();
   if (!status) runner.Drain();
+  if (kept_off) kept_off->End();
   return status;
+}
+
+void Executable::State::LeaveOtherCpus() {
+  Processors others;
+  for (const ExecutionPlan::Arena& arena : runner.plan().arenas) {
+    if (const CpuContext* cpu = AsCpu(arena.context.get()))
+      others.insert(others.end(), cpu->statement().processors.begin(), cpu->statement().processors.end());
+  }
+  if (!others.empty()) kept_off.emplace(device.threads, others);
+}
+
+void Executable::State::AddToProfile(size_t number, Clock::time_point began, double microseconds) {
+  StepProfile& step = profile[number];
+  step.last_began = began;
+  step.last_microseconds = microseconds;
+  step.microseconds += microseconds;
+  step.calls += 1;
+}
+
+/// A CPU's stream tells itself how long its kernels take, so they may run beside the host's in a profiled run, too.
+bool Executable::State::IsTimedInStream(const ExecutionPlan::Step& step) const {
+  return step.kind == Kind::kKernel && AsCpu(runner.plan().arenas[step.device].context.get());
+}
+
+Status Executable::State::ProfileStep(size_t number) {
+  const ExecutionPlan::Step& step = Steps()[number];
+  const bool is_told = IsTimedInStream(step);
+  if (is_told) static_cast<KernelOnCpu&>(*calls[step.call].kernel).SetTimes(&stream_times[number]);
+  const Clock::time_point start = Clock::now();
+  Status status = RunStep(step);
+  if (is_told) static_cast<KernelOnCpu&>(*calls[step.call].kernel).SetTimes(nullptr);
+  if (!status || is_told) return status;
+  if (step.kind != Kind::kWait) COLLAGE_TRY_STATUS(FinishStep(step));
+  AddToProfile(number, start, std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  return {};
 }
 
 Status Executable::State::RunAllSteps() {
@@ -190,14 +235,10 @@ Status Executable::State::RunAllSteps() {
   }
   for (size_t i = 0; i < Steps().size(); ++i) {
     SayStep(i);
-    const Clock::time_point start = Clock::now();
-    COLLAGE_TRY_STATUS(RunStep(Steps()[i]));
-    COLLAGE_TRY_STATUS(FinishStep(Steps()[i]));
-    StepProfile& step = profile[i];
-    step.last_began = start;
-    step.last_microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-    step.microseconds += step.last_microseconds;
-    step.calls += 1;
+    COLLAGE_TRY_STATUS(ProfileStep(i));
+  }
+  for (size_t i = 0; i < Steps().size(); ++i) {
+    if (IsTimedInStream(Steps()[i])) AddToProfile(i, stream_times[i].began, stream_times[i].microseconds);
   }
   SayStep(Steps().size());
   return {};
@@ -253,7 +294,9 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
   state->input_pointers.resize(program.inputs.size());
   state->output_pointers.resize(program.outputs.size());
   for (const ExecutionPlan::Step& step : state->Steps()) state->profile.push_back(Describe(state->runner.plan(), step, program, device));
+  state->stream_times.resize(state->profile.size());
   state->calls = std::move(program.calls);
+  state->LeaveOtherCpus();
   return Executable(std::move(state));
 }
 
@@ -280,9 +323,13 @@ Result<Executable> Executable::Create(ControlProgram control, std::vector<Execut
 }
 
 Result<Executable> Executable::Twin(const MakeKernel& make_kernel) const {
-  // Kernels of both would be given to one stream by two threads.
-  if (state_->runner.plan().arenas.size() > 1) return Fail("runs on several devices, which one thread at a time may use");
-  auto state = std::make_unique<State>(PlanRunner(state_->runner));
+  // Kernels of both would be given to one stream by two threads, which a CPU's takes.
+  for (const ExecutionPlan::Arena& arena : state_->runner.plan().arenas) {
+    if (arena.context && !AsCpu(arena.context.get())) return Fail("runs on several devices, which one thread at a time may use");
+  }
+  PlanRunner runner(state_->runner);
+  COLLAGE_TRY_STATUS(runner.PlaceOnDevices());
+  auto state = std::make_unique<State>(std::move(runner));
   state->device = state_->device;
   state->shapes = state_->shapes;
   state->only_blocks = state_->only_blocks;
@@ -300,6 +347,8 @@ Result<Executable> Executable::Twin(const MakeKernel& make_kernel) const {
   for (size_t block = 0; block < state_->blocks.size(); ++block) {
     state->blocks.push_back(COLLAGE_TRY(state_->blocks[block].Twin([&](size_t, size_t call) { return make_kernel(block, call); })));
   }
+  state->stream_times.resize(state->profile.size());
+  state->LeaveOtherCpus();
   if (state_->control) state->control.emplace(state_->control->program(), state_->control->signatures());
   return Executable(std::move(state));
 }

@@ -1,9 +1,12 @@
 #include "collage/runtime/execution_plan.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <utility>
 
+#include "collage/runtime/call_order.h"
+#include "collage/runtime/cpu_context.h"
 #include "collage/runtime/memory_plan.h"
 #include "collage/support/check.h"
 
@@ -12,9 +15,10 @@ namespace {
 
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
-// Four passes. The first walks the calls and gives every tensor, in every layout and on every device in which it is wanted, a buffer that
+// Five passes. The first walks the calls and gives every tensor, in every layout and in every memory in which it is wanted, a buffer that
 // is written once. The second lets kernels that accumulate take over the buffer that they accumulate into, or puts a copy before them when
-// somebody still needs it. The third lets the host wait where it has to. The fourth gives buffers their places.
+// somebody still needs it. The third gives a CPU's stream what it alone uses. The fourth lets the host wait where it has to. The fifth
+// gives buffers their places.
 class Planner {
  public:
   Planner(const Program& program, int threads, EndpointLayouts layouts)
@@ -26,9 +30,13 @@ class Planner {
 
   ExecutionPlan Plan() {
     for (size_t i = 0; i < program_.inputs.size(); ++i) DefineInput(i);
-    for (size_t i = 0; i < program_.calls.size(); ++i) AddCall(i);
+    std::vector<size_t> streams;
+    for (const Program::KernelCall& call : program_.calls) streams.push_back(DeviceOf(*call.kernel));
+    if (!HasCpus()) streams.assign(streams.size(), kHost);
+    for (const size_t call : CallOrder(program_, streams)) AddCall(call);
     for (size_t i = 0; i < program_.outputs.size(); ++i) BindOutput(i);
     ShareAccumulated();
+    KeepInStreams();
     AddWaits();
     PlaceInArenas();
     for (const Program::KernelCall& call : program_.calls) {
@@ -68,6 +76,15 @@ class Planner {
     return plan_.arenas.size() - 1;
   }
 
+  [[nodiscard]] bool IsCpu(size_t device) const { return AsCpu(plan_.arenas[device].context.get()) != nullptr; }
+  /// The device in whose memory its kernels read and write.
+  [[nodiscard]] size_t MemoryOf(size_t device) const { return IsCpu(device) ? kHost : device; }
+  [[nodiscard]] bool HasCpus() const {
+    bool has = false;
+    for (size_t device = 0; device < plan_.arenas.size(); ++device) has = has || IsCpu(device);
+    return has;
+  }
+
   size_t AddBuffer(Storage storage, size_t index, size_t bytes, size_t device = kHost) {
     plan_.buffers.push_back({storage, index, bytes, device});
     return plan_.buffers.size() - 1;
@@ -85,12 +102,13 @@ class Planner {
     ExecutionPlan::Step step;
     step.call = index;
     step.device = DeviceOf(*call.kernel);
+    const size_t memory = MemoryOf(step.device);
     for (size_t i = 0; i < call.inputs.size(); ++i)
-      step.inputs.push_back(BufferOf(call.inputs[i], step.device, call.kernel->inputs()[i].layout));
+      step.inputs.push_back(BufferOf(call.inputs[i], memory, call.kernel->inputs()[i].layout));
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const Port& port = call.kernel->outputs()[i];
-      step.outputs.push_back(AddBuffer(Storage::kArena, 0, PhysicalByteCount(port.type, port.layout), step.device));
-      of_value_[call.outputs[i]].forms.push_back({step.device, port.layout, step.outputs.back()});
+      step.outputs.push_back(AddBuffer(Storage::kArena, 0, PhysicalByteCount(port.type, port.layout), memory));
+      of_value_[call.outputs[i]].forms.push_back({memory, port.layout, step.outputs.back()});
     }
     plan_.steps.push_back(std::move(step));
   }
@@ -157,7 +175,7 @@ class Planner {
     ExecutionPlan::Step step;
     step.kind = Kind::kTransfer;
     step.device = device == kHost ? plan_.buffers[buffer].device : device;
-    step.transfer = plan_.transfers++;
+    step.place = plan_.places++;
     step.inputs = {buffer};
     step.outputs = {AddBuffer(Storage::kArena, 0, PhysicalByteCount(type, layout), device)};
     step.type = type;
@@ -166,10 +184,10 @@ class Planner {
     return plan_.steps.back().outputs[0];
   }
 
-  ExecutionPlan::Step CopyStep(size_t from, size_t to) {
+  ExecutionPlan::Step CopyStep(size_t device, size_t from, size_t to) {
     ExecutionPlan::Step step;
     step.kind = Kind::kCopy;
-    step.device = plan_.buffers[from].device;
+    step.device = device;
     step.type = TensorType{{static_cast<int64_t>(plan_.buffers[from].bytes)}, DType::kUInt8};
     step.conversion.emplace(step.type, Layout(), Layout(), threads_);
     step.inputs = {from};
@@ -186,7 +204,7 @@ class Planner {
       return;
     }
     const size_t target = AddBuffer(Storage::kOutput, output, plan_.buffers[buffer].bytes);
-    plan_.steps.push_back(CopyStep(buffer, target));
+    plan_.steps.push_back(CopyStep(kHost, buffer, target));
   }
 
   void ShareAccumulated() {
@@ -205,10 +223,10 @@ class Planner {
         size_t& input = step.inputs[*accumulated];
         const bool only_use = std::count(step.inputs.begin(), step.inputs.end(), input) == 1;
         if (plan_.buffers[input].storage != Storage::kArena || last_use[input] != i || !only_use) {
-          const size_t copy = AddBuffer(Storage::kArena, 0, plan_.buffers[input].bytes, step.device);
+          const size_t copy = AddBuffer(Storage::kArena, 0, plan_.buffers[input].bytes, MemoryOf(step.device));
           shares_with_.push_back(copy);
           last_use.push_back(i);
-          steps.push_back(CopyStep(input, copy));
+          steps.push_back(CopyStep(step.device, input, copy));
           input = copy;
         }
         shares_with_[input] = step.outputs[0];
@@ -226,51 +244,91 @@ class Planner {
     return last;
   }
 
-  /// A transfer that the host has not waited for.
-  struct Pending {
+  /// What only one CPU's stream uses lies in that stream's arena: there the order of the stream alone says when memory is free again, and
+  /// nobody waits for that.
+  void KeepInStreams() {
+    if (!HasCpus()) return;
+    std::vector<size_t> used_by(plan_.buffers.size(), kNever);
+    const auto use = [&](size_t buffer, size_t device) {
+      size_t& by = used_by[Final(buffer)];
+      by = by == kNever || by == device ? device : kHost;
+    };
+    for (const ExecutionPlan::Step& step : plan_.steps) {
+      const size_t by = IsCpu(step.device) ? step.device : kHost;
+      for (const size_t buffer : step.inputs) use(buffer, by);
+      for (const size_t buffer : step.outputs) use(buffer, by);
+    }
+    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+      const size_t by = used_by[Final(i)];
+      if (plan_.buffers[Final(i)].storage == Storage::kArena && by != kNever && by != kHost) plan_.buffers[i].device = by;
+    }
+  }
+
+  /// A use of a host buffer by another stream, for which the host may not have waited.
+  struct Use {
     size_t device;
-    size_t transfer;
-    size_t host_buffer;
-    bool is_written;  ///< by the device
+    size_t place;
+    bool is_written;
   };
 
   void AddWaits() {
-    if (plan_.transfers == 0) return;
+    if (plan_.places == 0 && !HasCpus()) return;
+    uses_.resize(plan_.buffers.size());
+    used_.resize(plan_.arenas.size());
+    waited_.resize(plan_.arenas.size(), 0);
+    std::vector<size_t> last_place(plan_.arenas.size(), ExecutionPlan::kNoPlace);
     std::vector<ExecutionPlan::Step> steps;
     for (ExecutionPlan::Step& step : plan_.steps) {
       const bool is_transfer = step.kind == Kind::kTransfer;
       const bool is_in = is_transfer && plan_.buffers[step.inputs[0]].device == kHost;
-      if (step.device == kHost || is_in) {
+      const bool is_cpus = IsCpu(step.device);
+      if (step.device == kHost || is_in || is_cpus) {
         // A stream is in order: what came out of a device may go into it again without the host's doing.
-        for (const size_t input : step.inputs) WaitFor(input, /*written_only=*/true, is_in ? step.device : kHost, steps);
-        for (const size_t output : step.outputs) WaitFor(output, /*written_only=*/false, kHost, steps);
+        for (const size_t input : step.inputs) WaitFor(input, /*written_only=*/true, step.device, steps);
+        for (const size_t output : step.outputs) WaitFor(output, /*written_only=*/false, is_in ? kHost : step.device, steps);
       }
-      if (is_transfer) pending_.push_back({step.device, step.transfer, is_in ? step.inputs[0] : step.outputs[0], !is_in});
+      if (is_cpus) {
+        step.place = plan_.places++;
+        for (const size_t input : step.inputs) AddUse(input, {step.device, step.place, false});
+        for (const size_t output : step.outputs) AddUse(output, {step.device, step.place, true});
+      }
+      if (is_transfer) AddUse(is_in ? step.inputs[0] : step.outputs[0], {step.device, step.place, !is_in});
+      if (step.place != ExecutionPlan::kNoPlace) last_place[step.device] = step.place;
       steps.push_back(std::move(step));
     }
-    while (!pending_.empty()) Wait(pending_.back(), steps);
+    for (size_t device = plan_.arenas.size(); device-- > 0;) {
+      const size_t place = last_place[device];
+      if (place != ExecutionPlan::kNoPlace && place >= waited_[device]) Wait(device, place, steps);
+    }
     plan_.steps = std::move(steps);
   }
 
+  void AddUse(size_t buffer, const Use& use) {
+    const ExecutionPlan::Buffer& used = plan_.buffers[buffer];
+    // Nobody writes there, and it is not reused.
+    if (used.device != kHost || used.storage == Storage::kConstant || (used.storage == Storage::kInput && IsCpu(use.device))) return;
+    uses_[Final(buffer)].push_back(use);
+    used_[use.device].emplace_back(use.place, buffer);
+  }
+
   void WaitFor(size_t buffer, bool written_only, size_t stream, std::vector<ExecutionPlan::Step>& steps) {
-    for (size_t i = pending_.size(); i-- > 0;) {
-      const Pending& pending = pending_[i];
-      if (pending.device == stream || (written_only && !pending.is_written) || Final(pending.host_buffer) != Final(buffer)) continue;
-      return Wait(Pending(pending), steps);
+    std::vector<Use>& uses = uses_[Final(buffer)];
+    std::erase_if(uses, [&](const Use& use) { return use.place < waited_[use.device]; });
+    for (size_t i = uses.size(); i-- > 0;) {
+      const Use& use = uses[i];
+      if (use.device == stream || (written_only && !use.is_written) || use.place < waited_[use.device]) continue;
+      Wait(use.device, use.place, steps);
     }
   }
 
-  void Wait(const Pending& last, std::vector<ExecutionPlan::Step>& steps) {
+  void Wait(size_t device, size_t place, std::vector<ExecutionPlan::Step>& steps) {
     ExecutionPlan::Step wait;
     wait.kind = Kind::kWait;
-    wait.device = last.device;
-    wait.transfer = last.transfer;
-    const auto is_over = [&](const Pending& pending) {
-      const bool over = pending.device == last.device && pending.transfer <= last.transfer;
-      if (over) wait.inputs.push_back(pending.host_buffer);
-      return over;
-    };
-    std::erase_if(pending_, is_over);
+    wait.device = device;
+    wait.place = place;
+    std::deque<std::pair<size_t, size_t>>& used = used_[device];
+    for (; !used.empty() && used.front().first <= place; used.pop_front()) wait.inputs.push_back(used.front().second);
+    waited_[device] = place + 1;
     steps.push_back(std::move(wait));
   }
 
@@ -311,7 +369,9 @@ class Planner {
   ExecutionPlan plan_;
   std::vector<Available> of_value_;
   std::vector<size_t> shares_with_;  // the output that took a buffer over, or itself
-  std::vector<Pending> pending_;     // in the order of the steps
+  std::vector<std::vector<Use>> uses_;                        // by final buffer, in the order of the steps
+  std::vector<std::deque<std::pair<size_t, size_t>>> used_;  // by device: place and host buffer of what has not been waited for
+  std::vector<size_t> waited_;                               // by device: its places below that are over
 };
 
 }  // namespace

@@ -15,7 +15,11 @@ namespace collage {
 /// it; views, and layouts that put every element at the same place, share a buffer.
 ///
 /// Devices are numbered, the host being number 0. What is given to another device's stream runs there in order; the host goes on, and waits
-/// where it needs what is copied out, where it writes to what is copied in, and at the end. Layouts are converted by the host.
+/// where it needs what is made there, where it writes to what is read there, and at the end. Layouts are converted by the host.
+///
+/// The memory of a CPU beside the host is the host's, so nothing is copied: its kernels read and write where the host does, and what they
+/// alone use lies in an arena of their own. Where there is such a CPU, calls are given as early as what they read allows, and what makes
+/// the host wait comes as late as can be.
 struct ExecutionPlan {
   enum class Storage { kArena, kInput, kOutput, kConstant };
   struct Buffer {
@@ -37,11 +41,11 @@ struct ExecutionPlan {
       kConversion,  ///< by the host
       kCopy,        ///< within one device
       kTransfer,    ///< between the host and another device
-      kWait         ///< for a transfer, and so for all that its device was given before; the inputs are host buffers then free to be used
+      kWait         ///< for a place in a stream, and so for all before it; the inputs are host buffers then free to be used
     };
     Kind kind = Kind::kKernel;
     size_t device = 0;                           ///< whose stream it is; of a transfer, that which is not the host
-    size_t transfer = 0;                         ///< kTransfer: its number; kWait: the number of that which it waits for
+    size_t place = kNoPlace;                     ///< the number of its place in that stream; kWait: of that which it waits for
     size_t call = 0;                             ///< kKernel: index into Program::calls
     std::optional<LayoutConversion> conversion;  ///< otherwise
     std::vector<size_t> inputs;                  ///< buffers
@@ -62,7 +66,9 @@ struct ExecutionPlan {
     size_t workspace_bytes = 0;  ///< the largest of any kernel; shared by all
   };
   std::vector<Arena> arenas;  ///< one a device, the host first
-  size_t transfers = 0;
+  /// Of steps that somebody may wait for.
+  size_t places = 0;
+  static constexpr size_t kNoPlace = static_cast<size_t>(-1);
 };
 
 /// The layouts in which a program's inputs are given and its outputs are wanted, one an endpoint; row-major where there are none.

@@ -41,7 +41,7 @@ PlanRunner::PlanRunner(const PlanRunner& other) : PlanRunner(other.plan_, other.
 PlanRunner::PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_ptr<const std::vector<Tensor>> constants)
     : plan_(std::move(plan)),
       constants_(std::move(constants)),
-      transfer_places_(plan_->transfers),
+      places_(plan_->places),
       workspace_offset_(AlignedBytes(plan_->arenas[0].bytes)),
       workspaces_(plan_->arenas.size(), nullptr),
       pointers_(plan_->buffers.size(), nullptr) {
@@ -112,13 +112,19 @@ void PlanRunner::Bind(std::span<const void* const> inputs, std::span<void* const
 }
 
 Status PlanRunner::RunStep(const ExecutionPlan::Step& step, Kernel* kernel) {
+  Status status = DoStep(step, kernel);
+  if (step.place != ExecutionPlan::kNoPlace && step.kind != Kind::kWait) places_[step.place] = plan_->arenas[step.device].context->Record();
+  return status;
+}
+
+Status PlanRunner::DoStep(const ExecutionPlan::Step& step, Kernel* kernel) {
   switch (step.kind) {
     case Kind::kKernel:
       return RunKernel(step, *kernel);
     case Kind::kTransfer:
       return RunTransfer(step);
     case Kind::kWait:
-      return plan_->arenas[step.device].context->Wait(transfer_places_[step.transfer]);
+      return plan_->arenas[step.device].context->Wait(places_[step.place]);
     case Kind::kCopy:
       if (step.device != 0) {
         const size_t bytes = plan_->buffers[step.inputs[0]].bytes;
@@ -135,10 +141,8 @@ Status PlanRunner::RunTransfer(const ExecutionPlan::Step& step) {
   DeviceContext& context = *plan_->arenas[step.device].context;
   const size_t bytes = plan_->buffers[step.inputs[0]].bytes;
   const bool is_in = plan_->buffers[step.inputs[0]].device == 0;
-  COLLAGE_TRY_STATUS(is_in ? context.CopyIn(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes)
-                           : context.CopyOut(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes));
-  transfer_places_[step.transfer] = context.Record();
-  return {};
+  return is_in ? context.CopyIn(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes)
+               : context.CopyOut(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes);
 }
 
 Status PlanRunner::RunKernel(const ExecutionPlan::Step& step, Kernel& kernel) {

@@ -43,11 +43,12 @@ class PlanRunner {
   void PlaceArena(size_t device, std::byte* memory);
   Status RunKernel(const ExecutionPlan::Step& step, Kernel& kernel);
   Status RunTransfer(const ExecutionPlan::Step& step);
+  Status DoStep(const ExecutionPlan::Step& step, Kernel* kernel);
 
   std::shared_ptr<const ExecutionPlan> plan_;
   std::shared_ptr<const std::vector<Tensor>> constants_;  // one a ConstantUse
   std::vector<std::shared_ptr<DeviceMemory>> device_memory_;
-  std::vector<uint64_t> transfer_places_;  // in their streams, one a transfer
+  std::vector<uint64_t> places_;  // in their streams, one a place of the plan
   size_t workspace_offset_ = 0;
   std::vector<std::byte*> workspaces_;       // one a device
   std::vector<std::byte*> pointers_;         // one a buffer

@@ -1,5 +1,6 @@
 #include "collage/runtime/program.h"
 
+#include "collage/runtime/processors.h"
 #include "collage/support/memory.h"
 #include "collage/support/short_list.h"
 #include "collage/tensor/checked_bytes.h"
@@ -116,6 +117,7 @@ std::string ToString(const KernelRecord& record) {
 
 Result<Device> DeviceOf(const KernelRecord& record, const Device& host) {
   if (record.device.empty()) return host;
+  if (CpuStatement::IsOne(record.device)) return COLLAGE_TRY(CpuStatement::Parse(record.device)).ToDevice();
   return ParseDevice(record.device, host);
 }
 

@@ -20,7 +20,7 @@ struct KernelRecord {
   std::vector<std::string> operators;  ///< names of the operators inside, in evaluation order
   std::optional<double> cost_us;       ///< the price at which the search chose it, microseconds
   std::vector<std::string> nodes;      ///< ONNX nodes that it computes, in the model's order; empty where no model was read
-  std::string device = {};             ///< "opencl:0"; empty: the host
+  std::string device = {};             ///< "opencl:0", "cpu:1 -processors=2-3"; empty: the host
 };
 
 /// The device that a record names. Errors on a name that is none.
