@@ -316,7 +316,9 @@ uint64_t Placement::DecisionHash() const {
 std::vector<size_t> Placement::Singles() const {
   std::vector<size_t> singles;
   for (size_t target = 0; target < targets.size(); ++target) {
-    if (!targets[target].is_fallback && !coverable[target].Empty()) singles.push_back(target);
+    // On one CPU of several a backend alone is the host's.
+    const bool is_other_cpu = DeviceOf(target) > 0 && MemoryOf(DeviceOf(target)) == 0;
+    if (!targets[target].is_fallback && !is_other_cpu && !coverable[target].Empty()) singles.push_back(target);
   }
   return singles;
 }

@@ -6,6 +6,7 @@
 #include "collage/cost/comparison.h"
 #include "collage/cost/statistics.h"
 #include "collage/driver/plan_watch.h"
+#include "collage/explain/plan_names.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/visit.h"
 #include "collage/measure/race.h"
@@ -312,6 +313,11 @@ class PlanRace {
                         entries_[i].difference};
     };
     outcome.timings.push_back(timing("chosen", winner));
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i].plan->name != kSideBySide || results_[i].rounds.empty()) continue;
+      if (i == winner && !results_.front().rounds.empty()) outcome.timings.push_back(timing(kOneAfterAnother, 0));
+      if (i != winner && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kSideBySide, i));
+    }
     for (size_t i = 0; i < entries_.size(); ++i) {
       std::vector<std::string> names = entries_[i].same_as;
       if (entries_[i].plan->is_single_backend) names.insert(names.begin(), entries_[i].plan->name);

@@ -1,5 +1,7 @@
 #include "collage/driver/transitions.h"
 
+#include <algorithm>
+
 #include "collage/driver/timer.h"
 
 namespace collage {
@@ -26,10 +28,20 @@ std::vector<std::vector<Cost>> TransitionMatrix(const std::vector<PlacementTarge
   for (size_t t = 0; t < targets.size(); ++t) {
     if (IsMeasured(targets[t])) position[t] = next++;
   }
+  // Another CPU's kernels follow each other as the host's do; were that free, a search would change the CPU for it.
+  std::vector<bool> has_position(targets.size());
+  for (size_t t = 0; t < targets.size(); ++t) {
+    const auto host = std::find_if(targets.begin(), targets.end(), [&](const PlacementTarget& target) {
+      return IsMeasured(target) && target.backend == targets[t].backend;
+    });
+    const bool is_cpu = !targets[t].device || targets[t].device->kind == DeviceKind::kCpu;
+    has_position[t] = is_cpu && host != targets.end();
+    if (has_position[t]) position[t] = position[static_cast<size_t>(host - targets.begin())];
+  }
   std::vector<std::vector<Cost>> matrix(targets.size(), std::vector<Cost>(targets.size()));
   for (size_t from = 0; from < targets.size(); ++from) {
     for (size_t to = 0; to < targets.size(); ++to) {
-      if (IsMeasured(targets[from]) && IsMeasured(targets[to])) matrix[from][to] = measured[position[from]][position[to]];
+      if (has_position[from] && has_position[to]) matrix[from][to] = measured[position[from]][position[to]];
     }
   }
   return matrix;

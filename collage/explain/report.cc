@@ -2,9 +2,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "collage/explain/plan_names.h"
 #include "collage/tensor/extents.h"
 
 namespace collage {
@@ -287,6 +289,29 @@ std::string StatementText(const CompileReport& report) {
 
 }  // namespace
 
+namespace {
+
+bool IsSpread(const PlanTiming& timing) { return timing.name == kOneAfterAnother || timing.name == kSideBySide; }
+
+std::string NameInRace(const PlanTiming& timing, const CompileReport& report) {
+  if (timing.name == "chosen") return "chosen (" + report.winner + ")";
+  return IsSpread(timing) ? timing.name : timing.name + " alone";
+}
+
+/// What running on several CPUs at the same time has gained; nothing where it did not race.
+std::string SideBySideText(const CompileReport& report) {
+  const auto other = std::find_if(report.end_to_end.begin(), report.end_to_end.end(), IsSpread);
+  if (other == report.end_to_end.end()) return {};
+  const auto is_elsewhere = [](const PlanEntry& entry) { return entry.device.starts_with("cpu:"); };
+  const auto elsewhere = std::count_if(report.plan.begin(), report.plan.end(), is_elsewhere);
+  if (other->name == kOneAfterAnother)
+    return fmt::format("  side by side: {} of {} partitions run on other CPUs beside the host's, {:.2f} times as fast as one after another\n",
+                       elsewhere, report.plan.size(), other->ratio);
+  return fmt::format("  side by side on several CPUs was {:.2f} times the chosen plan's time\n", other->ratio);
+}
+
+}  // namespace
+
 std::string PlanTable(const CompileReport& report) {
   std::string text;
   for (const CompileReport& profile : report.profiles) text += "profile " + ProfileName(profile) + "\n" + PlanTable(profile);
@@ -317,9 +342,10 @@ std::string PlanTable(const CompileReport& report) {
   text += fmt::format("end to end ({}, {} threads){:>14}{:>16}\n", report.raced ? "raced now" : "raced earlier", report.threads,
                       "median ms", "times chosen");
   for (const PlanTiming& timing : report.end_to_end) {
-    text += fmt::format("  {:<30}{:>14.3f}{:>16.3f}\n", timing.name == "chosen" ? "chosen (" + report.winner + ")" : timing.name + " alone",
+    text += fmt::format("  {:<30}{:>14.3f}{:>16.3f}\n", NameInRace(timing, report),
                         timing.median_ms, timing.ratio);
   }
+  text += SideBySideText(report);
   for (const MissingPlan& plan : report.missing) text += fmt::format("  {:<30} did not race: {}\n", plan.name, plan.reason);
   if (!report.not_compared.empty()) text += "  not compared with the reference: " + report.not_compared + "\n";
   text += fmt::format("  noise of this race (A/A): {:.2f}%; the machine ran {:.2f} times as slowly as when the prices were taken\n",

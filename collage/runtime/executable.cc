@@ -55,6 +55,8 @@ StepProfile Describe(const ExecutionPlan& plan, const ExecutionPlan::Step& step,
   } else if (step.kind == Kind::kWait) {
     profile.kind = "wait";
     profile.record.name = "wait for " + ToString(profile.device);
+    // Beside the kernels that it waits for, which tell their own times.
+    if (AsCpu(context.get())) profile.device = host;
   } else {
     profile.kind = "copy";
     profile.record.name = "copy of " + std::to_string(step.type.ByteCount()) + " bytes";

@@ -24,7 +24,7 @@ namespace collage {
 struct StepProfile {
   std::string kind;     ///< "kernel", "conversion" (between layouts), "copy", "transfer" (between devices) or "wait" (for one)
   KernelRecord record;  ///< of a kernel; of the others only `name` is set: "plain -> aBcd16b of Tensor[(1, 64), float32]"
-  Device device;        ///< on which it runs; of a transfer and a wait, that which is not the host
+  Device device;        ///< on which it runs; of a transfer and a wait for an accelerator, that which is not the host
   uint64_t calls = 0;
   double microseconds = 0;
   Clock::time_point last_began = {};  ///< of the last call
@@ -67,8 +67,8 @@ class Executable {
   /// As above, into new tensors.
   Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs);
 
-  /// Starts (from zero) or stops the measuring of single steps, which costs two clock readings a step. Steps of other devices are waited
-  /// for then, each by itself, so that their times are their own: nothing overlaps.
+  /// Starts (from zero) or stops the measuring of single steps, which costs two clock readings a step. Steps of accelerators are waited
+  /// for then, each by itself, so that their times are their own: nothing overlaps. Kernels on other CPUs run beside the host's as ever.
   void SetProfiling(bool on);
   /// One entry a step, in the order in which they run (of blocks, one after another); times are zero when profiling was never on.
   [[nodiscard]] const std::vector<StepProfile>& profile() const;

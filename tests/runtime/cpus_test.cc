@@ -172,7 +172,7 @@ TEST(CpusTest, BranchesRunAtTheSameTimeOnTheirProcessorsWithoutACopy) {
   Result<Executable> executable = Executable::Create(std::move(test.program), kHost);
   ASSERT_TRUE(executable) << executable.error().message;
   EXPECT_THAT(StepsOf(*executable),
-              ElementsAre("kernel k1@cpu:1", "kernel k2@cpu:1", "kernel k0@cpu:0", "wait wait for cpu:1@cpu:1", "kernel k3@cpu:0"));
+              ElementsAre("kernel k1@cpu:1", "kernel k2@cpu:1", "kernel k0@cpu:0", "wait wait for cpu:1@cpu:0", "kernel k3@cpu:0"));
   TestProgram same = ForkAndJoin();
   std::mt19937 random(1);
   const std::vector<Tensor> inputs = RandomInputs(same, random);

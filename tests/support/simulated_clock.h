@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
+
 #include "collage/support/clock.h"
 
 namespace collage {
 
 /// While it lives, time passes only where a test says so, and a microsecond at every look at the clock, so that who waits for a
-/// moment does not wait for ever. One at a time.
+/// moment does not wait for ever. One at a time; any thread may look.
 class SimulatedClock {
  public:
   SimulatedClock() { Clock::SetSource(&Look); }
@@ -13,14 +15,20 @@ class SimulatedClock {
   SimulatedClock(const SimulatedClock&) = delete;
   SimulatedClock& operator=(const SimulatedClock&) = delete;
 
-  static void Pass(double seconds) { Now() = Clock::After(seconds); }
+  static void Pass(double seconds) {
+    Look();
+    Now() += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)).count();
+  }
 
  private:
-  static Clock::time_point& Now() {
-    static Clock::time_point now;
+  static std::atomic<Clock::duration::rep>& Now() {
+    static std::atomic<Clock::duration::rep> now;
     return now;
   }
-  static Clock::time_point Look() { return Now() += std::chrono::microseconds(1); }
+  static Clock::time_point Look() {
+    const auto look = std::chrono::duration_cast<Clock::duration>(std::chrono::microseconds(1)).count();
+    return Clock::time_point(Clock::duration(Now() += look));
+  }
 };
 
 }  // namespace collage
