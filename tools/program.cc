@@ -26,9 +26,10 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
   command.add_option("--threads", options.threads, "Threads for all backends together")
       ->check(NumberBetween(1, kMostThreads))
       ->capture_default_str();
-  command.add_option("--processors", options.processors,
-                     "Processors of a CPU beside the host, such as cpu:1=2-3 (repeat). Targets and pins may name it then. The host, cpu:0, has "
-                     "those that are left. A compiled file keeps them");
+  command.add_option(
+      "--processors", options.processors,
+      "Processors of a CPU beside the host, such as cpu:1=2-3 (repeat). Targets and pins may name it then. The host, cpu:0, has "
+      "those that are left. A compiled file keeps them");
 }
 
 void AddLoadOptions(CLI::App& command, ProgramOptions& options) {

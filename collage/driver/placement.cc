@@ -302,8 +302,8 @@ uint64_t Placement::DecisionHash() const {
     hash = HashCombine(hash, calls.Count());
   }
   for (const PlacementTarget& target : targets)
-    hash = HashCombine(hash, HashBytes(std::string(target.backend->Name()) + " " + target.version + " " + target.target +
-                                       DeviceText(target)));
+    hash =
+        HashCombine(hash, HashBytes(std::string(target.backend->Name()) + " " + target.version + " " + target.target + DeviceText(target)));
   uint64_t tuned = 0;
   for (const PlacedKernel& kernel : kernels) {
     // A sum, because those of earlier compiles come in another order.

@@ -90,7 +90,8 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   }
   // What a single backend comes to as well goes by its name.
   std::rotate(result.plans.begin() + 1, result.plans.begin() + searched, result.plans.end());
-  if (std::optional<Plan> side_by_side = SideBySide(placement, result.plans.front(), prices)) result.plans.push_back(std::move(*side_by_side));
+  if (std::optional<Plan> side_by_side = SideBySide(placement, result.plans.front(), prices))
+    result.plans.push_back(std::move(*side_by_side));
   return result;
 }
 

@@ -106,7 +106,8 @@ class Scheduler {
   void AddTwin(Task& task, const SearchChoice& choice, size_t c) {
     const PricedCandidate& chosen = placement_.candidates[choice.candidate];
     const PricedCandidate& twin = placement_.candidates[c];
-    const bool is_same = twin.candidate.spec == chosen.candidate.spec && placement_.NameOf(twin.backend) == placement_.NameOf(chosen.backend) &&
+    const bool is_same = twin.candidate.spec == chosen.candidate.spec &&
+                         placement_.NameOf(twin.backend) == placement_.NameOf(chosen.backend) &&
                          twin.candidate.sub_graph.inside() == chosen.candidate.sub_graph.inside() &&
                          twin.extracted.inputs.size() == chosen.extracted.inputs.size();
     if (!is_same) return;

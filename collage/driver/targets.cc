@@ -47,8 +47,10 @@ bool RunsOnTeams(const BackendRecord& record) {
 Result<const CpuStatement*> Stated(const std::string& text, const BackendRecord& record, int id, const std::vector<CpuStatement>& cpus) {
   const auto at = std::find_if(cpus.begin(), cpus.end(), [&](const CpuStatement& cpu) { return cpu.id == id; });
   const std::string name = "cpu:" + std::to_string(id);
-  if (at == cpus.end()) return Fail("--target \"" + text + "\": " + name + " has no processors; state them, as in --processors " + name + "=1");
-  if (!RunsOnTeams(record)) return Fail("--target \"" + text + "\": backend '" + record.name + "' has threads of its own and runs on cpu:0 alone");
+  if (at == cpus.end())
+    return Fail("--target \"" + text + "\": " + name + " has no processors; state them, as in --processors " + name + "=1");
+  if (!RunsOnTeams(record))
+    return Fail("--target \"" + text + "\": backend '" + record.name + "' has threads of its own and runs on cpu:0 alone");
   return &*at;
 }
 
@@ -158,7 +160,8 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
       const BackendRecord& record = *COLLAGE_TRY(FindRecord(records, named.target));
       if (named.id.value_or(0) == 0) add(record, named.target.ToString());
       if (!named.id) COLLAGE_TRY_STATUS(add_on_all(record, named.target.ToString()));
-      if (named.id.value_or(0) != 0) COLLAGE_TRY_STATUS(add_on(record, named.target.ToString(), *COLLAGE_TRY(Stated(text, record, *named.id, cpus))));
+      if (named.id.value_or(0) != 0)
+        COLLAGE_TRY_STATUS(add_on(record, named.target.ToString(), *COLLAGE_TRY(Stated(text, record, *named.id, cpus))));
       continue;
     }
     PlacementTarget target = COLLAGE_TRY(ResolveElsewhere(text, named, records, device));

@@ -305,8 +305,9 @@ std::string SideBySideText(const CompileReport& report) {
   const auto is_elsewhere = [](const PlanEntry& entry) { return entry.device.starts_with("cpu:"); };
   const auto elsewhere = std::count_if(report.plan.begin(), report.plan.end(), is_elsewhere);
   if (other->name == kOneAfterAnother)
-    return fmt::format("  side by side: {} of {} partitions run on other CPUs beside the host's, {:.2f} times as fast as one after another\n",
-                       elsewhere, report.plan.size(), other->ratio);
+    return fmt::format(
+        "  side by side: {} of {} partitions run on other CPUs beside the host's, {:.2f} times as fast as one after another\n", elsewhere,
+        report.plan.size(), other->ratio);
   return fmt::format("  side by side on several CPUs was {:.2f} times the chosen plan's time\n", other->ratio);
 }
 
@@ -342,8 +343,7 @@ std::string PlanTable(const CompileReport& report) {
   text += fmt::format("end to end ({}, {} threads){:>14}{:>16}\n", report.raced ? "raced now" : "raced earlier", report.threads,
                       "median ms", "times chosen");
   for (const PlanTiming& timing : report.end_to_end) {
-    text += fmt::format("  {:<30}{:>14.3f}{:>16.3f}\n", NameInRace(timing, report),
-                        timing.median_ms, timing.ratio);
+    text += fmt::format("  {:<30}{:>14.3f}{:>16.3f}\n", NameInRace(timing, report), timing.median_ms, timing.ratio);
   }
   text += SideBySideText(report);
   for (const MissingPlan& plan : report.missing) text += fmt::format("  {:<30} did not race: {}\n", plan.name, plan.reason);

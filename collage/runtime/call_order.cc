@@ -14,7 +14,11 @@ constexpr size_t kNoCall = std::numeric_limits<size_t>::max();
 class Scheduler {
  public:
   Scheduler(const Program& program, const std::vector<size_t>& streams)
-      : program_(program), streams_(streams), given_at_(program.calls.size(), 0), readers_(program.calls.size()), missing_(readers_.size()) {
+      : program_(program),
+        streams_(streams),
+        given_at_(program.calls.size(), 0),
+        readers_(program.calls.size()),
+        missing_(readers_.size()) {
     std::vector<size_t> maker(program.values.size(), kNoCall);
     for (size_t call = 0; call < program.calls.size(); ++call) {
       for (const size_t value : program.calls[call].outputs) maker[value] = call;

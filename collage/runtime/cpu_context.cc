@@ -10,8 +10,8 @@
 namespace collage {
 namespace {
 
-// Work comes in bursts of microseconds within a run, and a sleeping thread takes tens of them to wake up. So many looks as libgomp's threads
-// take (parallel.cc), some 100 us: more would only burn a processor between runs.
+// Work comes in bursts of microseconds within a run, and a sleeping thread takes tens of them to wake up. So many looks as libgomp's
+// threads take (parallel.cc), some 100 us: more would only burn a processor between runs.
 constexpr int kLooks = 20000;
 
 /// Until `is_so`, or until it has not been for a while.

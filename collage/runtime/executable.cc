@@ -197,6 +197,7 @@ void Executable::State::LeaveOtherCpus() {
     if (const CpuContext* cpu = AsCpu(arena.context.get()))
       others.insert(others.end(), cpu->statement().processors.begin(), cpu->statement().processors.end());
   }
+  std::sort(others.begin(), others.end());
   if (!others.empty()) kept_off.emplace(device.threads, others);
 }
 

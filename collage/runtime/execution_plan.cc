@@ -368,8 +368,8 @@ class Planner {
   EndpointLayouts layouts_;
   ExecutionPlan plan_;
   std::vector<Available> of_value_;
-  std::vector<size_t> shares_with_;  // the output that took a buffer over, or itself
-  std::vector<std::vector<Use>> uses_;                        // by final buffer, in the order of the steps
+  std::vector<size_t> shares_with_;                          // the output that took a buffer over, or itself
+  std::vector<std::vector<Use>> uses_;                       // by final buffer, in the order of the steps
   std::vector<std::deque<std::pair<size_t, size_t>>> used_;  // by device: place and host buffer of what has not been waited for
   std::vector<size_t> waited_;                               // by device: its places below that are over
 };

@@ -5,8 +5,8 @@
 namespace collage {
 
 KeptOff::KeptOff(int threads, const Processors& processors) : threads_(threads), saved_(new Saved[static_cast<size_t>(threads)]) {
-  CPU_ZERO(&others_);
-  for (const int number : processors) CPU_SET(static_cast<size_t>(number), &others_);
+  CPU_ZERO(&left_);
+  for (const int number : Without(UsableProcessors(), processors)) CPU_SET(static_cast<size_t>(number), &left_);
 }
 
 void KeptOff::Begin() { OfEachThread(&KeptOff::Leave); }
@@ -22,12 +22,11 @@ void KeptOff::OfEachThread(void (KeptOff::*change)(Saved&)) {
 void KeptOff::Leave(Saved& saved) {
   saved.is_changed = false;
   if (::sched_getaffinity(0, sizeof saved.before, &saved.before) != 0) return;
-  cpu_set_t both;
-  CPU_AND(&both, &saved.before, &others_);
-  cpu_set_t left;
-  CPU_XOR(&left, &saved.before, &both);
-  if (CPU_COUNT(&both) == 0 || CPU_COUNT(&left) == 0) return;
-  saved.is_changed = ::sched_setaffinity(0, sizeof left, &left) == 0;
+  cpu_set_t wanted;
+  CPU_AND(&wanted, &saved.before, &left_);
+  if (CPU_COUNT(&wanted) == 0) wanted = left_;
+  if (CPU_COUNT(&wanted) == 0 || CPU_EQUAL(&wanted, &saved.before)) return;
+  saved.is_changed = ::sched_setaffinity(0, sizeof wanted, &wanted) == 0;
 }
 
 void KeptOff::Return(Saved& saved) {

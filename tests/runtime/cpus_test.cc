@@ -75,6 +75,12 @@ TEST(KeptOffTest, TheThreadComesBackToWhereItWas) {
   EXPECT_EQ(UsableProcessors(), Without(before, {before.back()}));
   kept.End();
   EXPECT_EQ(UsableProcessors(), before);
+  ASSERT_TRUE(KeepThreadOn({before.back()}));
+  kept.Begin();
+  EXPECT_EQ(UsableProcessors(), Without(before, {before.back()}));
+  kept.End();
+  EXPECT_EQ(UsableProcessors(), Processors{before.back()});
+  ASSERT_TRUE(KeepThreadOn(before));
   KeptOff all(1, before);
   all.Begin();
   EXPECT_EQ(UsableProcessors(), before);
@@ -152,8 +158,7 @@ TestProgram ForkAndJoin() {
 
 std::vector<std::string> StepsOf(const Executable& executable) {
   std::vector<std::string> names;
-  for (const StepProfile& step : executable.profile())
-    names.push_back(step.kind + " " + step.record.name + "@" + ToString(step.device));
+  for (const StepProfile& step : executable.profile()) names.push_back(step.kind + " " + step.record.name + "@" + ToString(step.device));
   return names;
 }
 
@@ -202,8 +207,8 @@ TEST(CpusTest, TheProfileShowsWhatOverlaps) {
   ASSERT_TRUE(executable->Run(RandomInputs(same, random)));
   const auto& profile = executable->profile();
   const auto end = [&](size_t step) {
-    return profile[step].last_began + std::chrono::duration_cast<Clock::duration>(
-                                          std::chrono::duration<double, std::micro>(profile[step].last_microseconds));
+    return profile[step].last_began +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::micro>(profile[step].last_microseconds));
   };
   for (const StepProfile& step : profile) EXPECT_EQ(step.calls, 1U) << step.record.name;
   EXPECT_LT(profile[0].last_began, end(2));  // k1 on cpu:1 and k0 on the host
