@@ -157,9 +157,16 @@ Result<std::vector<std::optional<Measurement>>> Pricer::MeasureEach(std::span<co
                                                                     const std::function<bool()>& stop) {
   std::vector<std::optional<Measurement>> found(kernels.size());
   if (fleet_ && !only_cached_) {
+    // What runs on other processors than the host's is for this machine to time.
     std::vector<Fleet::Wanted> wanted;
-    for (const KeyedKernel& one : kernels) wanted.push_back({one.key, JobOf(one.kernel)});
-    found = COLLAGE_TRY(fleet_->Measure(wanted, stop));
+    std::vector<size_t> places;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      if (!(kernels[i].kernel.device == device_)) continue;
+      wanted.push_back({kernels[i].key, JobOf(kernels[i].kernel)});
+      places.push_back(i);
+    }
+    std::vector<std::optional<Measurement>> answers = COLLAGE_TRY(fleet_->Measure(wanted, stop));
+    for (size_t i = 0; i < answers.size(); ++i) found[places[i]] = std::move(answers[i]);
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
     if (found[i]) {
