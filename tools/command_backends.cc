@@ -154,7 +154,8 @@ void AddBackendsCommand(CLI::App& app, int& code) {
       ->default_str("-");
   command->add_flag("--costs", options->costs, "Measure what running one right after another adds, or take it from the cache");
   options->cache = DefaultCache();
-  command->add_option("--cache", options->cache, "SQLite file that keeps prices")->default_str(DefaultCache());
+  command->add_option("--cache", options->cache, "What keeps prices: a SQLite file, or the URL of a PostgreSQL database")
+      ->default_str(DefaultCache());
   command->callback([options, command, &code] {
     if (command->count("--json") > 0 && options->json.empty()) options->json = "-";
     code = Run(*options);

@@ -119,7 +119,8 @@ void AddOptCommand(CLI::App& app, int& code) {
                       "An .npz archive with the values of meta[relay.Constant][i] under the names i; others are made up at random");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->add_option("--output-constants", options->output_constants, "Write the constants of the result to this .npz archive");
-  command->add_option("--cache", options->cache, "SQLite file that keeps prices (pass collage)")->default_str(DefaultCache());
+  command->add_option("--cache", options->cache, "What keeps prices (pass collage): a SQLite file, or the URL of a PostgreSQL database")
+      ->default_str(DefaultCache());
   command->add_option("--save-plan", options->save_plan, "Write the plan to this file (pass collage)");
   command->add_option("--plan", options->plan, "A plan that was saved, of this program (pass apply-plan)");
   command->add_option("--threads", options->threads, "Threads (pass collage)")

@@ -33,6 +33,23 @@ constexpr ValueRange kIntegers{0, 7};
 constexpr double kMostTriedFlops = 1e11;
 constexpr size_t kTriedInAnyCase = 3;
 
+/// The numbers that a quantiser to bytes tells apart, where its scale is known.
+std::optional<ValueRange> RangeOfBytes(const OpSequence& sequence, const OpSequence::Step& step) {
+  const DType dtype = sequence.values[step.outputs[0]].type.dtype;
+  const std::optional<Tensor>& scales = sequence.values[step.inputs[1]].constant;
+  const std::optional<Tensor>& zeros = sequence.values[step.inputs[2]].constant;
+  if (!scales || !zeros || (dtype != DType::kUInt8 && dtype != DType::kInt8)) return std::nullopt;
+  const IntegerLimits limits = LimitsOfInteger(dtype);
+  ValueRange range{0, 0};
+  for (const double scale : scales->ToDouble()) {
+    for (const double zero : zeros->ToDouble()) {
+      range.low = std::min(range.low, (static_cast<double>(limits.low) - zero) * scale);
+      range.high = std::max(range.high, (static_cast<double>(limits.high) - zero) * scale);
+    }
+  }
+  return range.IsBounded() ? std::optional(range) : std::nullopt;
+}
+
 /// What the operators of a function ask of its parameters, and what can be shown without running it.
 class Analysis {
  public:
@@ -45,6 +62,9 @@ class Analysis {
 
   /// Of a parameter's tensor; unbounded where nothing is asked.
   [[nodiscard]] const ValueRange& Demand(size_t parameter) const { return demands_[sequence_.parameters[parameter]]; }
+
+  /// Of a parameter's tensor: what a quantiser behind it tells apart. Only all of that shows where code for integers saturates.
+  [[nodiscard]] const std::optional<ValueRange>& Quantised(size_t parameter) const { return quantised_[sequence_.parameters[parameter]]; }
 
   /// True where every value of every operator is finite when parameters lie in these ranges.
   [[nodiscard]] bool IsFinite(const std::vector<ValueRange>& parameters) const {
@@ -78,7 +98,13 @@ class Analysis {
 
   void FindDemands() {
     demands_.resize(ranges_.size());
+    quantised_.resize(ranges_.size());
     for (auto step = sequence_.steps.rbegin(); step != sequence_.steps.rend(); ++step) {
+      if (step->op->name == "qnn.quantize") {
+        quantised_[step->inputs[0]] = RangeOfBytes(sequence_, *step);
+      } else if (step->op->is_within_arguments && quantised_[step->outputs[0]]) {
+        quantised_[step->inputs[0]] = quantised_[step->outputs[0]];
+      }
       const std::vector<ValueRange> asked = ArgumentDemands(*step, Select(ranges_, step->inputs), Select(demands_, step->outputs));
       for (size_t i = 0; i < asked.size(); ++i) {
         ValueRange& demand = demands_[step->inputs[i]];
@@ -92,6 +118,7 @@ class Analysis {
   OpSequence sequence_;
   std::vector<ValueRange> ranges_;  // of constants; the others are unbounded
   std::vector<ValueRange> demands_;
+  std::vector<std::optional<ValueRange>> quantised_;
 };
 
 /// Whole numbers in [low, high].
@@ -115,6 +142,13 @@ ValueRange Within(const ValueRange& demand, const ValueRange& choice) {
   if (both.low <= both.high) return both;
   return demand.low > choice.high ? ValueRange{demand.low, std::min(demand.high, demand.low + 1)}
                                   : ValueRange{std::max(demand.low, demand.high - 1), demand.high};
+}
+
+/// As `choice` is to [-1, 1], so is this to `whole`.
+ValueRange Scaled(const ValueRange& choice, const ValueRange& whole) {
+  const double middle = (whole.low + whole.high) / 2;
+  const double half = (whole.high - whole.low) / 2;
+  return {middle + choice.low * half, middle + choice.high * half};
 }
 
 struct Finiteness {
@@ -269,7 +303,8 @@ class Sampler {
   [[nodiscard]] std::vector<ValueRange> RangesFor(const ValueRange& choice) const {
     std::vector<ValueRange> ranges;
     for (size_t i = 0; i < types_.size(); ++i) {
-      const ValueRange free = types_[i].dtype == DType::kBool ? ValueRange{0, 1} : IsFloatingPoint(types_[i].dtype) ? choice : kIntegers;
+      const ValueRange numbers = analysis_ && analysis_->Quantised(i) ? Scaled(choice, *analysis_->Quantised(i)) : choice;
+      const ValueRange free = types_[i].dtype == DType::kBool ? ValueRange{0, 1} : IsFloatingPoint(types_[i].dtype) ? numbers : kIntegers;
       const bool is_index = !IsFloatingPoint(types_[i].dtype);
       const ValueRange demand = analysis_ ? analysis_->Demand(i) : ValueRange();
       // An index may be any; the ends of what is asked are numbers, where something is asked at all.

@@ -10,6 +10,7 @@
 
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage {
 namespace {
@@ -93,6 +94,18 @@ TEST(SuitableInputsTest, BothSignsWhereNothingElseIsNeeded) {
   EXPECT_LT(*std::min_element(x.begin(), x.end()), -0.5);
   EXPECT_GT(*std::max_element(x.begin(), x.end()), 0.5);
   EXPECT_THAT(inputs[1].ToDouble(), Each(testing::Gt(0.05)));
+}
+
+// Sums of small numbers would not show where code for integers saturates.
+TEST(SuitableInputsTest, WhatIsQuantisedReachesAllOfTheRange) {
+  const Expr parameter = MakeVar("x", TensorType{{4, 64}});
+  const Expr flat = *MakeCall(Operators().Find("reshape"), {parameter}, {{"newshape", std::vector<int64_t>{256}}});
+  const Expr scale = MakeConstant(Tensor::Scalar(0.02, DType::kFloat32));
+  const Expr zero = MakeConstant(ScalarOf(117, DType::kUInt8));
+  const Expr function = *MakeFunction({parameter}, *MakeCall(Operators().Find("qnn.quantize"), {flat, scale, zero}, {}));
+  const std::vector<double> x = SuitableInputs(function, 1).value()[0].ToDouble();
+  EXPECT_NEAR(*std::min_element(x.begin(), x.end()), -2.34, 0.1);
+  EXPECT_NEAR(*std::max_element(x.begin(), x.end()), 2.76, 0.1);
 }
 
 TEST(SuitableInputsTest, IndicesAreInRangeAndReachAllOfIt) {
