@@ -25,6 +25,10 @@ bool Quantises(const Expr& body) {
   return found;
 }
 
+/// Without them pairs of products are added in 16 bits, which saturate. Of processors that have them in vectors of 256 bits alone it is not
+/// known that all of the library's code uses them.
+bool AddsProductsExactly() { return __builtin_cpu_supports("avx512vnni") != 0; }
+
 Result<Expr> WithIntegers(const Expr& expr) {
   const OpDef* op = CalledOp(expr);
   if (!op) return expr;
@@ -45,7 +49,8 @@ Result<Expr> WithIntegers(const Expr& expr) {
 
 Result<Expr> WithIntegerWeights(const Function& function) {
   Expr body = function.body;
-  if (Quantises(body)) body = COLLAGE_TRY(Rewrite(body, [](const Expr&, const Expr& expr) { return WithIntegers(expr); }));
+  if (AddsProductsExactly() && Quantises(body))
+    body = COLLAGE_TRY(Rewrite(body, [](const Expr&, const Expr& expr) { return WithIntegers(expr); }));
   return MakeFunction(function.parameters, std::move(body), function.attributes);
 }
 
