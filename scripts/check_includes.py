@@ -31,7 +31,7 @@ DIRECT = {
     "pricing": ["fleet", "search", "candidate", "form"],
     "partition": ["candidate", "transform", "device"],
     "query": ["partition", "pricing"],
-    "lower": ["partition", "runtime", "onnx"],
+    "lower": ["partition", "runtime"],
     "c": ["lower"],
     "c_compile": ["c"],
     "provider": ["c_compile", "onnx"],
@@ -39,8 +39,8 @@ DIRECT = {
     "driver": ["decide", "pricing", "explain", "onnx", "transform"],
 }
 # query stands between partition and lower and is included by nobody but tools.
-# transform stands behind partition, but what includes partition gets no right to it; nor has what includes lower one to onnx.
-NOT_INHERITED = {"transform", "onnx"}
+# transform stands behind partition, but what includes partition gets no right to it.
+NOT_INHERITED = {"transform"}
 GRAPH_COMPILERS = {"onnxruntime", "openvino"}
 # Of backend/: shared by several backends, and none itself.
 SHARED_BY_BACKENDS = {"element_code"}

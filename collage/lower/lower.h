@@ -9,7 +9,7 @@
 #include "collage/backend/backend.h"
 #include "collage/backend/partition_program.h"
 #include "collage/ir/module.h"
-#include "collage/onnx/remainder.h"
+#include "collage/op/remainder.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/progress.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "collage/lower/open_remainder.h"
 #include "collage/tensor/checked_bytes.h"
 
 namespace collage {
@@ -217,7 +218,7 @@ Result<std::shared_ptr<const Remainder>> RemainderFromJson(const Json& json, con
   for (const Json& weight : json.at("weights"))
     parts.weights.emplace_back(weight.at("name").get<std::string>(), COLLAGE_TRY(TensorFromJson(weight.at("value"), container)));
   parts.reason = json.at("reason").get<std::string>();
-  return Remainder::Create(std::move(parts));
+  return OpenRemainder(std::move(parts));
 }
 
 Result<StoredProgram> Read(const Json& json, const Container& container) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collage/backend/partition_program.h"
-#include "collage/onnx/remainder.h"
+#include "collage/op/remainder.h"
 #include "collage/runtime/container.h"
 #include "collage/runtime/control_program.h"
 #include "collage/runtime/device.h"

@@ -23,7 +23,7 @@ class Cutter {
     for (size_t i = 0; i < graph_.outputs.size(); ++i) COLLAGE_TRY_STATUS(PassOutput(i));
     parts_.message = COLLAGE_TRY(ModelMessage(rest_));
     parts_.reason = reader_.reason();
-    cut_.remainder = COLLAGE_TRY(Remainder::Create(std::move(parts_)));
+    cut_.remainder = COLLAGE_TRY(CreateRemainder(std::move(parts_)));
     return std::move(cut_);
   }
 

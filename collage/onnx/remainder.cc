@@ -49,42 +49,46 @@ Result<Tensor> CheckedOutput(const Expr& value, const Remainder::Output& output)
               std::string(Name(output.dtype)));
 }
 
-}  // namespace
+class NodesRemainder final : public Remainder {
+ public:
+  NodesRemainder(Parts parts, OnnxGraph graph, std::vector<Output> outputs)
+      : Remainder(std::move(parts), std::move(outputs)), graph_(std::move(graph)) {}
 
-Remainder::Remainder(Parts parts, std::unique_ptr<const OnnxGraph> graph, std::vector<Output> outputs)
-    : parts_(std::move(parts)), graph_(std::move(graph)), outputs_(std::move(outputs)) {}
+  [[nodiscard]] size_t node_count() const override { return graph_.nodes.size(); }
+  [[nodiscard]] Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs) const override;
 
-Remainder::~Remainder() = default;
+ private:
+  OnnxGraph graph_;
+};
 
-size_t Remainder::node_count() const { return graph_->nodes.size(); }
-
-std::string Remainder::Summary() const {
-  return std::to_string(node_count()) + (node_count() == 1 ? " node" : " nodes") + ", since extents depend on data: " + parts_.reason;
-}
-
-Result<std::shared_ptr<const Remainder>> Remainder::Create(Parts parts) {
-  OnnxGraph graph = COLLAGE_TRY(onnx_io::ParseOnnxGraph({parts.message, nullptr}, {}));
-  std::vector<Output> outputs;
-  for (const OnnxInput& declared : graph.output_types) outputs.push_back(COLLAGE_TRY(OutputOf(declared)));
-  graph.initializers = parts.weights;
-  return std::shared_ptr<const Remainder>(
-      new Remainder(std::move(parts), std::make_unique<const OnnxGraph>(std::move(graph)), std::move(outputs)));
-}
-
-Result<std::vector<Tensor>> Remainder::Run(std::span<const Tensor> inputs) const {
+Result<std::vector<Tensor>> NodesRemainder::Run(std::span<const Tensor> inputs) const {
   try {
     onnx_io::ModelReading reading;
-    GraphReader reader(*graph_, reading, nullptr, onnx_io::UnknownValues::kComputed);
+    GraphReader reader(graph_, reading, nullptr, onnx_io::UnknownValues::kComputed);
     COLLAGE_TRY_STATUS(reader.DefineInitializers());
-    COLLAGE_TRY_STATUS(DefineInputs(parts_.inputs, inputs, reader));
+    COLLAGE_TRY_STATUS(DefineInputs(parts().inputs, inputs, reader));
     COLLAGE_TRY_STATUS(reader.ReadNodes());
     const std::vector<Expr> values = COLLAGE_TRY(reader.Outputs());
     std::vector<Tensor> outputs;
-    for (size_t i = 0; i < values.size(); ++i) outputs.push_back(COLLAGE_TRY(CheckedOutput(values[i], outputs_[i])));
+    for (size_t i = 0; i < values.size(); ++i) outputs.push_back(COLLAGE_TRY(CheckedOutput(values[i], this->outputs()[i])));
     return outputs;
   } catch (const std::bad_alloc&) {
     return Fail("what depends on data needs more memory than there is");
   }
 }
 
+}  // namespace
+
+Result<std::shared_ptr<const Remainder>> CreateRemainder(Remainder::Parts parts) {
+  OnnxGraph graph = COLLAGE_TRY(onnx_io::ParseOnnxGraph({parts.message, nullptr}, {}));
+  std::vector<Remainder::Output> outputs;
+  for (const OnnxInput& declared : graph.output_types) outputs.push_back(COLLAGE_TRY(OutputOf(declared)));
+  graph.initializers = parts.weights;
+  return std::make_shared<const NodesRemainder>(std::move(parts), std::move(graph), std::move(outputs));
+}
+
 }  // namespace collage
+
+extern "C" collage::Result<std::shared_ptr<const collage::Remainder>> collage_create_remainder(collage::Remainder::Parts parts) {
+  return collage::CreateRemainder(std::move(parts));
+}

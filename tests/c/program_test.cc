@@ -7,6 +7,7 @@
 
 #include "collage/onnx/graph.h"
 #include "collage/onnx/graph_message.h"
+#include "collage/onnx/remainder.h"
 #include "collage/support/file.h"
 #include "tests/c/saved_programs.h"
 
@@ -102,7 +103,7 @@ std::shared_ptr<const Remainder> PlacesBehind(const std::string& hidden) {
   graph.output_types.push_back({hidden, DType::kFloat32, std::vector<OnnxDimension>{{4, ""}}});
   Result<std::string> message = onnx_io::ModelMessage(graph);
   EXPECT_TRUE(message) << message.error().message;
-  Result<std::shared_ptr<const Remainder>> remainder = Remainder::Create({*message, {{hidden, std::nullopt}}, {}, "places: why"});
+  Result<std::shared_ptr<const Remainder>> remainder = CreateRemainder({*message, {{hidden, std::nullopt}}, {}, "places: why"});
   EXPECT_TRUE(remainder) << remainder.error().message;
   return *remainder;
 }

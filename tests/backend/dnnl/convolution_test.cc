@@ -94,7 +94,9 @@ TEST(DnnlConvolutionTest, WinogradIsAVariantOfItsOwnAndExactEnough) {
   const Expr plain = FunctionOf({x}, Convolve(x, c));
   const std::vector<std::string> names = CheckAllVariants(Dnnl(), plain);
   EXPECT_THAT(names, Contains(StartsWith("direct/")));
-  if (OffersWinograd(names)) EXPECT_THAT(names, Contains(testing::AllOf(StartsWith("winograd/"), HasSubstr("wino_"))));
+  if (OffersWinograd(names)) {
+    EXPECT_THAT(names, Contains(testing::AllOf(StartsWith("winograd/"), HasSubstr("wino_"))));
+  }
   const Expr fused = FunctionOf({x}, CallOp("nn.relu", {BiasAdd(Convolve(x, c), c.out)}));
   OffersWinograd(CheckAllVariants(Dnnl(), fused));
 }

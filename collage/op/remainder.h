@@ -1,0 +1,63 @@
+#pragma once
+
+// What of a model has no types before it runs. Where the extents of a value depend on data (NonMaxSuppression, NonZero, a slice whose ends
+// are computed), nobody can say what the operators behind it take. So the model is cut there: what lies before is a module like any
+// other, its head, and what lies behind stays as it came, nodes of ONNX. After each run of the head these are read once more, with all
+// values known, and computed by the reference kernels on the way. So whatever the reader reads works here, and types need no unknown
+// extents anywhere.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collage/support/result.h"
+#include "collage/tensor/tensor.h"
+
+namespace collage {
+
+/// Its nodes, and who computes them, are in `onnx` (onnx/remainder.h); what loads and runs programs needs no more than this.
+class Remainder {
+ public:
+  /// What the head gives under one name: a tensor, or the tensors of a sequence.
+  struct Input {
+    std::string name;
+    std::optional<size_t> length;  ///< of a sequence
+  };
+  struct Output {
+    std::string name;
+    DType dtype;
+    std::optional<Shape> shape;  ///< -1 where only a run tells the extent; absent where not even the rank is known
+  };
+  /// All that is kept of it.
+  struct Parts {
+    std::string message;  ///< a model of the nodes, without weights; its outputs are those of the whole model
+    std::vector<Input> inputs;
+    std::vector<std::pair<std::string, Tensor>> weights;  ///< constants that the nodes read
+    std::string reason;                                   ///< why the first node has no types, located at it
+  };
+
+  Remainder(const Remainder&) = delete;
+  Remainder& operator=(const Remainder&) = delete;
+  virtual ~Remainder() = default;
+
+  [[nodiscard]] const Parts& parts() const { return parts_; }
+  [[nodiscard]] const std::vector<Output>& outputs() const { return outputs_; }
+  [[nodiscard]] virtual size_t node_count() const = 0;
+  /// "12 nodes, since extents depend on data: node 'nms' (NonMaxSuppression, opset 11): ..."
+  [[nodiscard]] std::string Summary() const;
+
+  /// Computes the outputs from what the head gives. May be called by several threads at once. Errors name the node.
+  [[nodiscard]] virtual Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs) const = 0;
+
+ protected:
+  Remainder(Parts parts, std::vector<Output> outputs) : parts_(std::move(parts)), outputs_(std::move(outputs)) {}
+
+ private:
+  Parts parts_;
+  std::vector<Output> outputs_;
+};
+
+}  // namespace collage
