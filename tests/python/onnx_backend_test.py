@@ -40,7 +40,8 @@ class InterfaceTest(unittest.TestCase):
         outputs = run_model([x])
         self.assertEqual(outputs._fields, ("hidden", "sums"))
         np.testing.assert_allclose(outputs.hidden.sum(axis=1), outputs.sums, rtol=1e-4)
-        np.testing.assert_array_equal(run_model({"x": x}).sums, outputs.sums)
+        # Another compile may take other kernels, which add in another order.
+        np.testing.assert_allclose(run_model({"x": x}).sums, outputs.sums, rtol=1e-5)
         (y,) = collage.onnx_backend.run_node(helper.make_node("Tanh", ["a"], ["b"]), [x], **QUICK)
         np.testing.assert_allclose(y, np.tanh(x), rtol=1e-5, atol=1e-6)
 
