@@ -15,44 +15,52 @@ constexpr int64_t kBlockRows = 512;
 constexpr int64_t kBlockColumns = 128;
 constexpr int64_t kBlockDepth = 256;
 
-typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
+template <int64_t lanes>
+struct Of {
+  typedef double Lanes __attribute__((vector_size(lanes * sizeof(double)), aligned(8), may_alias));
+};
 
-// accumulator[r, 0..16) += sum over k of left[k, r] * right[k, 0..16), rows of the accumulator being kBlockColumns apart.
+// accumulator[r, 0..16) += sum over k of left[k, r] * right[k, 0..16), rows of the accumulator being kBlockColumns apart. Two vectors of a
+// row at a time: eight sums fit the registers of every instruction set, and wider vectors than it has would go through memory.
+template <int64_t lanes>
 __attribute__((always_inline)) inline void TileBody(const double* left, const double* right, int64_t depth, double* accumulator) {
-  Lanes sums[kTileRows][2];
-  for (int64_t r = 0; r < kTileRows; ++r) {
-    sums[r][0] = *reinterpret_cast<const Lanes*>(accumulator + r * kBlockColumns);
-    sums[r][1] = *reinterpret_cast<const Lanes*>(accumulator + r * kBlockColumns + 8);
-  }
-  for (int64_t k = 0; k < depth; ++k) {
-    const Lanes low = *reinterpret_cast<const Lanes*>(right + k * kTileColumns);
-    const Lanes high = *reinterpret_cast<const Lanes*>(right + k * kTileColumns + 8);
-#pragma GCC unroll 4
+  using Lanes = typename Of<lanes>::Lanes;
+  for (int64_t column = 0; column < kTileColumns; column += 2 * lanes, right += 2 * lanes, accumulator += 2 * lanes) {
+    Lanes sums[kTileRows][2];
     for (int64_t r = 0; r < kTileRows; ++r) {
-      const double factor = left[k * kTileRows + r];
-      sums[r][0] += factor * low;
-      sums[r][1] += factor * high;
+      sums[r][0] = *reinterpret_cast<const Lanes*>(accumulator + r * kBlockColumns);
+      sums[r][1] = *reinterpret_cast<const Lanes*>(accumulator + r * kBlockColumns + lanes);
     }
-  }
-  for (int64_t r = 0; r < kTileRows; ++r) {
-    *reinterpret_cast<Lanes*>(accumulator + r * kBlockColumns) = sums[r][0];
-    *reinterpret_cast<Lanes*>(accumulator + r * kBlockColumns + 8) = sums[r][1];
+    for (int64_t k = 0; k < depth; ++k) {
+      const Lanes low = *reinterpret_cast<const Lanes*>(right + k * kTileColumns);
+      const Lanes high = *reinterpret_cast<const Lanes*>(right + k * kTileColumns + lanes);
+#pragma GCC unroll 4
+      for (int64_t r = 0; r < kTileRows; ++r) {
+        const double factor = left[k * kTileRows + r];
+        sums[r][0] += factor * low;
+        sums[r][1] += factor * high;
+      }
+    }
+    for (int64_t r = 0; r < kTileRows; ++r) {
+      *reinterpret_cast<Lanes*>(accumulator + r * kBlockColumns) = sums[r][0];
+      *reinterpret_cast<Lanes*>(accumulator + r * kBlockColumns + lanes) = sums[r][1];
+    }
   }
 }
 
 using Tile = void (*)(const double* left, const double* right, int64_t depth, double* accumulator);
 
 void TilePortable(const double* left, const double* right, int64_t depth, double* accumulator) {
-  TileBody(left, right, depth, accumulator);
+  TileBody<2>(left, right, depth, accumulator);
 }
 
 #if defined(__x86_64__)
 __attribute__((target("avx2,fma"))) void TileAvx2(const double* left, const double* right, int64_t depth, double* accumulator) {
-  TileBody(left, right, depth, accumulator);
+  TileBody<4>(left, right, depth, accumulator);
 }
 
 __attribute__((target("avx512f,avx2,fma"))) void TileAvx512(const double* left, const double* right, int64_t depth, double* accumulator) {
-  TileBody(left, right, depth, accumulator);
+  TileBody<8>(left, right, depth, accumulator);
 }
 #endif
 
