@@ -1,7 +1,5 @@
 #include "collage/backend/registry.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -11,7 +9,7 @@
 
 #include "collage/backend/registered.h"
 #include "collage/backend/shared_object.h"
-#include "collage/support/check.h"
+#include "collage/support/shared_object.h"
 
 namespace collage {
 namespace {
@@ -29,11 +27,7 @@ struct Opened {
 };
 
 /// Beside this library.
-std::filesystem::path Folder() {
-  Dl_info self{};
-  COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&AvailableBackends), &self) != 0);
-  return std::filesystem::path(self.dli_fname).parent_path() / "collage";
-}
+std::filesystem::path Folder() { return SharedObjectOf(&AvailableBackends).parent_path() / "collage"; }
 
 Opened OpenDeclared(const std::string& name) {
   const std::filesystem::path file = Folder() / (kPrefix + name + ".so");

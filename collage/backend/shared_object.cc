@@ -9,6 +9,7 @@
 #include "collage/runtime/parallel.h"
 #include "collage/support/file.h"
 #include "collage/support/hash.h"
+#include "collage/support/shared_object.h"
 
 namespace collage {
 namespace {
@@ -39,9 +40,7 @@ Result<std::string> SourcesOf(void* library, const std::filesystem::path& file) 
 
 Result<std::unique_ptr<const Backend>> OpenBackend(const std::filesystem::path& file) {
   PrepareThreadPool();
-  // RTLD_NODELETE: backends own threads and thread-local state that must outlive a close.
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) return Fail(::dlerror());  // which names the file
+  void* library = COLLAGE_TRY(OpenSharedObject(file));
   const auto* entry = static_cast<const BackendEntry*>(::dlsym(library, kBackendEntrySymbol));
   if (!entry) return Fail(file.string() + ": is no backend: it does not export " + kBackendEntrySymbol);
   const Status fits = CheckEntry(*entry);

@@ -1,6 +1,5 @@
 #include "collage/c_compile/compiler_process.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -12,15 +11,13 @@
 #include <cstring>
 #include <utility>
 
-#include "collage/support/check.h"
 #include "collage/support/process.h"
+#include "collage/support/shared_object.h"
 
 namespace collage {
 
 std::filesystem::path CompilerProcess::Program() {
-  Dl_info self{};
-  COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&CompilerProcess::Program), &self) != 0);
-  return std::filesystem::path(self.dli_fname).parent_path() / "collage" / "collage_compiler";
+  return SharedObjectOf(&CompilerProcess::Program).parent_path() / "collage" / "collage_compiler";
 }
 
 Result<CompilerProcess> CompilerProcess::Start(const std::filesystem::path& program, const std::vector<std::string>& arguments) {

@@ -11,7 +11,8 @@
 namespace collage {
 namespace {
 
-// Giving a kernel to another CPU's thread, which looks for work, and seeing that it is done: some microseconds each on an AMD Zen machine.
+// Giving a kernel to another CPU's thread, which looks for work, and seeing that it is done: an order of magnitude (some microseconds on an
+// AMD Zen machine). It decides only which assignments are worth a race; the race measures.
 constexpr double kSecondsOfHandover = 5e-6;
 
 /// A choice of the plan, as something that takes time on some CPU after others.

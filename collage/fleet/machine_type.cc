@@ -34,9 +34,9 @@ const char* const kMachineTables =
     " high_picoseconds BIGINT NOT NULL, PRIMARY KEY(device, type, work));";
 
 Calibration Calibrate() {
-  constexpr int kRounds = 16;  // an interval of the median needs six
-  constexpr double kSecondsOfRound = 0.015;
-  // Within a core's own cache; and far more than all caches hold.
+  constexpr int kRounds = 16;                // an interval of the median needs six
+  constexpr double kSecondsOfRound = 0.015;  // half a second in all: a worker does it once, when it starts
+  // Within a core's own cache; and more than the caches of most processors hold.
   std::vector<float> few(size_t{1} << 12, 1.5f);
   std::vector<float> many(size_t{1} << 24, 1.5f);
   volatile float kept = 0;

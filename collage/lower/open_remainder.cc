@@ -1,10 +1,8 @@
 #include "collage/lower/open_remainder.h"
 
-#include <dlfcn.h>
-
 #include <filesystem>
 
-#include "collage/support/check.h"
+#include "collage/support/shared_object.h"
 
 namespace collage {
 namespace {
@@ -16,15 +14,10 @@ using Create = Result<std::shared_ptr<const Remainder>>(Remainder::Parts parts);
 }  // namespace
 
 Result<std::shared_ptr<const Remainder>> OpenRemainder(Remainder::Parts parts) {
-  Dl_info self{};
-  COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&OpenRemainder), &self) != 0);
-  const std::filesystem::path file = std::filesystem::path(self.dli_fname).parent_path() / "libcollage_cpp_onnx.so";
-  // For ever: it would be loaded again for the next program.
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) return Fail(std::string("what lies behind extents that depend on data cannot be read: ") + ::dlerror());
-  auto* create = reinterpret_cast<Create*>(::dlsym(library, kCreate));
-  if (!create) return Fail(file.string() + ": is of another version of Collage");
-  return create(std::move(parts));
+  const std::filesystem::path file = SharedObjectOf(&OpenRemainder).parent_path() / "libcollage_cpp_onnx.so";
+  const Result<Create*> create = OpenFunction<Create>(file, kCreate);
+  if (!create) return Fail("what lies behind extents that depend on data cannot be read: " + create.error().message);
+  return (*create)(std::move(parts));
 }
 
 }  // namespace collage

@@ -1,6 +1,5 @@
 #include "collage/measure/worker.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,10 +13,10 @@
 #include <nlohmann/json.hpp>
 
 #include "collage/ir/original_model.h"
-#include "collage/support/check.h"
 #include "collage/support/clock.h"
 #include "collage/support/log.h"
 #include "collage/support/process.h"
+#include "collage/support/shared_object.h"
 
 namespace collage {
 namespace {
@@ -153,10 +152,6 @@ Result<double> WorkerTimer::Difference(const KernelJob& job) {
   return difference.is_number() ? difference.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::filesystem::path DefaultWorkerProgram() {
-  Dl_info self{};
-  COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&DefaultWorkerProgram), &self) != 0);
-  return std::filesystem::path(self.dli_fname).parent_path() / "collage" / "collage_worker";
-}
+std::filesystem::path DefaultWorkerProgram() { return SharedObjectOf(&DefaultWorkerProgram).parent_path() / "collage" / "collage_worker"; }
 
 }  // namespace collage

@@ -71,6 +71,7 @@ class CpuContext final : public DeviceContext {
   void RunNext(Work& work);
 
   // So many pieces of work may be given and not yet done; who gives more waits. Slots are reused, so that nothing is allocated in a run.
+  // Any number is right; so many small kernels keep a CPU busy while the giver waits for another.
   static constexpr size_t kSlots = 64;
 
   CpuStatement cpu_;

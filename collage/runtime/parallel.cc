@@ -1,28 +1,23 @@
 #include "collage/runtime/parallel.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "collage/support/check.h"
+#include "collage/support/shared_object.h"
 
 namespace collage {
 namespace {
 
-using ParallelForEntry = void (*)(size_t pieces, int threads, void (*body)(void*, size_t), void* context);
+using ParallelForEntry = void(size_t pieces, int threads, void (*body)(void*, size_t), void* context);
 
-ParallelForEntry OpenPool() {
+ParallelForEntry* OpenPool() {
   PrepareThreadPool();
-  Dl_info self{};
-  COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&ParallelFor), &self) != 0);
-  const std::filesystem::path path = std::filesystem::path(self.dli_fname).parent_path() / COLLAGE_OPENMP_NAME;
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  COLLAGE_CHECK(library != nullptr, ::dlerror());
-  auto entry = reinterpret_cast<ParallelForEntry>(::dlsym(library, "collage_parallel_for"));
-  COLLAGE_CHECK(entry != nullptr, path.string());
-  return entry;
+  const std::filesystem::path file = SharedObjectOf(&ParallelFor).parent_path() / COLLAGE_OPENMP_NAME;
+  const Result<ParallelForEntry*> entry = OpenFunction<ParallelForEntry>(file, "collage_parallel_for");
+  COLLAGE_CHECK(entry, entry.error().message);
+  return *entry;
 }
 
 struct Job {
@@ -47,7 +42,7 @@ void ParallelFor(size_t count, size_t grain, int threads, const std::function<vo
     body(0, count);
     return;
   }
-  static const ParallelForEntry pool = OpenPool();
+  static ParallelForEntry* const pool = OpenPool();
   Job job{count, pieces, &body};
   pool(pieces, static_cast<int>(pieces), RunPiece, &job);
 }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <memory>
 
-#include "collage/support/check.h"
+#include "collage/support/shared_object.h"
 
 namespace collage {
 namespace {
@@ -44,21 +44,19 @@ bool Load(void* library, const char* name, Function& function) {
 }
 
 Result<Highs> Open() {
-  Dl_info self{};
-  COLLAGE_CHECK(::dladdr(reinterpret_cast<const void*>(&Open), &self) != 0);
   // An absolute path stays what it is; in a Python package it is one from here.
-  const std::filesystem::path path = std::filesystem::path(self.dli_fname).parent_path() / COLLAGE_HIGHS_LIBRARY;
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) return Fail(std::string("the integer program solver HiGHS cannot be opened: ") + dlerror());
+  const std::filesystem::path path = SharedObjectOf(&Open).parent_path() / COLLAGE_HIGHS_LIBRARY;
+  const Result<void*> library = OpenSharedObject(path);
+  if (!library) return Fail("the integer program solver HiGHS cannot be opened: " + library.error().message);
   Highs highs{};
   const bool complete =
-      Load(library, "Highs_create", highs.create) && Load(library, "Highs_destroy", highs.destroy) &&
-      Load(library, "Highs_getSizeofHighsInt", highs.integer_size) && Load(library, "Highs_passMip", highs.pass_mip) &&
-      Load(library, "Highs_run", highs.run) && Load(library, "Highs_getModelStatus", highs.model_status) &&
-      Load(library, "Highs_getDoubleInfoValue", highs.double_info) && Load(library, "Highs_getIntInfoValue", highs.int_info) &&
-      Load(library, "Highs_getSolution", highs.solution) && Load(library, "Highs_setBoolOptionValue", highs.set_bool) &&
-      Load(library, "Highs_setIntOptionValue", highs.set_int) && Load(library, "Highs_setDoubleOptionValue", highs.set_double) &&
-      Load(library, "Highs_setStringOptionValue", highs.set_string);
+      Load(*library, "Highs_create", highs.create) && Load(*library, "Highs_destroy", highs.destroy) &&
+      Load(*library, "Highs_getSizeofHighsInt", highs.integer_size) && Load(*library, "Highs_passMip", highs.pass_mip) &&
+      Load(*library, "Highs_run", highs.run) && Load(*library, "Highs_getModelStatus", highs.model_status) &&
+      Load(*library, "Highs_getDoubleInfoValue", highs.double_info) && Load(*library, "Highs_getIntInfoValue", highs.int_info) &&
+      Load(*library, "Highs_getSolution", highs.solution) && Load(*library, "Highs_setBoolOptionValue", highs.set_bool) &&
+      Load(*library, "Highs_setIntOptionValue", highs.set_int) && Load(*library, "Highs_setDoubleOptionValue", highs.set_double) &&
+      Load(*library, "Highs_setStringOptionValue", highs.set_string);
   if (!complete) return Fail("the integer program solver at " COLLAGE_HIGHS_LIBRARY " lacks functions of HiGHS's C interface");
   return highs;
 }

@@ -198,12 +198,12 @@ def check(arguments, name, model):
     # ONNX Runtime takes whole regions, often the whole model as it came: whichever library was fastest here is a fair choice.
     of_integers = [entry for entry in taken if entry["backend"] in ("dnnl", "openvino", "onnxruntime")]
     print(f"{name}: {len(of_integers)} of {len(taken)} kernels with products are a library's")
-    for entry in [] if saturates else taken:
-        ends = {"QuantizeLinear", "DequantizeLinear", "QLinear"}
-        if entry in of_integers and not any(node.startswith(tuple(ends)) for node in entry["nodes"]):
-            failures.append(f"{entry['partition']} computes in float32")
-    if not of_integers and not saturates:
-        failures.append("no product runs as integers")
+    if not saturates:
+        ends = ("QuantizeLinear", "DequantizeLinear", "QLinear")
+        in_float = [entry for entry in of_integers if not any(node.startswith(ends) for node in entry["nodes"])]
+        failures += [f"{entry['partition']} computes in float32" for entry in in_float]
+        if not of_integers:
+            failures.append("no product runs as integers")
     return [f"{name}: {failure}" for failure in failures]
 
 

@@ -67,15 +67,7 @@ TEST(DevicesTest, RandomProgramsOnThreeDevicesGiveWhatDirectEvaluationGives) {
     PutAnywhere(test, devices, random);
     Result<Executable> executable = Executable::Create(std::move(test.program), kHost);
     ASSERT_TRUE(executable) << executable.error().message;
-    TestProgram same = RandomProgram(seed);
-    for (int run = 0; run < 3; ++run) {
-      executable->SetProfiling(run == 2);
-      const std::vector<Tensor> inputs = RandomInputs(same, random);
-      const std::vector<std::vector<uint32_t>> expected = same.Evaluate(inputs);
-      const Result<std::vector<Tensor>> outputs = executable->Run(inputs);
-      ASSERT_TRUE(outputs) << outputs.error().message;
-      for (size_t i = 0; i < outputs->size(); ++i) ASSERT_EQ(Elements((*outputs)[i]), expected[i]) << "output " << i << " run " << run;
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectWhatEvaluationGives(*executable, RandomProgram(seed), random));
   }
 }
 

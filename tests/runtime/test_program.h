@@ -1,11 +1,14 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "collage/runtime/executable.h"
 #include "collage/runtime/program.h"
 #include "tests/runtime/fake_kernel.h"
 
@@ -151,6 +154,19 @@ inline std::vector<Tensor> RandomInputs(const TestProgram& test, std::mt19937& r
   std::vector<Tensor> inputs;
   for (const Endpoint& input : test.program.inputs) inputs.push_back(RandomTensor(test.program.values[input.value].type, random));
   return inputs;
+}
+
+/// Runs the executable of a program on new inputs, once of these with profiling, and expects what direct evaluation gives.
+inline void ExpectWhatEvaluationGives(Executable& executable, const TestProgram& same, std::mt19937& random) {
+  constexpr int kRuns = 4;
+  for (int run = 0; run < kRuns; ++run) {
+    executable.SetProfiling(run == 2);
+    const std::vector<Tensor> inputs = RandomInputs(same, random);
+    const std::vector<std::vector<uint32_t>> expected = same.Evaluate(inputs);
+    const Result<std::vector<Tensor>> outputs = executable.Run(inputs);
+    ASSERT_TRUE(outputs) << outputs.error().message;
+    for (size_t i = 0; i < outputs->size(); ++i) ASSERT_EQ(Elements((*outputs)[i]), expected[i]) << "output " << i << " run " << run;
+  }
 }
 
 }  // namespace collage

@@ -32,6 +32,24 @@ def small_model(path, batch=1, operator="Relu"):
     path.write_bytes(model.SerializeToString())
 
 
+class InOneFolderTestCase(unittest.TestCase):
+    """Tests whose commands run in one temporary folder."""
+
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+        cls.cache = cls.folder / "prices.sqlite"
+
+    def collage(self, *words, code=None, **options):
+        """What the command printed and how it ended; with `code`, it must end so."""
+        done = subprocess.run([BINARY, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300, **options)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+
 class CommandLineTestCase(unittest.TestCase):
     # A convolution whose channels are scaled and shifted, in two ways.
     SCALED = """def @main(%x: Tensor[(1, 3, 8, 8), float32]) {

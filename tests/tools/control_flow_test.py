@@ -4,14 +4,13 @@ Usage: control_flow_test.py BINARY FOLDER, which tests/onnx/make_control_flow.py
 
 import json
 import pathlib
-import subprocess
 import sys
-import tempfile
-import unittest
 
 import numpy as np
 
-BINARY, CASES = sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
+from command_line import InOneFolderTestCase, main
+
+CASES = pathlib.Path(sys.argv.pop(1))
 
 # Models by name, and the cases whose data each is run on.
 MODELS = {
@@ -32,20 +31,7 @@ MODELS = {
 }
 
 
-class ControlFlowTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
-        cls.cache = cls.folder / "prices.sqlite"
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
-
-    def collage(self, *words):
-        return subprocess.run([BINARY, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300)
-
+class ControlFlowTest(InOneFolderTestCase):
     def compile(self, name, *words):
         program = self.folder / (name + ".collage")
         done = self.collage("compile", CASES / (name + ".onnx"), "-o", program, "--cache", self.cache, "--budget", "10s", *words)
@@ -102,4 +88,4 @@ class ControlFlowTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -4,42 +4,33 @@ Usage: cpus_test.py BINARY"""
 
 import json
 import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 import unittest
 
 import numpy as np
 import onnx
 
+from command_line import InOneFolderTestCase, main
 from inception_block import inception
 
-BINARY = sys.argv.pop(1)
 USABLE = sorted(os.sched_getaffinity(0))
 BRANCH = ("i0_b2_reduce", "i0_b2_reduce_relu", "i0_b2", "i0_b2_relu")
 
 
-class CpusTest(unittest.TestCase):
+class CpusTest(InOneFolderTestCase):
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
+        super().setUpClass()
         model, shape = inception(divisor=4)
         onnx.save(model, cls.folder / "model.onnx")
         cls.input = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
         np.savez(cls.folder / "in.npz", x=cls.input)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
 
     def collage(self, *words, processors=None):
         def keep():
             if processors:
                 os.sched_setaffinity(0, processors)
 
-        return subprocess.run([BINARY, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300, preexec_fn=keep)
+        return super().collage(*words, preexec_fn=keep)
 
     def compile(self, program, *words):
         done = self.collage("compile", "model.onnx", "-o", program, "--cache", "prices.sqlite", "--budget", "20s", "--target", "cpu",
@@ -111,4 +102,4 @@ class CpusTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

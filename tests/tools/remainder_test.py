@@ -3,17 +3,13 @@
 Usage: remainder_test.py BINARY"""
 
 import json
-import pathlib
-import subprocess
-import sys
-import tempfile
-import unittest
 
 import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-BINARY = sys.argv.pop(1)
+from command_line import InOneFolderTestCase, main
+
 F = np.float32
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -158,21 +154,9 @@ def expected(proto, feed):
     return dict(zip([output.name for output in proto.graph.output], session.run(None, feed)))
 
 
-class RemainderTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
-        cls.cache = cls.folder / "prices.sqlite"
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
-
+class RemainderTest(InOneFolderTestCase):
     def collage(self, *words, code=0):
-        done = subprocess.run([BINARY, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300)
-        self.assertEqual(done.returncode, code, done.stderr)
-        return done
+        return super().collage(*words, code=code)
 
     def save(self, name, proto):
         path = self.folder / (name + ".onnx")
@@ -269,4 +253,4 @@ class RemainderTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -1,26 +1,22 @@
 #include "collage/backend/native/generator.h"
 
 #include <HalideRuntime.h>
-#include <dlfcn.h>
 
 #include <filesystem>
+
+#include "collage/support/shared_object.h"
 
 namespace collage::native {
 namespace {
 
-std::filesystem::path GeneratorPath() {
-  Dl_info self{};
-  if (::dladdr(reinterpret_cast<const void*>(&GenerateWithHalide), &self) == 0) return {};
-  return std::filesystem::path(self.dli_fname).parent_path() / COLLAGE_NATIVE_CODEGEN_NAME;
-}
+std::filesystem::path GeneratorPath() { return SharedObjectOf(&GenerateWithHalide).parent_path() / COLLAGE_NATIVE_CODEGEN_NAME; }
 
 Result<Generate> OpenGenerator() {
-  // Private: another LLVM in the process (OpenCL drivers have one) must not see this one's symbols.
-  void* library = ::dlopen(GeneratorPath().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) return Fail(std::string("native: the code generator cannot be opened: ") + ::dlerror());
-  const auto* entry = static_cast<const Generate*>(::dlsym(library, kGenerateSymbol));
-  if (!entry) return Fail(std::string("native: the code generator does not export ") + kGenerateSymbol);
-  return *entry;
+  // Another LLVM in the process (OpenCL drivers have one) does not see this one's symbols.
+  const std::filesystem::path file = GeneratorPath();
+  const Result<void*> library = OpenSharedObject(file);
+  if (!library) return Fail("native: the code generator cannot be opened: " + library.error().message);
+  return *static_cast<const Generate*>(COLLAGE_TRY(SymbolOf(*library, file, kGenerateSymbol)));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "collage/support/shared_object.h"
+
 namespace collage::onnxruntime {
 namespace {
 
@@ -14,9 +16,7 @@ namespace {
 std::vector<std::filesystem::path> Places() {
   std::vector<std::filesystem::path> places;
   if (const std::string built_with = COLLAGE_ONNXRUNTIME_LIBRARY; !built_with.empty()) places.emplace_back(built_with);
-  Dl_info self{};
-  if (::dladdr(reinterpret_cast<const void*>(&OpenLibrary), &self) == 0) return places;
-  const std::filesystem::path packages = std::filesystem::path(self.dli_fname).parent_path() / "../../..";
+  const std::filesystem::path packages = SharedObjectOf(&OpenLibrary).parent_path() / "../../..";
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(packages / "onnxruntime/capi", error)) {
     if (entry.path().filename().string().starts_with("libonnxruntime.so")) places.push_back(entry.path());
@@ -27,9 +27,9 @@ std::vector<std::filesystem::path> Places() {
 Result<void*> OpenAnywhere() {
   std::string tried;
   for (const std::filesystem::path& place : Places()) {
-    // Nobody else may see its symbols, and its threads may outlive every static object of ours.
-    if (void* library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return library;
-    tried += "; " + std::string(::dlerror());
+    Result<void*> library = OpenSharedObject(place);
+    if (library) return library;
+    tried += "; " + library.error().message;
   }
   return Fail("the Python package onnxruntime was not found when Collage was built" + tried);
 }

@@ -1,6 +1,5 @@
 #include "collage/backend/backend.h"
 
-#include <dlfcn.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "collage/backend/xnnpack/thread_pool.h"
 #include "collage/support/file.h"
 #include "collage/support/hash.h"
+#include "collage/support/shared_object.h"
 
 namespace collage::xnnpack {
 namespace {
@@ -102,9 +102,7 @@ class XnnpackBackend final : public Backend {
 
   // It has no version of its own: what it does depends on its bytes.
   static std::string VersionOfLibrary() {
-    Dl_info library{};
-    const bool is_found = ::dladdr(reinterpret_cast<const void*>(&xnn_initialize), &library) != 0;
-    const Result<std::string> bytes = is_found ? ReadFile(library.dli_fname) : Fail("no file");
+    const Result<std::string> bytes = ReadFile(SharedObjectOf(&xnn_initialize));
     return bytes ? fmt::format("of bytes {:016x}", HashBytes(*bytes)) : "unknown";
   }
 

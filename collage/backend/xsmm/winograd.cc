@@ -67,10 +67,10 @@ void WinogradProgram::PackWeights(const float* weights) {
     share.weights = packed;
     for (const Columns& panel : share.panels) {
       for (int64_t output = 0; output < panel.count; ++output) {
-        const float* kernels = weights + (share.columns.first + panel.first + output) * inputs * 9;
+        const float* kernels = weights + (share.columns.first + panel.first + output) * inputs * kWinogradTaps;
         for (int64_t input = 0; input < inputs; ++input) {
           float planes[kWinogradPlanes];
-          TransformWinogradWeights(kernels + input * 9, planes);
+          TransformWinogradWeights(kernels + input * kWinogradTaps, planes);
           float* to = packed + panel.first * inputs + input * panel.count + output;
           for (int64_t plane = 0; plane < kWinogradPlanes; ++plane) to[plane * inputs * share.columns.count] = planes[plane];
         }
@@ -215,7 +215,7 @@ Result<std::vector<Form>> WinogradForms(const Convolution& convolution, const In
   const auto tiles_along = [&](size_t dimension) { return (convolution.output[dimension] + kWinogradTile - 1) / kWinogradTile; };
   if (inputs % lanes != 0 || outputs % lanes != 0)
     return Fail("libxsmm: Winograd's algorithm takes whole vectors of " + std::to_string(lanes) + " channels");
-  if (tiles_along(0) * tiles_along(1) * kWinogradPlanes >= convolution.output[0] * convolution.output[1] * 9)
+  if (tiles_along(0) * tiles_along(1) * kWinogradPlanes >= convolution.output[0] * convolution.output[1] * kWinogradTaps)
     return Fail("libxsmm: of so few results Winograd's algorithm saves no multiplications");
   const auto form = [&](const std::string& tag, int64_t data_block, int64_t result_block) {
     const auto make = [=](const Chain& of, const Form& self, int64_t tiles, int threads) {

@@ -21,7 +21,7 @@ constexpr Oid kBytea = 17;
 constexpr Oid kInt8 = 20;
 constexpr Oid kInt4 = 23;
 constexpr Oid kText = 25;
-constexpr int kBinary = 1;
+constexpr int kBinary = 1;  // the format of a parameter: 0 is text
 
 /// Of the lock that is held while tables are created, and by whoever wants to be the only writer; the letters of "collage" as a number.
 constexpr const char* kLock = "SELECT pg_advisory_xact_lock(x'636f6c6c616765'::bigint)";
