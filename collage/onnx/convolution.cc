@@ -1,9 +1,12 @@
+#include "collage/onnx/convolution.h"
+
 #include <algorithm>
 
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
 #include "collage/onnx/window.h"
+#include "collage/onnx/writer.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -26,45 +29,20 @@ Result<int64_t> Groups(const NodeReader& node, const TensorType& weight) {
   return Fail("attribute 'group' is " + std::to_string(groups) + "; 1 to " + std::to_string(weight.shape[0]) + " is right");
 }
 
-Result<Expr> AddBias(NodeReader& node, Expr result) {
-  if (!node.HasInput(2)) return result;
-  const Expr bias = COLLAGE_TRY(node.Input(2));
-  return node.Call("nn.bias_add", {result, bias}, {{"axis", 1}});
+Result<Expr> AddBias(NodeReader& node, const Expr& result, const Expr& bias) {
+  return bias == nullptr ? result : node.Call("nn.bias_add", {result, bias}, {{"axis", 1}});
 }
+
+Result<Expr> Bias(NodeReader& node) { return node.HasInput(2) ? node.Input(2) : Expr{}; }
 
 Attributes VolumeAttributes(const Window& window, int64_t groups) {
   return {{"strides", window.strides}, {"padding", window.padding}, {"dilation", window.dilations}, {"groups", groups}};
 }
 
 Result<std::vector<Expr>> ReadConv(NodeReader& node) {
-  Expr data = COLLAGE_TRY(node.Input(0));
-  Expr weight = COLLAGE_TRY(node.Input(1));
-  const TensorType data_type = COLLAGE_TRY(TensorTypeOf(data));
-  const TensorType weight_type = COLLAGE_TRY(TensorTypeOf(weight));
-  std::vector<int64_t> kernel = COLLAGE_TRY(KernelShape(node, data_type, weight_type));
-  Window window = COLLAGE_TRY(ReadWindow(node, data_type.shape, kernel));
-  const int64_t groups = COLLAGE_TRY(Groups(node, weight_type));
-  const bool one_dimensional = kernel.size() == 1;
-  if (one_dimensional) {
-    COLLAGE_TRY_STATUS(window.InsertHeight());
-    data = COLLAGE_TRY(node.Call("expand_dims", {data}, {{"axis", 2}}));
-    weight = COLLAGE_TRY(node.Call("expand_dims", {weight}, {{"axis", 2}}));
-  }
-  if (kernel.size() == 3) {
-    const Expr volume = COLLAGE_TRY(node.Call("nn.conv3d", {data, weight}, VolumeAttributes(window, groups)));
-    return std::vector<Expr>{COLLAGE_TRY(AddBias(node, volume))};
-  }
-  COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
-  Expr result = COLLAGE_TRY(node.Call("nn.conv2d", {data, weight},
-                                      {{"strides", window.strides},
-                                       {"padding", window.padding},
-                                       {"dilation", window.dilations},
-                                       {"groups", groups},
-                                       {"channels", weight_type.shape[0]},
-                                       {"kernel_size", window.kernel}}));
-  result = COLLAGE_TRY(AddBias(node, result));
-  if (one_dimensional) result = COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", std::vector<int64_t>{2}}}));
-  return std::vector<Expr>{result};
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const Expr weight = COLLAGE_TRY(node.Input(1));
+  return std::vector<Expr>{COLLAGE_TRY(Convolve(node, data, weight, COLLAGE_TRY(Bias(node))))};
 }
 
 /// Padding of a transposed convolution whose output extents are given or follow from auto_pad: what is left over of the full
@@ -126,7 +104,7 @@ Result<std::vector<Expr>> ReadConvTranspose(NodeReader& node) {
     Attributes attributes = VolumeAttributes(window, groups);
     attributes.Set("output_padding", output_padding);
     const Expr volume = COLLAGE_TRY(node.Call("nn.conv3d_transpose", {data, weight}, attributes));
-    return std::vector<Expr>{COLLAGE_TRY(AddBias(node, volume))};
+    return std::vector<Expr>{COLLAGE_TRY(AddBias(node, volume, COLLAGE_TRY(Bias(node))))};
   }
   COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
   Expr result = COLLAGE_TRY(node.Call("nn.conv2d_transpose", {data, weight},
@@ -137,7 +115,7 @@ Result<std::vector<Expr>> ReadConvTranspose(NodeReader& node) {
                                        {"groups", groups},
                                        {"channels", weight_type.shape[1] * groups},
                                        {"kernel_size", window.kernel}}));
-  result = COLLAGE_TRY(AddBias(node, result));
+  result = COLLAGE_TRY(AddBias(node, result, COLLAGE_TRY(Bias(node))));
   if (one_dimensional) result = COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", std::vector<int64_t>{2}}}));
   return std::vector<Expr>{result};
 }
@@ -149,6 +127,13 @@ Result<OnnxAttributes> ConvolutionAttributes(const NodeWriter& writer) {
   return attributes;
 }
 
+/// Sums of integers: ONNX has them of 8-bit operands only, which are cast and moved by their zero points here.
+Status ExpectFloatForm(const NodeWriter& writer) {
+  const DType dtype = writer.InputType(0).dtype;
+  if (IsFloatingPoint(dtype)) return {};
+  return Fail("of " + std::string(Name(dtype)) + " has no form in opset " + std::to_string(kWrittenOpset));
+}
+
 std::vector<std::string> InputsWithBias(NodeWriter& writer) {
   std::vector<std::string> inputs = writer.Inputs();
   if (std::optional<std::string> bias = writer.AbsorbBias(1)) inputs.push_back(*bias);
@@ -156,12 +141,14 @@ std::vector<std::string> InputsWithBias(NodeWriter& writer) {
 }
 
 Status WriteConv(NodeWriter& writer) {
+  COLLAGE_TRY_STATUS(ExpectFloatForm(writer));
   OnnxAttributes attributes = COLLAGE_TRY(ConvolutionAttributes(writer));
   writer.Emit("Conv", InputsWithBias(writer), attributes);
   return {};
 }
 
 Status WriteConvTranspose(NodeWriter& writer) {
+  COLLAGE_TRY_STATUS(ExpectFloatForm(writer));
   OnnxAttributes attributes = COLLAGE_TRY(ConvolutionAttributes(writer));
   attributes.emplace_back("output_padding", COLLAGE_TRY(writer.attributes().Ints("output_padding", {0, 0})));
   writer.Emit("ConvTranspose", InputsWithBias(writer), attributes);
@@ -170,6 +157,7 @@ Status WriteConvTranspose(NodeWriter& writer) {
 
 template <bool transposed>
 Status WriteVolume(NodeWriter& writer) {
+  COLLAGE_TRY_STATUS(ExpectFloatForm(writer));
   const Attributes& attributes = writer.attributes();
   const Shape& weight = writer.InputType(1).shape;
   OnnxAttributes written{{"kernel_shape", std::vector<int64_t>(weight.begin() + 2, weight.end())},
@@ -189,6 +177,35 @@ constexpr WriteRow kWrite[] = {{"nn.conv2d", WriteConv},
                                {"nn.conv3d_transpose", WriteVolume<true>}};
 
 }  // namespace
+
+Result<Expr> Convolve(NodeReader& node, Expr data, Expr weight, const Expr& bias) {
+  const TensorType data_type = COLLAGE_TRY(TensorTypeOf(data));
+  const TensorType weight_type = COLLAGE_TRY(TensorTypeOf(weight));
+  std::vector<int64_t> kernel = COLLAGE_TRY(KernelShape(node, data_type, weight_type));
+  Window window = COLLAGE_TRY(ReadWindow(node, data_type.shape, kernel));
+  const int64_t groups = COLLAGE_TRY(Groups(node, weight_type));
+  if (kernel.size() == 3) {
+    const Expr volume = COLLAGE_TRY(node.Call("nn.conv3d", {data, weight}, VolumeAttributes(window, groups)));
+    return AddBias(node, volume, bias);
+  }
+  const bool one_dimensional = kernel.size() == 1;
+  if (one_dimensional) {
+    COLLAGE_TRY_STATUS(window.InsertHeight());
+    data = COLLAGE_TRY(node.Call("expand_dims", {data}, {{"axis", 2}}));
+    weight = COLLAGE_TRY(node.Call("expand_dims", {weight}, {{"axis", 2}}));
+  }
+  COLLAGE_TRY_STATUS(window.RequireTwoDimensions());
+  const Expr image = COLLAGE_TRY(node.Call("nn.conv2d", {data, weight},
+                                           {{"strides", window.strides},
+                                            {"padding", window.padding},
+                                            {"dilation", window.dilations},
+                                            {"groups", groups},
+                                            {"channels", weight_type.shape[0]},
+                                            {"kernel_size", window.kernel}}));
+  const Expr result = COLLAGE_TRY(AddBias(node, image, bias));
+  if (!one_dimensional) return result;
+  return node.Call("squeeze", {result}, {{"axis", std::vector<int64_t>{2}}});
+}
 
 OperatorFamily ConvolutionFamily() { return {kRead, kWrite}; }
 

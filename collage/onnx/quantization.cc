@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <functional>
 
+#include "collage/onnx/convolution.h"
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
-#include "collage/onnx/window.h"
 #include "collage/onnx/writer.h"
 #include "collage/tensor/narrow.h"
 
@@ -179,8 +179,8 @@ Result<Expr> CentredProduct(NodeReader& node, Formula& integers, size_t zero_poi
   if (!is_behind) return product(COLLAGE_TRY(Centred(node, integers, 0, zero_point, axis)));
   const Expr sums = COLLAGE_TRY(product(integers.Cast(COLLAGE_TRY(node.Input(0)), DType::kInt32)));
   Shape one = COLLAGE_TRY(node.InputType(0)).shape;
-  // Rows of a product of matrices, or the batch of a convolution.
-  const size_t alike = one.size() == 4 && axis == 1 ? 1 : one.size() - 1;
+  // The batch of a convolution, whose channels lie along 1, or all rows of a product of matrices.
+  const size_t alike = axis == 1 ? 1 : one.size() - 1;
   std::fill(one.begin(), one.begin() + static_cast<ptrdiff_t>(alike), 1);
   const Expr of_ones = COLLAGE_TRY(product(integers.Broadcast(integers.Number(1), one)));
   const Expr scalar = integers.Reshape(integers.Cast(zero, DType::kInt32), {});
@@ -242,28 +242,13 @@ Result<std::vector<Expr>> ReadQLinearMatMul(NodeReader& node) {
   return Requantized(node, sums, scale, -1);
 }
 
-/// A convolution of int32 without bias.
-Result<Expr> IntegerConvolution(NodeReader& node, Formula& integers, const Expr& data, const Expr& weight) {
-  const Shape data_shape = Formula::ShapeOf(data);
-  const Shape weight_shape = Formula::ShapeOf(weight);
-  if (data_shape.size() != 4 || weight_shape.size() != 4) return Fail("has a form for two spatial dimensions only");
-  const Window window = COLLAGE_TRY(ReadWindow(node, data_shape, {weight_shape[2], weight_shape[3]}));
-  return integers.Apply("nn.conv2d", {data, weight},
-                        {{"strides", window.strides},
-                         {"padding", window.padding},
-                         {"dilation", window.dilations},
-                         {"groups", COLLAGE_TRY(node.Int("group", 1))},
-                         {"channels", weight_shape[0]},
-                         {"kernel_size", window.kernel}});
-}
-
 Result<std::vector<Expr>> ReadConvInteger(NodeReader& node) {
   Formula integers(node, DType::kInt32);
   const Expr weight = COLLAGE_TRY(Centred(node, integers, 1, 3, 0));
   COLLAGE_TRY(integers.Done(weight));
   const Expr result = COLLAGE_TRY(CentredProduct(node, integers, 2, 1, weight, [&](const Expr& data) -> Result<Expr> {
     COLLAGE_TRY(integers.Done(data));
-    return IntegerConvolution(node, integers, data, weight);
+    return Convolve(node, data, weight, nullptr);
   }));
   return integers.Done(result);
 }
@@ -272,15 +257,16 @@ Result<std::vector<Expr>> ReadQLinearConv(NodeReader& node) {
   Formula integers(node, DType::kInt32);
   const Expr data = COLLAGE_TRY(Centred(node, integers, 0, 2, 1));
   const Expr weight = COLLAGE_TRY(Centred(node, integers, 3, 5, 0));
-  COLLAGE_TRY(integers.Done(weight));
-  Expr sums = COLLAGE_TRY(IntegerConvolution(node, integers, data, weight));
-  if (node.HasInput(8)) sums = integers.Apply("nn.bias_add", {sums, COLLAGE_TRY(node.Input(8))}, {{"axis", 1}});
-  COLLAGE_TRY(integers.Done(sums));
+  COLLAGE_TRY(integers.DoneAll({data, weight}));
+  const Expr bias = node.HasInput(8) ? COLLAGE_TRY(node.Input(8)) : nullptr;
+  const Expr sums = COLLAGE_TRY(Convolve(node, data, weight, bias));
   Formula formula(node, DType::kFloat32);
   Expr w_scale = COLLAGE_TRY(node.Input(4));
   const int64_t count = COLLAGE_TRY(TensorTypeOf(w_scale)).ElementCount();
-  w_scale = formula.Reshape(w_scale, {count, 1, 1});
-  const Expr scale = formula.Call("multiply", formula.Reshape(COLLAGE_TRY(node.Input(1)), {1, 1, 1}), w_scale);
+  Shape of_channels(Formula::ShapeOf(sums).size() - 1, 1);
+  const Expr x_scale = formula.Reshape(COLLAGE_TRY(node.Input(1)), of_channels);
+  of_channels[0] = count;
+  const Expr scale = formula.Call("multiply", x_scale, formula.Reshape(w_scale, of_channels));
   COLLAGE_TRY(formula.Done(scale));
   return Requantized(node, sums, scale, 1);
 }

@@ -65,13 +65,6 @@ struct Reader {
   }
 };
 
-/// A sum as an element; those of integers are exact in a double up to 2^53, and wrap around.
-template <class T>
-T Rounded(double sum) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(sum));
-  return static_cast<T>(sum);
-}
-
 template <class T>
 void Convolve(const Convolution& c, bool transposed, const T* data, const T* weight, T* result) {
   const int64_t window = c.window.kernel[0] * c.window.kernel[1];

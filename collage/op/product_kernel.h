@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 
 namespace collage {
 
@@ -21,5 +22,12 @@ struct BlockedProduct {
 };
 
 void Compute(const BlockedProduct& product);
+
+/// A sum as an element; those of integers are exact in a double up to 2^53, and wrap around.
+template <class T>
+T Rounded(double sum) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(sum));
+  return static_cast<T>(sum);
+}
 
 }  // namespace collage

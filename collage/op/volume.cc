@@ -123,7 +123,7 @@ OpDef::TypeRule ConvolutionType(bool transposed) {
   return [transposed](TypeArguments arguments, const Attributes& attributes) -> Result<Type> {
     const TensorType data = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
     const TensorType weight = COLLAGE_TRY(TensorArgument(arguments, 1, "weight"));
-    COLLAGE_TRY_STATUS(ExpectFloat(data, "data"));
+    if (data.dtype != DType::kInt32) COLLAGE_TRY_STATUS(ExpectFloat(data, "data"));  // int32: sums of quantised models
     COLLAGE_TRY_STATUS(ExpectSameDType(weight, "weight", data, "data"));
     const VolumeConvolution c = COLLAGE_TRY(ReadVolumeConvolution(data, weight, attributes, transposed));
     return Type(TensorType{{c.batch, c.output_channels, c.output[0], c.output[1], c.output[2]}, data.dtype});

@@ -64,7 +64,7 @@ void Convolve(const VolumeConvolution& c, bool transposed, const T* data, const 
       };
       product.store = [&](int64_t channel, int64_t first, int64_t count, const double* values) {
         T* target = group_result + channel * output_volume + first;
-        for (int64_t i = 0; i < count; ++i) target[i] = static_cast<T>(values[i]);
+        for (int64_t i = 0; i < count; ++i) target[i] = Rounded<T>(values[i]);
       };
       Compute(product);
     }
@@ -74,10 +74,11 @@ void Convolve(const VolumeConvolution& c, bool transposed, const T* data, const 
 void ConvolveTensors(Inputs inputs, const Attributes& attributes, Outputs outputs, bool transposed) {
   const Result<VolumeConvolution> c = ReadVolumeConvolution(inputs[0].type(), inputs[1].type(), attributes, transposed);
   COLLAGE_CHECK(c.has_value());
-  VisitFloatType(inputs[0].dtype(), [&](auto element) {
+  const auto convolve = [&](auto element) {
     using T = decltype(element);
     Convolve(*c, transposed, inputs[0].Data<T>(), inputs[1].Data<T>(), outputs[0].MutableData<T>());
-  });
+  };
+  inputs[0].dtype() == DType::kInt32 ? convolve(int32_t{}) : VisitFloatType(inputs[0].dtype(), convolve);
 }
 
 /// Calls `visit(element)` for each element of a volume under the window at an output position.

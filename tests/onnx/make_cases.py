@@ -29,6 +29,25 @@ def convolutions(cases):
         single(cases, "Conv", (11,), {"x": x}, weights, f"Conv_{pad}", auto_pad=pad, strides=[2, 2])
 
 
+def integer_convolutions(cases):
+    """Of one, two and three spatial dimensions; with padding, which is of zero points and not of zeros."""
+    def bytes_of(dtype, *shape):
+        return GENERATOR.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape, dtype)
+
+    zero, scale = np.array(117, np.uint8), np.array(0.07, F)
+    for spatial in ((7,), (6, 5), (4, 5, 3)):
+        name, kernel = f"{len(spatial)}d", [2, 3, 2][: len(spatial)]
+        x, w = {"x": bytes_of(np.uint8, 2, 4, *spatial)}, {"w": bytes_of(np.int8, 6, 2, *kernel)}
+        window = {"group": 2, "pads": [1] * (2 * len(spatial))}
+        single(cases, "ConvInteger", (10,), x, {**w, "z": zero}, f"ConvInteger_{name}", **window)
+        single(cases, "ConvInteger", (10,), {**x, "w": w["w"], "z": zero}, {}, f"ConvInteger_{name}_computed", **window)
+        nodes = [make_node("Identity", ["z"], ["zero"]), make_node("ConvInteger", ["x", "w", "zero"], ["y"], **window)]
+        cases.add(f"ConvInteger_{name}_computed_zero", 10, nodes, {**x, "z": zero}, w)
+        parameters = {"xs": scale, "xz": zero, **w, "ws": positive(6), "wz": np.zeros(6, np.int8), "ys": np.array(30, F), "yz": zero}
+        single(cases, "QLinearConv", (10,), x, parameters, f"QLinearConv_{name}", **window)
+        single(cases, "QLinearConv", (10,), x, {**parameters, "b": np.arange(6, dtype=np.int32) * 500}, f"QLinearConv_{name}_bias", **window)
+
+
 def transposed_convolutions(cases):
     x = data(1, 4, 5, 6)
     weights = {"w": data(4, 3, 4, 3), "b": data(3)}
@@ -377,6 +396,7 @@ FAMILIES = (
     constants,
     resizes,
     chains,
+    integer_convolutions,
 )
 
 

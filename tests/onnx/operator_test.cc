@@ -1,5 +1,6 @@
 // Every operator in every form that its opsets give it: small models from make_cases.py.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,6 +46,12 @@ TEST(OnnxOperators, ComputeTheSameAfterWritingAndReading) {
     const Result<OnnxModel> model = ReadOnnxFile(path);
     if (!model) continue;  // the test above reports it
     const Result<OnnxModel> again = WriteAndRead(*model, std::filesystem::path(COLLAGE_ONNX_WRITTEN) / path.filename());
+    const std::string name = path.stem().string();
+    if (name.starts_with("ConvInteger") || name.starts_with("QLinearConv")) {  // sums of int32: an operand is no longer one of 8 bits
+      ASSERT_FALSE(again);
+      EXPECT_THAT(again.error().message, testing::HasSubstr("of int32 has no form in opset 17"));
+      continue;
+    }
     if (!again) {
       ADD_FAILURE() << again.error().message;
       continue;
