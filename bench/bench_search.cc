@@ -68,9 +68,10 @@ Status AddModel(const std::string& path, BoundTable& table) {
   std::vector<Evidence> evidence = kernels.FirstEvidence();
   DecideOptions options;
   options.allowed = model.allowed;
-  options.searched = [&](const Result<SearchResult>& found, double took) {
+  options.searched = [&](const Result<SearchResult>& found, bool is_exact, double took) {
     if (!found) return;
     seconds.push_back(took);
+    if (!is_exact) return;
     unproven += found->is_proven ? 0 : 1;
     gap = std::max(gap, found->cost.ToSeconds() / found->lower_bound.ToSeconds() - 1);
   };

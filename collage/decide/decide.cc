@@ -60,8 +60,9 @@ class Decider {
       return false;
     }
     if (options_.rival.IsKnown()) {
-      const Cost least = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).cost;
-      if (least.ToSeconds() >= (1 - options_.declared.smallest_difference) * options_.rival.ToSeconds()) {
+      const Cost worth_it = Cost::Seconds((1 - options_.declared.smallest_difference) * options_.rival.ToSeconds());
+      const Cost least = COLLAGE_TRY(at_ends_.SearchBelow(Lows(prices_), worth_it)).lower_bound;
+      if (least >= worth_it) {
         open_ = std::max(0.0, 1 - least.ToSeconds() / best_->cost.ToSeconds());
         is_settled_ = true;
         return true;
@@ -116,8 +117,8 @@ class Decider {
     }
     while (true) {
       const std::vector<Cost> view = ViewAgainstBest();
-      const SearchResult challenger = COLLAGE_TRY(at_ends_.Search(view));
       const double price_of_best = at_ends_.PriceOf(best_->choices, view).ToSeconds();
+      const SearchResult challenger = COLLAGE_TRY(at_ends_.SearchBelow(view, Cost::Seconds(price_of_best - worthwhile)));
       const double gain = price_of_best - challenger.lower_bound.ToSeconds();
       open_ = std::max(0.0, gain / price_of_best);
       is_settled_ = gain <= worthwhile;
@@ -153,8 +154,9 @@ class Decider {
   /// gains nothing worthwhile.
   Result<std::vector<size_t>> UnknownInChallenger(PricedProblem& problem, std::vector<Cost> lows, double worthwhile) {
     for (const size_t kernel : KernelsOf(best_->choices)) lows[kernel] = prices_[kernel].centre;
-    const SearchResult challenger = COLLAGE_TRY(problem.Search(lows));
-    if ((best_->cost - challenger.lower_bound).ToSeconds() <= worthwhile) return std::vector<size_t>();
+    const Cost worth_it = Cost::Seconds(best_->cost.ToSeconds() - worthwhile);
+    const SearchResult challenger = COLLAGE_TRY(problem.SearchBelow(lows, worth_it));
+    if (challenger.lower_bound >= worth_it) return std::vector<size_t>();
     return UnknownIn(challenger.choices);
   }
 

@@ -60,8 +60,8 @@ struct DecideOptions {
   Cost rival = Cost::Unknown();
   /// Told after each step: how much cheaper, as a share, some cover might still be than the best one.
   std::function<void(double open)> report = {};
-  /// Told after each search what it found, and how long it took.
-  std::function<void(const Result<SearchResult>& found, double seconds)> searched = {};
+  /// Told after each search what it found, whether only the cheapest cover would do, and how long it took.
+  std::function<void(const Result<SearchResult>& found, bool is_exact, double seconds)> searched = {};
 };
 
 struct Decision {
@@ -75,13 +75,13 @@ struct Decision {
   Cost proved_bound;
 };
 
-/// Where several kernels are measured at once, those that it would ask for next are measured beside the one that it needs: what it would
-/// need if what is asked for turned out to be worth nothing. They are evidence like all other; the statement holds as it does without.
-///
 /// Measures until the statement holds or time is over. What is likely to be chosen is priced before what is possible; and of a kernel of
 /// many operators of which nothing is known, its parts before the whole, since they may rule it out. `evidence` has an entry for each
 /// kernel, and gets what is found. When time is over before any cover is known, what the cheapest one needs is measured nevertheless,
 /// unless there is a rival. Errors of the measurer, or where no cover is valid (which then name the first node that none covers).
+///
+/// Where several kernels are measured at once, those that it would ask for next are measured beside the one that it needs: what it would
+/// need if what is asked for turned out to be worth nothing. They are evidence like all other; the statement holds as it does without.
 Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options);
 
 /// The same from what is known already, measuring nothing. Errors where that is no cover.

@@ -23,14 +23,19 @@ void PricedProblem::SetCost(size_t candidate, size_t variant, const std::vector<
   priced.variants[variant].cost = priced.is_partition ? cost + for_partition : cost;
 }
 
-Result<SearchResult> PricedProblem::Search(const std::vector<Cost>& costs, Cost for_partition) {
+Result<SearchResult> PricedProblem::SearchBelow(const std::vector<Cost>& costs, Cost than) {
+  constexpr double kShare = 0.5;  // what is measured next hangs little on it: nearer to 1, as many kernels are asked for
+  return Search(costs, {}, EnoughGain{than, kShare});
+}
+
+Result<SearchResult> PricedProblem::Search(const std::vector<Cost>& costs, Cost for_partition, const std::optional<EnoughGain>& enough) {
   costs_ = &costs;
   for (size_t c = 0; c < problem_.candidates.size(); ++c) {
     for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) SetCost(c, v, costs, for_partition);
   }
   const Clock::time_point start = Clock::now();
-  Result<SearchResult> found = search_.Search(problem_, forbidden_);
-  if (searched_) searched_(found, Clock::SecondsSince(start));
+  Result<SearchResult> found = search_.Search(problem_, forbidden_, enough);
+  if (searched_) searched_(found, !enough.has_value(), Clock::SecondsSince(start));
   return found;
 }
 

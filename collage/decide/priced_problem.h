@@ -14,7 +14,7 @@ namespace collage {
 /// Sets the costs of a problem that is kept for searching again and again.
 class PricedProblem {
  public:
-  using Searched = std::function<void(const Result<SearchResult>& found, double seconds)>;
+  using Searched = decltype(DecideOptions::searched);
 
   /// Candidates that are not `allowed` are not taken; empty: all are. `searched` is told of each search. `arms` must outlive it.
   PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {});
@@ -22,11 +22,16 @@ class PricedProblem {
   PricedProblem& operator=(const PricedProblem&) = delete;
 
   /// The cheapest cover at such a cost of each kernel, and `for_partition` for each partition. Unknown and Invalid ones are not taken.
-  Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {});
+  Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {}) {
+    return Search(costs, for_partition, std::nullopt);
+  }
+  /// A cover whose gain on `than` is good enough to look into it, or `lower_bound` is no less than that.
+  Result<SearchResult> SearchBelow(const std::vector<Cost>& costs, Cost than);
   /// What a cover costs, its conversions included.
   [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs);
 
  private:
+  Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition, const std::optional<EnoughGain>& enough);
   void SetCost(size_t candidate, size_t variant, const std::vector<Cost>& costs, Cost for_partition);
 
   const Arms& arms_;

@@ -39,7 +39,8 @@ class IncrementalSearch::State {
                       });
   }
 
-  Result<SearchResult> Search(const SearchProblem& problem, const std::vector<bool>& forbidden) {
+  Result<SearchResult> Search(const SearchProblem& problem, const std::vector<bool>& forbidden, const std::optional<EnoughGain>& enough) {
+    enough_ = enough;
     const Cost fallen = TakePrices(problem, forbidden);
     if (fallen == Cost() && last_ && PriceOfCover(problem_, last_->choices) == last_->cost) return *last_;
     last_.reset();
@@ -111,12 +112,17 @@ class IncrementalSearch::State {
     // Of all variants, those too that these tables cannot hold.
     const Cost least_of_any = tables_.IsWhole() ? Cost::Invalid() : tables_.LeastFrom(0);
     Cost known = Cost::Invalid();
+    std::vector<SearchChoice> known_cover;
     const auto take = [&](const std::vector<SearchChoice>& choices) {
       const bool fits = std::all_of(choices.begin(), choices.end(), [&](const SearchChoice& choice) {
         return tables_.VariantsOf(choice.candidate)[choice.variant].is_usable;
       });
-      if (fits && !choices.empty()) known = std::min(known, PriceOfCover(problem_, choices));
-      return known;
+      const Cost cost = fits && !choices.empty() ? PriceOfCover(problem_, choices) : Cost::Invalid();
+      if (cost < known) {
+        known = cost;
+        known_cover = choices;
+      }
+      return EnoughBelow(known);
     };
     take(incumbent_);
     if (options_.incumbent) take(options_.incumbent->choices);
@@ -130,6 +136,8 @@ class IncrementalSearch::State {
     while (true) {
       least = std::max(least, std::min(known, relaxation_->Improve(kSteps, least, take)));
       if (!least.IsKnown()) return ResultOf(Sweep(tables_, limits, false, nullptr));
+      if (enough_ && known.IsKnown() && least >= EnoughBelow(known))
+        return GoodEnough(std::move(known_cover), known, std::min(least_of_any, least));
       if (width == 0) {
         width = std::max<Picoseconds>(1, static_cast<Picoseconds>(kFirstWidth * static_cast<double>(ToPicoseconds(least))));
         relaxation_->Remember();
@@ -139,7 +147,8 @@ class IncrementalSearch::State {
       if (is_rough_of_use && ToPicoseconds(known) - ToPicoseconds(least) > ToPicoseconds(least) / kFar) {
         const SweepAnswer rough = SweepBand(beaten, known, kRough);
         const Cost before = known;
-        is_rough_of_use = rough.found && take(rough.found->choices) < before;
+        if (rough.found) take(rough.found->choices);
+        is_rough_of_use = known < before;
         expanded += rough.expanded;
         relaxation_->FindLeastWith();
         LeaveOutAbove(known, beaten);
@@ -168,6 +177,20 @@ class IncrementalSearch::State {
     }
   }
 
+  /// The lower bound at which this cover is good enough.
+  [[nodiscard]] Cost EnoughBelow(Cost known) const {
+    if (!enough_ || !known.IsKnown()) return known;
+    if (known >= enough_->than) return enough_->than;
+    const auto gained = static_cast<double>(ToPicoseconds(enough_->than) - ToPicoseconds(known));
+    return ToCost(ToPicoseconds(enough_->than) - static_cast<Picoseconds>(gained / enough_->share));
+  }
+
+  SearchResult GoodEnough(std::vector<SearchChoice> cover, Cost cost, Cost lower_bound) const {
+    SearchResult result{cost, std::move(cover), 0, std::min(lower_bound, cost), 0, lower_bound >= cost};
+    for (const SearchChoice& choice : result.choices) result.partitions += problem_.candidates[choice.candidate].is_partition ? 1 : 0;
+    return result;
+  }
+
   /// Marks the variants that only covers dearer than that have.
   void LeaveOutAbove(Cost cost, SearchTables::VariantMask& left_out) const {
     for (size_t c = 0; c < left_out.size(); ++c) {
@@ -187,6 +210,7 @@ class IncrementalSearch::State {
   }
 
   ShortestPathOptions options_;
+  std::optional<EnoughGain> enough_;  // of the search that goes on
   SearchProblem problem_;
   SearchTables tables_;
   bool is_graph_tried_ = false;
@@ -202,10 +226,11 @@ IncrementalSearch::IncrementalSearch(IncrementalSearch&&) noexcept = default;
 IncrementalSearch& IncrementalSearch::operator=(IncrementalSearch&&) noexcept = default;
 IncrementalSearch::~IncrementalSearch() = default;
 
-Result<SearchResult> IncrementalSearch::Search(const SearchProblem& problem, const std::vector<bool>& forbidden) {
+Result<SearchResult> IncrementalSearch::Search(const SearchProblem& problem, const std::vector<bool>& forbidden,
+                                               const std::optional<EnoughGain>& enough) {
   if (problem.node_count == 0) return SearchResult{};
   if (!state_ || !state_->IsOf(problem)) state_ = std::make_unique<State>(problem, options_);
-  return state_->Search(problem, forbidden);
+  return state_->Search(problem, forbidden, enough);
 }
 
 Result<SearchResult> IncrementalSearch::Search(const SearchProblem& problem) {

@@ -1,10 +1,18 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "collage/search/shortest_path.h"
 
 namespace collage {
+
+/// A cover that is good enough where only what is gained on another one matters: one that gains at least this share of the most that any
+/// can gain, or whatever there is where none costs less.
+struct EnoughGain {
+  Cost than;
+  double share;  ///< less than 1
+};
 
 /// Searches one problem again and again while its prices change. What does not depend on prices is found once; the promises of the
 /// relaxation and the best cover are kept, and tell how little can have changed.
@@ -16,8 +24,9 @@ class IncrementalSearch {
   ~IncrementalSearch();
 
   /// What SearchShortestPath answers. Between calls prices may change, of variants, conversions and transitions; where more than that has
-  /// changed it begins anew.
-  Result<SearchResult> Search(const SearchProblem& problem, const std::vector<bool>& forbidden);
+  /// changed it begins anew. Where a cover that is good enough will do, `lower_bound` says what is told of the others.
+  Result<SearchResult> Search(const SearchProblem& problem, const std::vector<bool>& forbidden,
+                              const std::optional<EnoughGain>& enough = std::nullopt);
   Result<SearchResult> Search(const SearchProblem& problem);
 
  private:

@@ -65,6 +65,42 @@ TEST_P(IncrementalSearchTest, EqualsBruteForceAfterEveryChange) {
   EXPECT_GT(solved, 2000u);
 }
 
+TEST_P(IncrementalSearchTest, ACoverThatIsGoodEnoughGainsItsShareOfTheMost) {
+  constexpr double kShare = 0.5;
+  std::mt19937_64 random(GetParam() ? 91 : 92);
+  size_t gaining = 0;
+  size_t refused = 0;
+  for (int round = 0; round < 300; ++round) {
+    SearchProblem problem = RandomProblem(random, GetParam());
+    IncrementalSearch search(kBounded);
+    for (int change = 0; change < 12; ++change) {
+      const auto cheapest = BruteForce(problem);
+      const Cost least = cheapest ? PriceOfCover(problem, *cheapest) : Cost();
+      const Cost than = Cost::Microseconds(least.ToMicroseconds() * 0.01 * static_cast<double>(80 + random() % 50));
+      const Result<SearchResult> found =
+          search.Search(problem, std::vector<bool>(problem.candidates.size(), false), EnoughGain{than, kShare});
+      ASSERT_EQ(found.has_value(), cheapest.has_value()) << "round " << round << ", change " << change;
+      if (cheapest) {
+        ASSERT_EQ(found->cost, PriceOfCover(problem, found->choices)) << "round " << round << ", change " << change;
+        ASSERT_TRUE(FindCycle(problem, found->choices).empty()) << "round " << round << ", change " << change;
+        ASSERT_LE(found->lower_bound, least) << "round " << round << ", change " << change;
+        ASSERT_EQ(found->is_proven, found->lower_bound == found->cost);
+        if (least < than) {
+          ++gaining;
+          const double rounding = 1e-12;
+          ASSERT_GE((than - found->cost).ToSeconds(), kShare * (than - least).ToSeconds() - rounding) << "round " << round;
+        } else {
+          ++refused;
+          ASSERT_GE(found->lower_bound, than) << "round " << round << ", change " << change;
+        }
+      }
+      ChangePrices(problem, random, GetParam());
+    }
+  }
+  EXPECT_GT(gaining, 1000u);
+  EXPECT_GT(refused, 1000u);
+}
+
 TEST_P(IncrementalSearchTest, EqualsAFreshSearchOfLargerGraphs) {
   std::mt19937_64 random(GetParam() ? 83 : 84);
   for (int round = 0; round < 6; ++round) {
