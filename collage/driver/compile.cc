@@ -182,7 +182,7 @@ class Compile {
 
   /// Leaves time for what comes after: building the plans that race, and the race.
   Status StartMeasuring() {
-    measurer_.emplace(pricer_, *store_, lower_, sample_->inputs, options_, measuring_);
+    measurer_.emplace(pricer_, *store_, lower_, *sample_, options_, measuring_);
     measurer_->SetPlacement(*placement_);
     const double left = seconds_left_ - Clock::SecondsSince(start_);
     const double seconds = std::max(0.0, left - SecondsOfRace() - seconds_of_sample_);

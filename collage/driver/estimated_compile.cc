@@ -23,10 +23,9 @@ Result<std::optional<double>> CompareWhole(Executable& executable, const Expr& f
   const ReferenceSample sample = COLLAGE_TRY(ModelSample(function));
   const Agreement agreement =
       COLLAGE_TRY(CompareWithReference([&](std::span<const Tensor> inputs) { return executable.Run(inputs); }, sample));
-  const bool is_comparison = IsComparison(agreement);
-  const bool differs = is_comparison ? !Passes(agreement, sample.tolerance) : agreement.unequal > 0;
-  if (differs) return Fail("the program of the estimator's plan " + Objection(agreement, sample.tolerance));
-  return is_comparison ? std::optional(agreement.difference) : std::nullopt;
+  const std::string objection = ObjectionOfProgram(agreement, sample);
+  if (!objection.empty()) return Fail("the program of the estimator's plan " + objection);
+  return IsComparison(agreement) ? std::optional(agreement.difference) : std::nullopt;
 }
 
 std::vector<Evidence> NoEvidence(const EstimatedPlan& planned) { return std::vector<Evidence>(planned.placement->kernels.size()); }

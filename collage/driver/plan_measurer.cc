@@ -16,6 +16,7 @@
 #include "collage/support/clock.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
+#include "collage/tensor/agreement.h"
 
 namespace collage {
 
@@ -51,12 +52,12 @@ std::unordered_map<std::string, std::vector<double>> ProfiledPlan::MediansByName
 double ProfiledPlan::Whole() const {
   double seconds = 0;
   for (const std::vector<double>& step : steps_) seconds += Median(step);
-  return std::max(seconds, 1e-9);
+  return std::max(seconds, kTick);
 }
 
-PlanMeasurer::PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOptions& lower, const std::vector<Tensor>& inputs,
+PlanMeasurer::PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOptions& lower, const ReferenceSample& sample,
                            const CompileOptions& options, const Progress& progress)
-    : pricer_(pricer), store_(store), lower_(lower), inputs_(inputs), options_(options), progress_(progress), activity_(options.activity) {}
+    : pricer_(pricer), store_(store), lower_(lower), sample_(sample), options_(options), progress_(progress), activity_(options.activity) {}
 
 Result<Measurer::Found> PlanMeasurer::MeasureUntil(std::span<const size_t> kernels, const std::function<bool()>& stop) {
   Found found;
@@ -146,17 +147,17 @@ bool PlanMeasurer::IsOver() const {
 
 Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchChoice>& cover) {
   if (pricer_.allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole programs"));
-  if (Found wrong = COLLAGE_TRY(FindWrong(cover)); !wrong.empty()) return wrong;
   if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
   Report("timing whole programs", ++programs_, 0, {});
   const bool is_anchor = !anchor_ || anchor_->plan().result.choices == cover;
-  if (!anchor_ || (!is_anchor && (!last_ || last_->plan().result.choices != cover))) {
+  const bool is_new = !anchor_ || (!is_anchor && (!last_ || last_->plan().result.choices != cover));
+  if (is_new) {
     SearchResult result;
     result.choices = cover;
     last_.reset();
     const Clock::time_point start = Clock::now();
-    ProfiledPlan built =
-        COLLAGE_TRY(ProfiledPlan::Create(*placement_, MakePlan(*placement_, "searched", std::move(result)), lower_, inputs_, *activity_));
+    ProfiledPlan built = COLLAGE_TRY(
+        ProfiledPlan::Create(*placement_, MakePlan(*placement_, "searched", std::move(result)), lower_, sample_.inputs, *activity_));
     seconds_building_ += Clock::SecondsSince(start);
     ++built_;
     if (anchor_) {
@@ -166,18 +167,42 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
       anchor_.emplace(std::move(built));
     }
   }
-  Found found = COLLAGE_TRY(RunRound(is_anchor ? *anchor_ : *last_));
+  ProfiledPlan& program = is_anchor ? *anchor_ : *last_;
+  if (is_new) {
+    if (Found wrong = COLLAGE_TRY(FindWrongIn(program)); !wrong.empty()) return wrong;
+  }
+  const Clock::time_point start = Clock::now();
+  Found found = COLLAGE_TRY(RunRound(program));
+  spdlog::debug("program {}: {:.3f} s of building so far, ran for {:.3f} s", programs_, seconds_building_, Clock::SecondsSince(start));
   for (const auto& [kernel, evidence] : found) {
     for (const ProgramRow& row : evidence.in_program) COLLAGE_TRY_STATUS(store_.Add(placement_->kernels[kernel], row));
   }
   return found;
 }
 
-/// Runs the program for a while, the anchor in turn with it.
+/// Kernels for which the program as a whole is not right; it is dropped then. What gave or saw no finite value has not been compared.
+Result<Measurer::Found> PlanMeasurer::FindWrongIn(ProfiledPlan& program) {
+  if (const Status ran = program.Run(/*keep=*/false); !ran) return Blame(program, ran.error());
+  const Agreement agreement = Compare(program.outputs(), sample_.expected, sample_.steps);
+  if (Passes(agreement, sample_.tolerance) && sample_.unreached.empty()) return Found{};
+  Found wrong = COLLAGE_TRY(FindWrong(program.plan().result.choices));
+  if (!wrong.empty()) Drop(program);
+  return wrong;
+}
+
+void PlanMeasurer::Drop(const ProfiledPlan& program) {
+  if (anchor_ && &program == &*anchor_)
+    anchor_.reset();
+  else
+    last_.reset();
+}
+
+/// Runs the program for a while, the anchor now and then between.
 Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
-  constexpr double kSecondsOfRound = 0.6;  // many runs of a fast program; drift within it is small
+  constexpr double kSecondsOfRound = 0.3;  // many runs of a fast program; drift within it is small
   constexpr int kLeastRuns = 7;            // of a slow one: a median that two disturbances leave alone
   constexpr int kMostRuns = 200;           // where the clock is all that a program takes
+  constexpr int kRunsToAnAnchor = 3;       // it is one of many that tell how fast the machine is in this round
   const bool is_anchor = &program == &*anchor_;
   program.Clear();
   anchor_->Clear();
@@ -188,7 +213,7 @@ Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
     for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
       BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress_);
       if (const Status ran = program.Run(/*keep=*/true); !ran) return Blame(program, ran.error());
-      if (is_anchor) continue;
+      if (is_anchor || run % kRunsToAnAnchor != 0) continue;
       if (const Status ran = anchor_->Run(/*keep=*/true); !ran) return Blame(*anchor_, ran.error());
     }
   }
@@ -249,10 +274,7 @@ Result<Measurer::Found> PlanMeasurer::Blame(const ProfiledPlan& failed, const Er
     Evidence evidence;
     evidence.invalid_reason = reason;
     const size_t number = kernel.kernel;
-    if (&failed == &*anchor_)
-      anchor_.reset();
-    else
-      last_.reset();
+    Drop(failed);
     return Found{{number, std::move(evidence)}};
   }
   return Fail("the kernel is none of the plan's: " + entry->key.backend + " " + entry->key.variant);

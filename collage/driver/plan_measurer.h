@@ -31,6 +31,8 @@ class ProfiledPlan {
   [[nodiscard]] bool HasRun() const { return !steps_.empty(); }
   void Clear() { steps_.clear(); }
   [[nodiscard]] const Plan& plan() const { return plan_; }
+  /// Of the last run.
+  [[nodiscard]] const std::vector<Tensor>& outputs() const { return outputs_; }
   [[nodiscard]] Executable& executable() { return executable_; }
 
  private:
@@ -43,12 +45,12 @@ class ProfiledPlan {
   std::vector<std::vector<double>> steps_;
 };
 
-/// Measures for a decision: kernels alone through the pricer, covers as whole programs beside the first of them, which is the anchor.
-/// Kernels are compared with the reference before they run inside of a program.
+/// Measures for a decision: kernels alone through the pricer, covers as whole programs beside the first of them, which is the anchor. A
+/// program is compared with the reference before it is timed, and its kernels one by one where that does not tell that all are right.
 class PlanMeasurer : public Measurer {
  public:
-  /// All must outlive it. `progress` says when time is over.
-  PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOptions& lower, const std::vector<Tensor>& inputs,
+  /// All must outlive it. `sample` is the model's. `progress` says when time is over.
+  PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOptions& lower, const ReferenceSample& sample,
                const CompileOptions& options, const Progress& progress);
 
   /// From now on kernels and covers are of this placement, which must outlive their measuring.
@@ -74,13 +76,15 @@ class PlanMeasurer : public Measurer {
   [[nodiscard]] ProfiledPlan* anchor() { return anchor_ ? &*anchor_ : nullptr; }
   [[nodiscard]] size_t alone() const { return alone_; }
   [[nodiscard]] size_t programs() const { return programs_; }
-  /// Kernels of the choices that differ from the reference, or could not be compared, as evidence.
+  /// Kernels of the choices that differ from the reference by themselves, or could not be compared, as evidence.
   Result<Found> FindWrong(const std::vector<SearchChoice>& choices);
 
  private:
   [[nodiscard]] PricedKernel ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const;
   Result<Found> MeasureTogether(std::span<const size_t> kernels, const std::function<bool()>& stop);
+  Result<Found> FindWrongIn(ProfiledPlan& program);
   Result<Found> RunRound(ProfiledPlan& program);
+  void Drop(const ProfiledPlan& program);
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
   Found Learn(const ProfiledPlan& program, double anchor_seconds) const;
 
@@ -89,7 +93,7 @@ class PlanMeasurer : public Measurer {
   Pricer& pricer_;
   EvidenceStore& store_;
   const LowerOptions& lower_;
-  const std::vector<Tensor>& inputs_;
+  const ReferenceSample& sample_;
   const CompileOptions& options_;
   const Progress& progress_;
   const Placement* placement_ = nullptr;

@@ -261,10 +261,9 @@ class PlanRace {
     if (!agreement) {
       verdict.invalid_reason = "does not run (" + agreement.error().message + ")";
       Refuse(entry, verdict.invalid_reason);
-    } else if (IsComparison(*agreement) ? !Passes(*agreement, sample.tolerance) : agreement->unequal > 0) {
-      verdict.invalid_reason = Objection(*agreement, sample.tolerance);
-      if (verdict.invalid_reason.empty()) verdict.invalid_reason = "differs from the reference where that is not finite";
-      Refuse(entry, verdict.invalid_reason);
+    } else if (const std::string objection = ObjectionOfProgram(*agreement, sample); !objection.empty()) {
+      verdict.invalid_reason = objection;
+      Refuse(entry, objection);
     } else {
       entry.is_right = true;
       entry.not_compared = WhatWasNotCompared(sample, *agreement);

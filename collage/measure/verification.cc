@@ -78,6 +78,13 @@ Result<Agreement> CompareWithReference(Kernel& kernel, const ReferenceSample& sa
   return CompareWithReference([&](std::span<const Tensor> inputs) { return RunKernel(kernel, inputs); }, sample);
 }
 
+std::string ObjectionOfProgram(const Agreement& agreement, const ReferenceSample& sample) {
+  const bool differs = IsComparison(agreement) ? !Passes(agreement, sample.tolerance) : agreement.unequal > 0;
+  if (!differs) return {};
+  const std::string objection = Objection(agreement, sample.tolerance);
+  return objection.empty() ? "differs from the reference where that is not finite" : objection;
+}
+
 Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed) {
   const ReferenceSample sample = COLLAGE_TRY(SampleReference(function, seed));
   const Agreement agreement = COLLAGE_TRY(CompareWithReference(kernel, sample));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collage/op/reference_sample.h"
@@ -19,6 +20,10 @@ using RunTensors = std::function<Result<std::vector<Tensor>>(std::span<const Ten
 Result<Agreement> CompareWithReference(const RunTensors& run, const ReferenceSample& sample);
 /// Of a kernel that was compiled from the sample's function. An element that it does not write is NaN.
 Result<Agreement> CompareWithReference(Kernel& kernel, const ReferenceSample& sample);
+
+/// Why what a whole program gave will not do: it differs from the sample. Empty where it does not, and where nothing finite could be
+/// compared (IsComparison) and nothing else differs: that is for the caller to say.
+std::string ObjectionOfProgram(const Agreement& agreement, const ReferenceSample& sample);
 
 /// Runs a kernel on row-major tensors: converts them into its layouts and back. Errors when their types are not those of its ports.
 Result<std::vector<Tensor>> RunKernel(Kernel& kernel, std::span<const Tensor> inputs);

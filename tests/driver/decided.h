@@ -47,7 +47,7 @@ class Decided {
     evidence_ = store_->Load(*placement_).value();
     measuring_ = options_.progress;
     measuring_.deadline = Clock::After(options_.budget_seconds);
-    measurer_.emplace(pricer_, *store_, lower_, sample_.inputs, options_, measuring_);
+    measurer_.emplace(pricer_, *store_, lower_, sample_, options_, measuring_);
     measurer_->SetPlacement(*placement_);
   }
 
