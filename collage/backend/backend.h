@@ -112,6 +112,9 @@ class Backend {
   /// Compiles and packs, or says why not. No exception leaves it.
   [[nodiscard]] virtual Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                                 const Variant& variant) const = 0;
+  /// Whether Load makes a kernel of every artifact of its own, by compiling the source in it where the code beside it is for another
+  /// processor or by another version. Of others Load sees only those that this processor and this version made.
+  [[nodiscard]] virtual bool ArtifactsHoldSource() const { return false; }
   /// From what Kernel::Serialize gave; only called with a non-empty artifact.
   [[nodiscard]] virtual Result<std::unique_ptr<Kernel>> Load(std::string_view artifact, const Device& device) const {
     (void)artifact;

@@ -41,6 +41,7 @@ class RegisteredBackend final : public Backend {
     return backend_.Compile(function, device, variant);
   }
 
+  [[nodiscard]] bool ArtifactsHoldSource() const override { return backend_.ArtifactsHoldSource(); }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Load(std::string_view artifact, const Device& device) const override {
     return backend_.Load(artifact, device);
   }

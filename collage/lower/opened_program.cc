@@ -157,7 +157,7 @@ Result<std::unique_ptr<Kernel>> KernelLoader::Restore(StoredProgram& part, size_
     if (!call.function) return Fail("the file holds machine code only, no function to compile again");
     return CompilePartition(call, *backend, device);
   }
-  COLLAGE_TRY_STATUS(CheckArtifact(call.record, part, fingerprint_, backend->Probe(device).version));
+  if (!backend->ArtifactsHoldSource()) COLLAGE_TRY_STATUS(CheckArtifact(call.record, part, fingerprint_, backend->Probe(device).version));
   return backend->Load(container_.blob(*kernel.artifact), device);
 }
 

@@ -10,6 +10,7 @@
 #include "tests/driver/accelerator.h"
 #include "tests/driver/decided.h"
 #include "tests/driver/host_library.h"
+#include "tests/support/log_lines.h"
 
 namespace collage {
 namespace {
@@ -170,6 +171,35 @@ TEST_F(MnistOnDevicesTest, OnOpenCl) {
   Decided decided(Model(), Decided::On{{TargetOf(library_), target}}, cache_, options_, MeasureOptions(), {{"nn.conv2d=opencl"}, {}});
   const Plan plan = Run(decided);
   for (const OperatorPlacement& op : decided.Report(plan).operators) EXPECT_EQ(op.device, op.op == "nn.conv2d" ? "opencl:0" : "") << op.op;
+}
+
+TEST_F(DriverDevicesTest, ALoadedProgramDoesNotCallTheCompilerOfOpenCl) {
+  const Device device{DeviceKind::kOpenCl, 0, 1};
+  const Result<const Backend*> backend = FindBackend("opencl", device);
+  if (!backend) GTEST_SKIP() << backend.error().message;
+  const PlacementTarget target{
+      *backend, "1", (*backend)->Rules(), "opencl -compiler=opencl", false, device, (*backend)->Open(device).value()};
+  Decided decided(Parsed(kChain), Decided::On{{TargetOf(library_), target}}, cache_, options_, MeasureOptions(),
+                  {{"sigmoid=opencl:0"}, {}});
+  Result<RaceOutcome> race = decided.Race({Run(decided)});
+  ASSERT_TRUE(race) << race.error().message;
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "opencl_test.collage";
+  ASSERT_TRUE(SaveProgram(*race->lowered, "{}", file));
+  Tensor input(TensorType{{1, 8}});
+  FillRandom(input, 3);
+  const std::vector<double> expected = race->lowered->executable.Run({&input, 1}).value()[0].ToDouble();
+  BuildOptions build;
+  build.find_backend = decided.lower().find_backend;
+  const auto expect_loaded = [&](MachineCode machine_code, size_t compiled) {
+    const LogLines log;
+    Result<LoweredModel> loaded = LoadProgram(file, build, machine_code);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(loaded->executable.Run({&input, 1}).value()[0].ToDouble(), expected);
+    EXPECT_EQ(log.Count("kernels from saved code"), 1 - compiled);
+    EXPECT_EQ(log.Count("kernels from their source"), compiled);
+  };
+  expect_loaded(MachineCode::kLoad, 0);
+  expect_loaded(MachineCode::kCompileAgain, 1);
 }
 
 TEST_F(DriverDevicesTest, AProgramIsLoadedOntoItsDevices) {

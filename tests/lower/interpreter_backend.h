@@ -28,6 +28,9 @@ class InterpreterBackend : public Backend {
                                                         const Variant& variant) const override;
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Load(std::string_view artifact, const Device& device) const override;
 
+  [[nodiscard]] bool ArtifactsHoldSource() const override { return artifacts_hold_source; }
+
+  bool artifacts_hold_source = false;
   mutable size_t compiled = 0;
   mutable size_t loaded = 0;
 

@@ -185,6 +185,20 @@ TEST_F(SaveTest, AMissingBackendIsNamed) {
   EXPECT_TRUE(ReadProgramInfo(path_));
 }
 
+TEST_F(SaveTest, ArtifactsWithTheirSourceAreTheBackendsToJudge) {
+  SaveExample("machine");
+  InterpreterBackend newer("machine", true, "2.0");
+  newer.artifacts_hold_source = true;
+  backends_ = {&newer};
+  Edit(Fingerprint(Device{}), "cpu-elsewhere");
+  EXPECT_EQ(LoadError(), "no error");
+  EXPECT_EQ(newer.loaded, 1u);
+  // Where nothing of the file is trusted not even those are looked at.
+  ASSERT_TRUE(LoadProgram(path_, options_, MachineCode::kCompileAgain));
+  EXPECT_EQ(newer.loaded, 1u);
+  EXPECT_EQ(newer.compiled, 1u);
+}
+
 TEST_F(SaveTest, MachineCodeOfAnotherProcessorOrVersionIsRefused) {
   SaveExample("machine");
   const InterpreterBackend newer("machine", true, "2.0");

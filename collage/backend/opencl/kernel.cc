@@ -4,6 +4,7 @@
 
 #include "collage/backend/artifact_bytes.h"
 #include "collage/backend/element_code/source.h"
+#include "collage/backend/opencl/program.h"
 #include "collage/support/memory.h"
 
 namespace collage::opencl {
@@ -20,7 +21,7 @@ std::string KernelText(const std::string& name, const std::vector<std::string>& 
   return "__kernel void " + name + "(" + parameters + "__global float* out) {\n  const int i = get_global_id(0);\n" + body + "}\n";
 }
 
-constexpr std::string_view kMagic = "collage-opencl-1";
+constexpr std::string_view kMagic = "collage-opencl-2";
 
 /// What a kernel is made of: buffers by value of the function, and launches that take them.
 struct Recipe {
@@ -51,7 +52,7 @@ Recipe RecipeOf(const OpSequence& sequence, GeneratedSource& source) {
   return recipe;
 }
 
-std::string Write(const Recipe& recipe, std::string_view binary) {
+std::string Write(const Recipe& recipe, const SavedProgram& program) {
   ArtifactWriter writer;
   writer.Text(kMagic);
   writer.Number(recipe.values);
@@ -69,11 +70,11 @@ std::string Write(const Recipe& recipe, std::string_view binary) {
   writer.Tensors(recipe.tensors);
   writer.Numbers(recipe.intermediate);
   writer.Numbers(recipe.intermediate_bytes);
-  writer.Text(binary);
+  program.Write(writer);
   return writer.Take();
 }
 
-Result<std::pair<Recipe, std::string>> Read(std::string_view artifact) {
+Result<std::pair<Recipe, SavedProgram>> Read(std::string_view artifact) {
   ArtifactReader reader(artifact, "opencl");
   const Result<std::string_view> magic = reader.Text();
   if (!magic || *magic != kMagic) return Fail("opencl: not a saved kernel of this version");
@@ -96,11 +97,11 @@ Result<std::pair<Recipe, std::string>> Read(std::string_view artifact) {
   recipe.tensors = COLLAGE_TRY(reader.Tensors());
   recipe.intermediate = COLLAGE_TRY(reader.Numbers(recipe.values));
   recipe.intermediate_bytes = COLLAGE_TRY(reader.Numbers(PhysicalMemory()));
-  std::string binary(COLLAGE_TRY(reader.Text()));
+  SavedProgram program = COLLAGE_TRY(SavedProgram::Read(reader));
   const bool fits = recipe.inputs.size() == recipe.parameters.size() && recipe.outputs.size() == recipe.results.size() &&
                     recipe.constants.size() == recipe.tensors.size() && recipe.intermediate.size() == recipe.intermediate_bytes.size();
-  if (!fits || binary.empty() || !reader.AtEnd()) return reader.Damaged();
-  return std::pair(std::move(recipe), std::move(binary));
+  if (!fits || !reader.AtEnd()) return reader.Damaged();
+  return std::pair(std::move(recipe), std::move(program));
 }
 
 class OpenClKernel final : public Kernel {
@@ -115,59 +116,35 @@ class OpenClKernel final : public Kernel {
       workspace_bytes_ += AlignedBytes(bytes);
     }
   }
-  ~OpenClKernel() override {
-    for (cl_kernel kernel : kernels_) clReleaseKernel(kernel);
-    if (program_) clReleaseProgram(program_);
+
+  Status Compile(std::string source) {
+    program_ = COLLAGE_TRY(BuiltProgram::Compile(device_, std::move(source), KernelNames()));
+    return BringConstants();
   }
 
-  Status BuildSource(const std::string& source) {
-    const char* text = source.c_str();
-    const size_t length = source.size();
-    cl_int error = CL_SUCCESS;
-    program_ = clCreateProgramWithSource(device_->context(), 1, &text, &length, &error);
-    if (error != CL_SUCCESS) return FailOf("clCreateProgramWithSource", error);
-    return Build();
-  }
-
-  Status BuildBinary(const std::string& binary) {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
-    const size_t length = binary.size();
-    const cl_device_id id = device_->id();
-    cl_int of_device = CL_SUCCESS;
-    cl_int error = CL_SUCCESS;
-    program_ = clCreateProgramWithBinary(device_->context(), 1, &id, &length, &bytes, &of_device, &error);
-    if (error != CL_SUCCESS) return FailOf("clCreateProgramWithBinary", error);
-    if (of_device != CL_SUCCESS) return FailOf("clCreateProgramWithBinary", of_device);
-    return Build();
+  Status Load(SavedProgram saved) {
+    program_ = COLLAGE_TRY(BuiltProgram::Load(device_, std::move(saved), KernelNames()));
+    return BringConstants();
   }
 
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
     for (size_t i = 0; i < inputs.size(); ++i) addresses_[recipe_.parameters[i]] = const_cast<void*>(inputs[i]);
     for (size_t i = 0; i < outputs.size(); ++i) addresses_[recipe_.results[i]] = outputs[i];
     for (size_t i = 0; i < offsets_.size(); ++i) addresses_[recipe_.intermediate[i]] = static_cast<std::byte*>(workspace) + offsets_[i];
-    for (size_t k = 0; k < kernels_.size(); ++k) COLLAGE_TRY_STATUS(Enqueue(recipe_.launches[k], kernels_[k]));
+    for (size_t k = 0; k < recipe_.launches.size(); ++k) COLLAGE_TRY_STATUS(Enqueue(recipe_.launches[k], program_->kernels()[k]));
     return {};
   }
 
-  /// Empty where the driver gives no code of its own: then the function is compiled again.
-  [[nodiscard]] std::string Serialize() const override {
-    size_t length = 0;
-    if (clGetProgramInfo(program_, CL_PROGRAM_BINARY_SIZES, sizeof length, &length, nullptr) != CL_SUCCESS || length == 0) return {};
-    std::string binary(length, '\0');
-    auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
-    if (clGetProgramInfo(program_, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return {};
-    return Write(recipe_, binary);
-  }
+  [[nodiscard]] std::string Serialize() const override { return Write(recipe_, program_->Saved()); }
 
  private:
-  Status Build() {
-    cl_device_id id = device_->id();
-    cl_int error = clBuildProgram(program_, 1, &id, "", nullptr, nullptr);
-    if (error != CL_SUCCESS) return Fail(FailOf("clBuildProgram", error).value().message + ": " + BuildLog());
-    for (const Launch& launch : recipe_.launches) {
-      kernels_.push_back(clCreateKernel(program_, launch.name.c_str(), &error));
-      if (error != CL_SUCCESS) return FailOf("clCreateKernel", error);
-    }
+  [[nodiscard]] std::vector<std::string> KernelNames() const {
+    std::vector<std::string> names;
+    for (const Launch& launch : recipe_.launches) names.push_back(launch.name);
+    return names;
+  }
+
+  Status BringConstants() {
     for (size_t i = 0; i < recipe_.constants.size(); ++i) {
       const Tensor& constant = recipe_.tensors[i];
       constants_.push_back(COLLAGE_TRY(DeviceMemory::Allocate(context_, constant.ByteCount())));
@@ -187,22 +164,12 @@ class OpenClKernel final : public Kernel {
     return error == CL_SUCCESS ? Status() : FailOf("clEnqueueNDRangeKernel", error);
   }
 
-  [[nodiscard]] std::string BuildLog() const {
-    size_t bytes = 0;
-    clGetProgramBuildInfo(program_, device_->id(), CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
-    std::string log(bytes, '\0');
-    clGetProgramBuildInfo(program_, device_->id(), CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
-    constexpr size_t kMost = 400;  // a few lines: an error is read whole, and the first one is what made the others
-    return log.substr(0, std::min(log.find('\0'), kMost));
-  }
-
   Recipe recipe_;
   std::shared_ptr<OpenClContext> device_;
   std::vector<void*> addresses_;  // by value
   std::vector<size_t> offsets_;   // in the workspace, of what lies between kernels
   std::vector<DeviceMemory> constants_;
-  cl_program program_ = nullptr;
-  std::vector<cl_kernel> kernels_;
+  std::unique_ptr<BuiltProgram> program_;
 };
 
 }  // namespace
@@ -210,14 +177,14 @@ class OpenClKernel final : public Kernel {
 Result<std::unique_ptr<Kernel>> CompileKernel(const OpSequence& sequence, std::shared_ptr<OpenClContext> context) {
   GeneratedSource source = COLLAGE_TRY(element_code::GenerateSource(sequence, KernelText));
   auto kernel = std::make_unique<OpenClKernel>(RecipeOf(sequence, source), std::move(context));
-  COLLAGE_TRY_STATUS(kernel->BuildSource(source.text));
+  COLLAGE_TRY_STATUS(kernel->Compile(std::move(source.text)));
   return kernel;
 }
 
 Result<std::unique_ptr<Kernel>> LoadKernel(std::string_view artifact, std::shared_ptr<OpenClContext> context) {
-  auto [recipe, binary] = COLLAGE_TRY(Read(artifact));
+  auto [recipe, program] = COLLAGE_TRY(Read(artifact));
   auto kernel = std::make_unique<OpenClKernel>(std::move(recipe), std::move(context));
-  COLLAGE_TRY_STATUS(kernel->BuildBinary(binary));
+  COLLAGE_TRY_STATUS(kernel->Load(std::move(program)));
   return kernel;
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "collage/backend/opencl/context.h"
+#include "collage/backend/opencl_device/context.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/runtime/kernel.h"
 
@@ -12,7 +12,8 @@ namespace collage::opencl {
 /// Generates, builds, and brings the constants to the device. Tensors are in row-major order.
 Result<std::unique_ptr<Kernel>> CompileKernel(const OpSequence& sequence, std::shared_ptr<OpenClContext> context);
 
-/// The same kernel from what its Serialize gave, with the driver's own code in it: nothing is compiled again.
+/// The same kernel from what its Serialize gave. The driver's own code in it is used where it was made by the same driver for the same
+/// device; elsewhere the source beside it is compiled. Errors are those of damaged artifacts and of the driver.
 Result<std::unique_ptr<Kernel>> LoadKernel(std::string_view artifact, std::shared_ptr<OpenClContext> context);
 
 }  // namespace collage::opencl

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "collage/support/hash.h"
+#include "tests/backend/device_harness.h"
 #include "tests/backend/kernel_harness.h"
+#include "tests/support/log_lines.h"
 
 namespace collage {
 namespace {
@@ -28,21 +31,31 @@ class OpenClArtifactTest : public testing::Test {
   }
 
   [[nodiscard]] std::vector<double> Run(Kernel& kernel) const {
-    Tensor input(TensorType{{4, 16}});
-    FillRandom(input, 11);
-    Tensor output(TensorType{{4, 32}});
-    const DeviceMemory in = DeviceMemory::Allocate(context_, input.ByteCount()).value();
-    const DeviceMemory out = DeviceMemory::Allocate(context_, output.ByteCount()).value();
-    const DeviceMemory workspace = DeviceMemory::Allocate(context_, std::max<size_t>(kernel.workspace_bytes(), 1)).value();
-    EXPECT_TRUE(context_->CopyIn(in.address(), input.Bytes(), input.ByteCount()));
-    const void* inputs[] = {in.address()};
-    void* outputs[] = {out.address()};
-    const Status status = kernel.Run(inputs, outputs, workspace.address());
-    EXPECT_TRUE(status) << (status ? "" : status.error().message);
-    EXPECT_TRUE(context_->CopyOut(output.MutableBytes(), out.address(), output.ByteCount()));
-    EXPECT_TRUE(context_->WaitForAll());
-    return output.ToDouble();
+    return testing_backend::RunOnDevice(kernel, testing_backend::RandomInputs(function_)).ToDouble();
   }
+
+  /// Loads it, and compares what it computes.
+  void ExpectTheSame(const std::string& artifact) const {
+    const Result<std::unique_ptr<Kernel>> loaded = backend_->Load(artifact, device_);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(Run(**loaded), Run(*kernel_));
+  }
+
+  /// Where the words about the device lie in an artifact; a hash, a length and the driver's code follow them.
+  struct MadeBy {
+    size_t begin;
+    size_t end;
+  };
+  [[nodiscard]] MadeBy FindMadeBy(const std::string& artifact) const {
+    const size_t begin = artifact.find(context_->name() + " (OpenCL");
+    EXPECT_NE(begin, std::string::npos);
+    uint64_t length = 0;
+    std::memcpy(&length, artifact.data() + begin - sizeof length, sizeof length);
+    return {begin, begin + length};
+  }
+
+  static constexpr const char* kCompiled = "kernels from their source";
+  static constexpr const char* kTaken = "kernels from saved code";
 
   const Device device_{DeviceKind::kOpenCl, 0, 1};
   const Backend* backend_ = nullptr;
@@ -58,6 +71,45 @@ TEST_F(OpenClArtifactTest, ASavedKernelComputesTheSame) {
   ASSERT_TRUE(loaded) << loaded.error().message;
   EXPECT_EQ(Run(**loaded), Run(*kernel_));
   EXPECT_FALSE((*loaded)->Serialize().empty());
+}
+
+TEST_F(OpenClArtifactTest, NothingIsCompiledWhereTheCodeIsOfTheSameDevice) {
+  const LogLines log;
+  ExpectTheSame(kernel_->Serialize());
+  EXPECT_EQ(log.Count(kTaken), 1u);
+  EXPECT_EQ(log.Count(kCompiled), 0u);
+}
+
+TEST_F(OpenClArtifactTest, CodeOfAnotherDeviceIsLeftAloneForItsSource) {
+  std::string artifact = kernel_->Serialize();
+  artifact[FindMadeBy(artifact).end - 1] ^= 1;
+  const LogLines log;
+  ExpectTheSame(artifact);
+  EXPECT_EQ(log.Count("opencl: saved code is for " + context_->name()), 1u);
+  EXPECT_EQ(log.Count(kCompiled), 1u);
+  EXPECT_EQ(log.Count(kTaken), 0u);
+}
+
+TEST_F(OpenClArtifactTest, DamagedCodeIsLeftAloneForItsSource) {
+  std::string artifact = kernel_->Serialize();
+  artifact[artifact.size() - 100] ^= 1;
+  const LogLines log;
+  ExpectTheSame(artifact);
+  EXPECT_EQ(log.Count("the saved code of a kernel is damaged"), 1u);
+  EXPECT_EQ(log.Count(kCompiled), 1u);
+  EXPECT_EQ(log.Count(kTaken), 0u);
+}
+
+TEST_F(OpenClArtifactTest, CodeThatTheDriverDoesNotTakeIsLeftAloneForItsSource) {
+  std::string artifact = kernel_->Serialize();
+  artifact.resize(FindMadeBy(artifact).end);
+  const std::string code = "no code of any driver";
+  for (const uint64_t number : {HashBytes(code), uint64_t{code.size()}})
+    artifact.append(reinterpret_cast<const char*>(&number), sizeof number);
+  const LogLines log;
+  ExpectTheSame(artifact + code);
+  EXPECT_EQ(log.Count("opencl: the driver does not take the code that it gave"), 1u);
+  EXPECT_EQ(log.Count(kCompiled), 1u);
 }
 
 TEST_F(OpenClArtifactTest, ACutArtifactIsAnError) {

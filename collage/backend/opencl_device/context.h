@@ -3,17 +3,25 @@
 #include <CL/cl.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "collage/backend/backend.h"
 #include "collage/runtime/device_context.h"
 
 namespace collage::opencl {
 
 /// "clBuildProgram: error -11".
 tl::unexpected<Error> FailOf(const char* call, cl_int error);
+
+/// Memory as libraries take it that know buffers and no addresses.
+struct BufferPlace {
+  cl_mem buffer = nullptr;
+  size_t offset = 0;  ///< bytes
+};
 
 /// A device with its context and one in-order queue. Addresses are those of shared virtual memory, so that kernels take offsets as they
 /// are.
@@ -31,6 +39,10 @@ class OpenClContext final : public DeviceContext {
   [[nodiscard]] cl_context context() const { return context_; }
   [[nodiscard]] cl_command_queue queue() const { return queue_; }
   [[nodiscard]] cl_device_id id() const { return id_; }
+  /// The device and its driver in words: code that a driver gives is for these alone.
+  [[nodiscard]] std::string Identity() const;
+  /// The same memory as an address of an allocation, which owns the buffer. Errors on other addresses.
+  Result<BufferPlace> BufferAt(const void* address);
 
  protected:
   Result<void*> DoAllocate(size_t bytes) override;
@@ -51,6 +63,12 @@ class OpenClContext final : public DeviceContext {
   std::mutex marks_mutex_;
   std::deque<Mark> marks_;
   uint64_t last_place_ = 0;
+  struct Allocation {
+    size_t bytes;
+    cl_mem buffer;  ///< made when it is first asked for
+  };
+  std::mutex allocations_mutex_;
+  std::map<const std::byte*, Allocation> allocations_;
 };
 
 /// A device that an OpenCL driver has, or why it cannot be used.
@@ -63,6 +81,10 @@ struct DeviceEntry {
 };
 /// All devices of all drivers, numbered in the loader's order. They are looked for once.
 const std::vector<DeviceEntry>& AllDevices();
+/// Those of a backend that runs on all of them.
+std::vector<FoundDevice> FoundDevices();
+/// "3.1 on pthread-cascadelake", the driver's version and the device's name; or why it cannot be used.
+Presence ProbeDevice(const Device& device);
 /// The context that all backends of this device share.
 Result<std::shared_ptr<OpenClContext>> ContextOf(const Device& device);
 

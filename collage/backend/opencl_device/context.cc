@@ -1,4 +1,4 @@
-#include "collage/backend/opencl/context.h"
+#include "collage/backend/opencl_device/context.h"
 
 #include <algorithm>
 #include <map>
@@ -80,6 +80,10 @@ OpenClContext::~OpenClContext() {
   if (context_) clReleaseContext(context_);
 }
 
+std::string OpenClContext::Identity() const {
+  return TextOf(id_, CL_DEVICE_NAME) + " (" + TextOf(id_, CL_DEVICE_VERSION) + "), driver " + TextOf(id_, CL_DRIVER_VERSION);
+}
+
 Status OpenClContext::Copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return {};
   const cl_int error = clEnqueueSVMMemcpy(queue_, CL_FALSE, to, from, bytes, 0, nullptr, nullptr);
@@ -113,14 +117,59 @@ Status OpenClContext::Wait(uint64_t place) {
 Result<void*> OpenClContext::DoAllocate(size_t bytes) {
   void* address = clSVMAlloc(context_, CL_MEM_READ_WRITE, bytes, kBufferAlignment);
   if (!address) return Fail("opencl: clSVMAlloc gives no " + std::to_string(bytes) + " bytes on " + ToString(device()));
+  const std::lock_guard<std::mutex> lock(allocations_mutex_);
+  allocations_[static_cast<const std::byte*>(address)] = {bytes, nullptr};
   return address;
 }
 
-void OpenClContext::DoFree(void* address) { clSVMFree(context_, address); }
+void OpenClContext::DoFree(void* address) {
+  {
+    const std::lock_guard<std::mutex> lock(allocations_mutex_);
+    const auto allocation = allocations_.find(static_cast<const std::byte*>(address));
+    if (allocation->second.buffer) clReleaseMemObject(allocation->second.buffer);
+    allocations_.erase(allocation);
+  }
+  clSVMFree(context_, address);
+}
+
+Result<BufferPlace> OpenClContext::BufferAt(const void* address) {
+  const auto* at = static_cast<const std::byte*>(address);
+  const std::lock_guard<std::mutex> lock(allocations_mutex_);
+  auto found = allocations_.upper_bound(at);
+  if (found == allocations_.begin()) return Fail("opencl: an address that is not the device's");
+  auto& [begin, allocation] = *--found;
+  const auto offset = static_cast<size_t>(at - begin);
+  if (offset >= allocation.bytes) return Fail("opencl: an address that is not the device's");
+  if (!allocation.buffer) {
+    cl_int error = CL_SUCCESS;
+    allocation.buffer =
+        clCreateBuffer(context_, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, allocation.bytes, const_cast<std::byte*>(begin), &error);
+    if (error != CL_SUCCESS) return FailOf("clCreateBuffer", error);
+  }
+  return BufferPlace{allocation.buffer, offset};
+}
 
 const std::vector<DeviceEntry>& AllDevices() {
   static const std::vector<DeviceEntry> entries = FindDevices();
   return entries;
+}
+
+std::vector<FoundDevice> FoundDevices() {
+  std::vector<FoundDevice> found;
+  for (const DeviceEntry& entry : AllDevices()) found.push_back({entry.device, entry.name});
+  return found;
+}
+
+Presence ProbeDevice(const Device& device) {
+  // Drivers are large, so nobody opens them who does not ask for their devices.
+  if (device.kind != DeviceKind::kOpenCl)
+    return Presence::Absent("it runs on OpenCL devices only, which need a driver such as pocl-opencl-icd");
+  for (const DeviceEntry& entry : AllDevices()) {
+    if (entry.device.id != device.id) continue;
+    if (!entry.reason.empty()) return Presence::Absent(entry.name + ": " + entry.reason);
+    return Presence::Version(entry.version + " on " + entry.name);
+  }
+  return Presence::Absent("the OpenCL loader finds no such device");
 }
 
 Result<std::shared_ptr<OpenClContext>> ContextOf(const Device& device) {
