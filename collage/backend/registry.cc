@@ -15,8 +15,8 @@ namespace collage {
 namespace {
 
 // The declared order. Only this file and tests name concrete backends.
-constexpr std::array<const char*, 10> kNames = {"dnnl",     "openvino", "onnxruntime", "xsmm", "xnnpack",
-                                                "openblas", "native",   "opencl",      "c",    "reference"};
+constexpr std::array<const char*, 11> kNames = {"dnnl",   "openvino", "onnxruntime", "xsmm", "xnnpack",  "openblas",
+                                                "native", "opencl",   "clblast",     "c",    "reference"};
 constexpr const char* kPrefix = "libcollage_backend_";
 
 struct Opened {

@@ -173,6 +173,39 @@ TEST_F(MnistOnDevicesTest, OnOpenCl) {
   for (const OperatorPlacement& op : decided.Report(plan).operators) EXPECT_EQ(op.device, op.op == "nn.conv2d" ? "opencl:0" : "") << op.op;
 }
 
+TEST_F(DriverDevicesTest, BackendsOfOneDevicePassTensorsWithoutCopies) {
+  const Device device{DeviceKind::kOpenCl, 0, 1};
+  std::vector<PlacementTarget> targets{TargetOf(library_)};
+  for (const char* name : {"opencl", "clblast"}) {
+    const Result<const Backend*> backend = FindBackend(name, device);
+    if (!backend) GTEST_SKIP() << backend.error().message;
+    targets.push_back(
+        {*backend, "1", (*backend)->Rules(), "opencl -compiler=" + std::string(name), false, device, (*backend)->Open(device).value()});
+  }
+  // %0 is added into, and read again.
+  const Expr function = Parsed(
+      "fn (%x: Tensor[(6, 6), float32], %y: Tensor[(6, 6), float32]) { %0 = nn.relu(%x); %1 = nn.matmul(%y, %y); "
+      "%2 = add(%1, %0); %3 = sigmoid(%2); %4 = nn.matmul(%3, %y); add(%4, %0) }");
+  Decided decided(function, Decided::On{targets}, cache_, options_, MeasureOptions(),
+                  {{"nn.relu=opencl:0", "nn.matmul=clblast", "add=clblast", "sigmoid=opencl:0"}, {}});
+  const Plan plan = Run(decided);
+  EXPECT_THAT(Where(decided, plan), ElementsAre("nn.matmul@opencl:0", "nn.relu@opencl:0", "add@opencl:0", "sigmoid@opencl:0",
+                                                "nn.matmul@opencl:0", "add@opencl:0"));
+  Result<RaceOutcome> race = decided.Race({plan});
+  ASSERT_TRUE(race) << race.error().message;
+  Executable& executable = race->lowered->executable;
+  executable.SetProfiling(true);
+  std::vector<Tensor> inputs;
+  for (const NamedType& input : executable.inputs()) FillRandom(inputs.emplace_back(input.type), 7);
+  ASSERT_TRUE(executable.Run(inputs));
+  std::vector<std::string> kinds;
+  for (const StepProfile& step : executable.profile()) {
+    if (step.kind != "kernel" && step.kind != "wait") kinds.push_back(step.kind);
+  }
+  // Two inputs and the result; and what is added into although it is read again.
+  EXPECT_THAT(kinds, ::testing::UnorderedElementsAre("transfer", "transfer", "transfer", "copy"));
+}
+
 TEST_F(DriverDevicesTest, ALoadedProgramDoesNotCallTheCompilerOfOpenCl) {
   const Device device{DeviceKind::kOpenCl, 0, 1};
   const Result<const Backend*> backend = FindBackend("opencl", device);
