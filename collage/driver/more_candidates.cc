@@ -100,6 +100,11 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
       const CandidatePartition& partition = found->cover[i].candidate;
       plan.inside.push_back(partition.sub_graph.inside());
       if (partition.spec->is_host) continue;
+      // The flow gives to the fallback what nobody else takes, whatever is said of it.
+      if (!placement.MayTake(TargetOf(placement, partition, kHost), partition.sub_graph.inside())) {
+        if (plan.reason.empty()) plan.reason = "what is said of devices excludes it";
+        continue;
+      }
       std::optional<PricedCandidate> candidate = ToPriced(placement, partition, kHost);
       if (!candidate && plan.reason.empty()) plan.reason = "one of its partitions cannot be extracted";
       if (candidate) plan.candidates.push_back(std::move(*candidate));

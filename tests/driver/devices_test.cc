@@ -85,6 +85,18 @@ TEST_F(DriverDevicesTest, APinMovesItsCallAlone) {
   EXPECT_THAT(decided->Report(plan).pins, ElementsAre("sigmoid=cuda:0"));
 }
 
+TEST_F(DriverDevicesTest, TheClassicFlowHasNoPlanWhereAPinIsElsewhere) {
+  PlacementTarget fallback = TargetOf(*FindBackend("reference", Device{}).value());
+  fallback.is_fallback = true;
+  const Decided decided(Parsed(kChain), Decided::On{{TargetOf(library_), accelerator_.Target(), fallback}}, cache_, options_,
+                        MeasureOptions(), {{"sigmoid=cuda:0"}, {}});
+  const std::vector<GreedyPlan> plans = GreedyPlans(decided.placement());
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].reason, "what is said of devices excludes it");
+  for (const PricedCandidate& candidate : plans[0].candidates)
+    EXPECT_TRUE(decided.placement().MayTake(candidate.backend, candidate.candidate.sub_graph.inside()));
+}
+
 TEST_F(DriverDevicesTest, ABackendOfOneDevicePinsToThat) {
   const auto decided = Start(Parsed(kChain), {{"sigmoid=accelerator"}, {}});
   const Plan plan = Run(*decided);
