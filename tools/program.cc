@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "collage/backend/registry.h"
 #include "collage/lower/save.h"
 #include "collage/runtime/parallel.h"
 #include "tools/inputs.h"
@@ -29,7 +30,7 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
   command.add_option(
       "--processors", options.processors,
       "Processors of a CPU beside the host, such as cpu:1=2-3 (repeat). Targets and pins may name it then. The host, cpu:0, has "
-      "those that are left. A compiled file keeps them");
+      "those that are left. A compiled file keeps them; where it is run, others may be stated for its CPUs");
 }
 
 void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
@@ -46,15 +47,14 @@ std::string CacheOf(const ProgramOptions& options) { return options.cache.empty(
 
 namespace {
 
-/// "cpu:1=2-3".
-Result<CpuStatement> ParseCpu(const std::string& text) {
-  const size_t equals = std::min(text.find('='), text.size());
-  const Result<Device> device = ParseDevice(text.substr(0, equals), Device());
-  if (!device || device->kind != DeviceKind::kCpu || equals == text.size())
-    return Fail("--processors " + text + ": expected a CPU and its processors, such as cpu:1=2-3");
-  Result<Processors> processors = ParseProcessors(text.substr(equals + 1));
-  if (!processors) return Fail(processors.error().At("--processors " + text));
-  return CpuStatement{device->id, std::move(*processors)};
+Result<std::vector<CpuStatement>> CpusOf(const ProgramOptions& options) {
+  std::vector<CpuStatement> cpus;
+  for (const std::string& text : options.processors) {
+    Result<CpuStatement> cpu = CpuStatement::ParseStated(text);
+    if (!cpu) return Fail("--processors " + cpu.error().message);
+    cpus.push_back(std::move(*cpu));
+  }
+  return cpus;
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
   CompileOptions compile;
   compile.targets = options.targets;
   compile.threads = options.threads;
-  for (const std::string& text : options.processors) compile.cpus.push_back(COLLAGE_TRY(ParseCpu(text)));
+  compile.cpus = COLLAGE_TRY(CpusOf(options));
   compile.cache = CacheOf(options);
   compile.profiles = COLLAGE_TRY(ParseProfiles(options.shapes));
   return compile;
@@ -92,7 +92,11 @@ Result<CompiledModel> CompileShown(const std::string& model, CompileOptions opti
 Result<LoweredModel> LoadOrCompile(const ProgramOptions& options) {
   if (COLLAGE_TRY(IsProgramFile(options.file))) {
     const MachineCode machine_code = options.recompile ? MachineCode::kCompileAgain : MachineCode::kLoad;
-    return LoadProgram(options.file, Device{DeviceKind::kCpu, 0, options.threads}, machine_code);
+    BuildOptions build;
+    build.device.threads = options.threads;
+    build.find_backend = FindBackend;
+    build.cpus = COLLAGE_TRY(CpusOf(options));
+    return LoadProgram(options.file, build, machine_code);
   }
   return std::move(COLLAGE_TRY(CompileShown(options.file, COLLAGE_TRY(ToCompileOptions(options)))).lowered);
 }

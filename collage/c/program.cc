@@ -16,7 +16,14 @@ struct LoadOptions {
   std::optional<int> threads;
   MachineCode machine_code = MachineCode::kLoad;
   std::vector<std::string> plugins;
+  std::vector<CpuStatement> cpus;
 };
+
+Result<std::vector<std::string>> Strings(const std::string& option, const nlohmann::json& value, const std::string& expected) {
+  const bool is_list = value.is_array() && std::all_of(value.begin(), value.end(), [](const auto& one) { return one.is_string(); });
+  if (!is_list) return Fail("option '" + option + "' is " + value.dump() + ", expected " + expected);
+  return value.get<std::vector<std::string>>();
+}
 
 Result<LoadOptions> ReadOptions(const char* text) {
   LoadOptions options;
@@ -32,11 +39,15 @@ Result<LoadOptions> ReadOptions(const char* text) {
       if (!value.is_boolean()) return Fail("option 'compile_again' is " + value.dump() + ", expected true or false");
       if (value) options.machine_code = MachineCode::kCompileAgain;
     } else if (key == "plugins") {
-      const bool is_list = value.is_array() && std::all_of(value.begin(), value.end(), [](const auto& file) { return file.is_string(); });
-      if (!is_list) return Fail("option 'plugins' is " + value.dump() + ", expected a list of files");
-      options.plugins = value.get<std::vector<std::string>>();
+      options.plugins = COLLAGE_TRY(Strings(key, value, "a list of files"));
+    } else if (key == "processors") {
+      for (const std::string& text : COLLAGE_TRY(Strings(key, value, "a list such as [\"cpu:1=2-3\"]"))) {
+        Result<CpuStatement> cpu = CpuStatement::ParseStated(text);
+        if (!cpu) return Fail(cpu.error().At("option 'processors'"));
+        options.cpus.push_back(std::move(*cpu));
+      }
     } else {
-      return Fail("unknown option '" + key + "'; there are 'threads', 'compile_again' and 'plugins'");
+      return Fail("unknown option '" + key + "'; there are 'threads', 'compile_again', 'plugins' and 'processors'");
     }
   }
   return options;
@@ -53,10 +64,13 @@ collage_error* Load(Result<OpenedProgram> opened, const LoadOptions& options, co
   build.device = opened->stored.device;
   if (options.threads) build.device.threads = *options.threads;
   build.find_backend = FindBackend;
+  build.cpus = options.cpus;
+  Result<BuildOptions> beside = opened->Beside(build);
+  if (!beside) return MakeError(COLLAGE_ERROR_LOAD, beside.error().message);
   auto loaded = std::make_unique<collage_program>();
   loaded->report = opened->container.blob(kMetadataBlob);
-  loaded->threads = build.device.threads;
-  Result<std::unique_ptr<SharedProgram>> shared = SharedProgram::Create(std::move(*opened), build, options.machine_code);
+  loaded->threads = beside->device.threads;
+  Result<std::unique_ptr<SharedProgram>> shared = SharedProgram::Create(std::move(*opened), *beside, options.machine_code);
   if (!shared) return MakeError(COLLAGE_ERROR_LOAD, shared.error().message);
   loaded->shared = std::move(*shared);
   *program = loaded.release();

@@ -12,6 +12,7 @@
 #include "collage/op/remainder.h"
 #include "collage/runtime/device.h"
 #include "collage/runtime/executable.h"
+#include "collage/runtime/processors.h"
 #include "collage/support/progress.h"
 
 namespace collage {
@@ -32,6 +33,8 @@ struct BuildOptions {
   BackendLookup find_backend;
   Progress progress;
   std::shared_ptr<KernelCache> kernels;  ///< may be null
+  /// For CPUs beside the host of a program that is loaded: in place of the processors with which it was saved.
+  std::vector<CpuStatement> cpus = {};
 };
 
 struct LowerOptions : BuildOptions {

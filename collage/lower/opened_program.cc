@@ -1,7 +1,7 @@
 #include "collage/lower/opened_program.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "collage/ir/op_sequence.h"
@@ -126,19 +126,32 @@ Result<ProgramInfo> OpenedProgram::Info() const {
   return info;
 }
 
-Result<BuildOptions> OpenedProgram::Beside(BuildOptions options) const {
-  std::set<CpuStatement> cpus;
-  const auto add = [&](const PartitionProgram& program) -> Status {
-    for (const PartitionCall& call : program.calls) {
-      if (CpuStatement::IsOne(call.record.device)) cpus.insert(COLLAGE_TRY(CpuStatement::Parse(call.record.device)));
+Result<BuildOptions> OpenedProgram::Beside(BuildOptions options) {
+  std::map<int, CpuStatement> stated;
+  for (const CpuStatement& cpu : options.cpus) {
+    if (!stated.emplace(cpu.id, cpu).second) return Fail("cpu:" + std::to_string(cpu.id) + ": its processors are stated twice");
+  }
+  std::map<int, CpuStatement> cpus;
+  const auto state = [&](PartitionProgram& program) -> Status {
+    for (PartitionCall& call : program.calls) {
+      if (!CpuStatement::IsOne(call.record.device)) continue;
+      CpuStatement cpu = COLLAGE_TRY(CpuStatement::Parse(call.record.device));
+      if (const auto other = stated.find(cpu.id); other != stated.end()) cpu = other->second;
+      call.record.device = cpu.ToString();
+      cpus.emplace(cpu.id, std::move(cpu));
     }
     return {};
   };
-  Status status = add(stored.program);
-  for (size_t i = 0; i < stored.blocks.size() && status; ++i) status = add(stored.blocks[i].program);
+  Status status = state(stored.program);
+  for (size_t i = 0; i < stored.blocks.size() && status; ++i) status = state(stored.blocks[i].program);
   if (!status) return Fail(status.error().At(name));
+  for (const auto& [id, cpu] : stated) {
+    if (!cpus.contains(id)) return Fail(name + ": has no kernels on cpu:" + std::to_string(id) + ", for which processors are stated");
+  }
   if (cpus.empty()) return options;
-  const Result<int> threads = ThreadsBeside({cpus.begin(), cpus.end()}, options.device.threads);
+  std::vector<CpuStatement> all;
+  for (auto& [id, cpu] : cpus) all.push_back(std::move(cpu));
+  const Result<int> threads = ThreadsBeside(all, options.device.threads);
   if (!threads) return Fail(threads.error().At(name));
   options.device.threads = *threads;
   return options;

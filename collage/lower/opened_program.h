@@ -28,8 +28,9 @@ struct OpenedProgram {
 
   /// Errors where its parts do not fit together.
   [[nodiscard]] Result<ProgramInfo> Info() const;
-  /// With no more threads on the host than processors that its other CPUs leave. Errors: a CPU whose processors are not there.
-  [[nodiscard]] Result<BuildOptions> Beside(BuildOptions options) const;
+  /// Its CPUs get the processors that the options state for them, the host no more threads than processors that these leave. Errors: a CPU
+  /// whose processors are not there, or one that the program does not use.
+  [[nodiscard]] Result<BuildOptions> Beside(BuildOptions options);
 };
 
 /// Makes kernels of an opened program, from their artifacts or by compiling their functions.

@@ -77,10 +77,10 @@ struct Option {
 /// Those of collage_compile, but for the file of prices, which is "prices" here: "cache" is the folder of programs.
 const std::map<std::string, Option>& Options() {
   static const auto* options = new std::map<std::string, Option>{
-      {"cache", {Text, false}},     {"prices", {Text, false}},    {"budget", {Seconds, false}}, {"threads", {Threads, true}},
-      {"shapes", {Shapes, true}},   {"targets", {Strings, true}}, {"tune", {Seconds, false}},   {"cache_only", {Flag, false}},
-      {"eager", {Flag, false}},     {"pin", {Strings, true}},     {"forbid", {Strings, true}},  {"search", {Text, true}},
-      {"plugins", {Strings, true}},
+      {"cache", {Text, false}},     {"prices", {Text, false}},       {"budget", {Seconds, false}},     {"threads", {Threads, true}},
+      {"shapes", {Shapes, true}},   {"targets", {Strings, true}},    {"tune", {Seconds, false}},       {"cache_only", {Flag, false}},
+      {"eager", {Flag, false}},     {"pin", {Strings, true}},        {"forbid", {Strings, true}},      {"search", {Text, true}},
+      {"plugins", {Strings, true}}, {"processors", {Strings, true}}, {"choose_devices", {Flag, true}},
   };
   return *options;
 }

@@ -87,6 +87,16 @@ Result<CpuStatement> CpuStatement::Parse(const std::string& text) {
   return CpuStatement{device->id, std::move(*processors)};
 }
 
+Result<CpuStatement> CpuStatement::ParseStated(const std::string& text) {
+  const size_t equals = std::min(text.find('='), text.size());
+  const Result<Device> device = ParseDevice(text.substr(0, equals), Device());
+  if (!device || device->kind != DeviceKind::kCpu || equals == text.size())
+    return Fail(text + ": expected a CPU and its processors, such as cpu:1=2-3");
+  Result<Processors> processors = ParseProcessors(text.substr(equals + 1));
+  if (!processors) return Fail(processors.error().At(text));
+  return CpuStatement{device->id, std::move(*processors)};
+}
+
 std::string CpuStatement::ToString() const { return "cpu:" + std::to_string(id) + std::string(kAttribute) + ToText(processors); }
 
 Status CheckUsable(const CpuStatement& cpu) {

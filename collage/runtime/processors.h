@@ -33,6 +33,8 @@ struct CpuStatement {
   static bool IsOne(const std::string& text);
   /// Errors quote what cannot be read.
   static Result<CpuStatement> Parse(const std::string& text);
+  /// As users state it: "cpu:1=2-3,6". Errors begin with the text.
+  static Result<CpuStatement> ParseStated(const std::string& text);
   [[nodiscard]] std::string ToString() const;
   /// As many threads as processors.
   [[nodiscard]] Device ToDevice() const { return {DeviceKind::kCpu, id, static_cast<int>(processors.size())}; }

@@ -39,6 +39,8 @@ def compile(
     eager: bool = False,
     pin: Sequence[str] = (),
     forbid: Sequence[str] = (),
+    processors: Sequence[str] = (),
+    choose_devices: bool = False,
     search: str | None = None,
     partition_rules: PartitionRules | None = None,
     estimator: Estimator | None = None,
@@ -54,6 +56,8 @@ def compile(
     progress: called with (stage, done, total, detail) several times a second; when it answers true, the compile ends with the best
         plan of what was measured so far. Ctrl-C does the same; pressed again it raises KeyboardInterrupt.
     tune, cache_only, eager, pin, forbid: as the options of `collage compile`.
+    processors: of CPUs beside the host, "cpu:1=2-3"; targets and pins may name them then, and the host, cpu:0, has those that are left.
+    choose_devices: as the option of `collage compile`: the device of everything that no pin fixes is chosen, too.
     search: "sweep", "exact", "op-level", "evolutionary" or "greedy"; None: "sweep", which finds the cheapest plan.
     partition_rules: what "-partition_rule=NAME" of a target may name, instead of the rules of its backend.
     estimator: prices instead of measurements. Nothing is timed then, and the plan depends on no machine.
@@ -64,7 +68,8 @@ def compile(
     estimator it is in this process; kernels of other backends then are still priced in a worker, and whole plans run here."""
     from collage._session import InferenceSession
 
-    options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid), "cache_only": cache_only, "eager": eager}
+    options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid), "cache_only": cache_only, "eager": eager,
+                               "processors": list(processors), "choose_devices": choose_devices}
     given = {"targets": targets and list(targets), "budget": budget, "threads": threads, "tune": tune, "cache": cache and os.fspath(cache)}
     options.update(_given(**given, shapes=_profiles(shapes), search=search))
     trees, options["partition_rules"] = _split(partition_rules or {})

@@ -71,14 +71,17 @@ class InferenceSession:
         provider_options: Sequence[Any] | None = None,
         **compile_options: Any,
     ) -> None:
-        """`providers` and `provider_options` are taken and mean nothing here; `compile_options` are those of `collage.compile`."""
+        """`providers` and `provider_options` are taken and mean nothing here; `compile_options` are those of `collage.compile`. Of those a
+        compiled file takes `processors`, for its CPUs beside the host, in place of the ones that it was compiled with."""
         threads = sess_options.intra_op_num_threads if sess_options else 0
         if _starts_like_program(path_or_model):
+            options: dict[str, Any] = {"threads": threads} if threads else {}
+            if "processors" in compile_options:
+                options["processors"] = list(compile_options.pop("processors"))
             if compile_options:
                 raise ArgumentError(f"{sorted(compile_options)[0]}: is an option of compiling, and this is compiled already")
-            options = json.dumps({"threads": threads} if threads else {})
             load = _collage.load_bytes if isinstance(path_or_model, bytes) else _collage.load
-            self._program = load(path_or_model if isinstance(path_or_model, bytes) else os.fspath(path_or_model), options)
+            self._program = load(path_or_model if isinstance(path_or_model, bytes) else os.fspath(path_or_model), json.dumps(options))
         elif isinstance(path_or_model, (str, os.PathLike)) and os.fspath(path_or_model).endswith(".collage"):
             self._program = _collage.load(os.fspath(path_or_model), "{}")  # which says what is wrong with it
         else:

@@ -12,6 +12,8 @@ namespace collage {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -48,8 +50,36 @@ TEST_F(CompileTest, WrongOptionsAreErrorsOfTheCaller) {
   EXPECT_EQ(Compile(R"({"budget": "long"})"), R"(1: option 'budget' is "long", expected a number of seconds above zero)");
   EXPECT_EQ(Compile(R"({"shapes": {"x": [1, -1]}})"), "1: option 'shapes' of 'x' is [1,-1], expected whole numbers, none below zero");
   EXPECT_EQ(Compile(R"({"pin": "a=b"})"), R"(1: option 'pin' is "a=b", expected a list of strings)");
+  EXPECT_THAT(Compile(R"({"processors": ["cpu:1"]})"),
+              "1: option 'processors' is wrong: cpu:1: expected a CPU and its processors, such as cpu:1=2-3");
+  EXPECT_EQ(Compile(R"({"choose_devices": 1})"), "1: option 'choose_devices' is 1, expected true or false");
   EXPECT_THAT(Compile(R"({"thread": 2})"), StartsWith("1: unknown option 'thread'; there are 'budget', 'cache', "));
   EXPECT_THAT(Said(collage_compile(nullptr, nullptr, nullptr, nullptr, nullptr)), StartsWith("1: collage_compile"));
+}
+
+TEST_F(CompileTest, ACpuBesideTheHostIsStatedAndStatedAnewWhereItIsLoaded) {
+  const Processors usable = UsableProcessors();
+  if (usable.size() < 2) GTEST_SKIP() << "one processor";
+  WriteModel();
+  const std::string last = std::to_string(usable.back());
+  ASSERT_EQ(Compile(Options(R"(, "targets": ["cpu"], "processors": ["cpu:1=)" + last + R"("], "pin": ["nn.relu=cpu:1"])")), "");
+  EXPECT_THAT(ReadProgramInfo(path_).value().plan, Contains(Field(&KernelRecord::device, "cpu:1 -processors=" + last)));
+  const OwnedProgram as_compiled = Load();
+  const OwnedProgram moved = Load((R"({"processors": ["cpu:1=)" + std::to_string(usable.front()) + "\"]}").c_str());
+  EXPECT_EQ(collage_program_threads(moved.get()), std::min(2, static_cast<int>(usable.size()) - 1));
+  Tensor x(TensorType{{1, 16, 24, 24}});
+  FillRandom(x, 3);
+  std::vector<std::vector<Tensor>> results;
+  for (const OwnedProgram* program : {&as_compiled, &moved}) {
+    results.push_back({Tensor(x.type())});
+    ASSERT_EQ(Said(Run(Open(*program), {x}, results.back())), "");
+  }
+  EXPECT_TRUE(BitwiseEqual(results[0][0], results[1][0]));
+  collage_program* program = nullptr;
+  EXPECT_THAT(Said(collage_program_load(path_.c_str(), R"({"processors": ["cpu:2=0"]})", &program)),
+              AllOf(StartsWith("2: "), HasSubstr("has no kernels on cpu:2, for which processors are stated")));
+  EXPECT_THAT(Said(collage_program_load(path_.c_str(), R"({"processors": ["cpu:1=1023"]})", &program)),
+              AllOf(StartsWith("2: "), HasSubstr("cpu:1: processor 1023 is not there")));
 }
 
 TEST_F(CompileTest, WhatIsWrongWithTheModelIsSaid) {

@@ -241,7 +241,10 @@ TEST_F(ProgramTest, WrongOptionsAndNullsAreErrorsOfTheCaller) {
   const auto said = [&](const char* options) { return Said(collage_program_load(path_.c_str(), options, &program)); };
   EXPECT_THAT(said("{"), AllOf(StartsWith("1: "), HasSubstr("expected a JSON object")));
   EXPECT_EQ(said(R"({"threads": 0})"), "1: option 'threads' is 0, expected a whole number from 1 to 1024");
-  EXPECT_EQ(said(R"({"thread": 1})"), "1: unknown option 'thread'; there are 'threads', 'compile_again' and 'plugins'");
+  EXPECT_EQ(said(R"({"thread": 1})"), "1: unknown option 'thread'; there are 'threads', 'compile_again', 'plugins' and 'processors'");
+  EXPECT_EQ(said(R"({"processors": "cpu:1=1"})"), R"(1: option 'processors' is "cpu:1=1", expected a list such as ["cpu:1=2-3"])");
+  EXPECT_EQ(said(R"({"processors": ["cpu:1"]})"), "1: option 'processors': cpu:1: expected a CPU and its processors, such as cpu:1=2-3");
+  EXPECT_THAT(said(R"({"processors": ["cpu:1=0"]})"), AllOf(StartsWith("2: "), HasSubstr("has no kernels on cpu:1")));
   EXPECT_EQ(said(R"({"plugins": "x.so"})"), R"(1: option 'plugins' is "x.so", expected a list of files)");
   EXPECT_THAT(said(R"({"plugins": ["/nowhere/x.so"]})"), HasSubstr("/nowhere/x.so: cannot open shared object file"));
   EXPECT_EQ(said(R"({"compile_again": 1})"), "1: option 'compile_again' is 1, expected true or false");

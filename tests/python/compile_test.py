@@ -1,5 +1,6 @@
 """collage.compile: options, progress, what stops it, and what a compile says when it cannot."""
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -50,6 +51,25 @@ class CompileTest(unittest.TestCase):
             np.testing.assert_array_equal(y, np.maximum(x[:rows], 0))
         with self.assertRaisesRegex(collage.ArgumentError, "no profile takes these inputs"):
             session.run(None, {"x": x[:1]})
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor")
+    def test_a_cpu_beside_the_host_has_processors_of_its_own(self):
+        first, *_, last = sorted(os.sched_getaffinity(0))
+        model = models.convolutions(1)
+        options = {"targets": ["cpu"], "processors": [f"cpu:1={last}"], "pin": ["nn.relu=cpu:1"]}
+        session = models.compile_quickly(model, self.output, **options)
+        devices = {name: entry.get("device", "") for entry in session.report["plan"] for name in entry["operators"]}
+        self.assertEqual(devices, {"nn.conv2d": "", "nn.relu": "cpu:1"})
+        self.check(session, model)
+        self.check(collage.InferenceSession(self.output, processors=[f"cpu:1={first}"]), model)
+        self.check(collage.InferenceSession(model, budget=1.5, cache=models.CACHE.name, choose_devices=True, **options), model)
+        with self.assertRaisesRegex(collage.LoadError, "has no kernels on cpu:2, for which processors are stated"):
+            collage.InferenceSession(self.output, processors=[f"cpu:2={first}"])
+        for wrong, says in (("cpu:1", "expected a CPU and its processors"), ("cpu:1=x", "'x' is no list of processors")):
+            with self.assertRaisesRegex(collage.ArgumentError, says):
+                collage.compile(model, processors=[wrong])
+            with self.assertRaisesRegex(collage.ArgumentError, says):
+                collage.InferenceSession(self.output, processors=[wrong])
 
     def test_progress_is_told_in_the_thread_that_compiles(self):
         heard = []

@@ -53,6 +53,15 @@ TEST(ProcessorsTest, ACpuIsWrittenAsItIsRead) {
     EXPECT_FALSE(CpuStatement::Parse(wrong)) << wrong;
 }
 
+TEST(ProcessorsTest, ACpuIsReadAsUsersStateIt) {
+  EXPECT_EQ(*CpuStatement::ParseStated("cpu:3=0-1,5"), (CpuStatement{3, {0, 1, 5}}));
+  for (const char* wrong : {"cpu:1", "opencl:0=1", "=1", ""}) {
+    EXPECT_EQ(CpuStatement::ParseStated(wrong).error().message,
+              std::string(wrong) + ": expected a CPU and its processors, such as cpu:1=2-3");
+  }
+  EXPECT_EQ(CpuStatement::ParseStated("cpu:1=x").error().message, "cpu:1=x: 'x' is no list of processors, expected one such as 2-3,6");
+}
+
 TEST(ProcessorsTest, TheHostHasWhatIsLeft) {
   const Processors usable = UsableProcessors();
   const auto error = [](const std::vector<CpuStatement>& cpus) { return ThreadsBeside(cpus, 64).error().message; };

@@ -84,6 +84,14 @@ class CpusTest(InOneFolderTestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn(f"elsewhere: cpu:1: processor {USABLE[1]} is not there, or this process may not use it", done.stderr)
 
+    @unittest.skipIf(len(USABLE) < 2, "one processor")
+    def test_other_processors_may_be_stated_where_a_program_runs(self):
+        self.compile("moved", "--processors", f"cpu:1={USABLE[1]}", "--pin", "i0_b2=cpu:1")
+        np.testing.assert_array_equal(self.result("moved"), self.result("moved", "--processors", f"cpu:1={USABLE[0]}"))
+        done = self.collage("run", "moved", "--random", 1, "--processors", f"cpu:2={USABLE[0]}")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("moved: has no kernels on cpu:2, for which processors are stated", done.stderr)
+
     def test_what_cannot_be_stated_is_an_error(self):
         everything = ",".join(map(str, USABLE))
         for words, message in (

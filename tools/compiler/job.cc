@@ -77,6 +77,20 @@ Reader Rules(StatedRules& target) {
   };
 }
 
+/// "cpu:1=2-3".
+Reader Cpus(std::vector<CpuStatement>& target) {
+  return [&target](const Json& value) -> Status {
+    std::vector<std::string> texts;
+    COLLAGE_TRY_STATUS(Strings(texts)(value));
+    for (const std::string& text : texts) {
+      Result<CpuStatement> cpu = CpuStatement::ParseStated(text);
+      if (!cpu) return Fail("is wrong: " + cpu.error().message);
+      target.push_back(std::move(*cpu));
+    }
+    return {};
+  };
+}
+
 Reader Searcher(std::string& target) {
   return [&target](const Json& value) -> Status {
     if (!value.is_string()) return Fail("is " + value.dump() + ", expected the name of a searcher");
@@ -100,6 +114,8 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
       {"shapes", Shapes(options.profiles)},
       {"budget", Seconds(options.budget_seconds)},
       {"threads", Into(options.threads, is_count, "a whole number from 1 to " + std::to_string(kMostThreads))},
+      {"processors", Cpus(options.cpus)},
+      {"choose_devices", Flag(options.choose_devices)},
       {"cache", Into(
                     cache, [](const Json& value) { return value.is_string(); }, "the path of a file")},
       {"search", Searcher(options.search)},
