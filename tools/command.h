@@ -16,6 +16,7 @@ void AddRunCommand(CLI::App& app, int& code);
 void AddBenchCommand(CLI::App& app, int& code);
 void AddCompareCommand(CLI::App& app, int& code);
 void AddExplainCommand(CLI::App& app, int& code);
+void AddConvertCommand(CLI::App& app, int& code);
 void AddOptCommand(CLI::App& app, int& code);
 void AddQueryCommand(CLI::App& app, int& code);
 void AddCacheCommand(CLI::App& app, int& code);

@@ -113,6 +113,11 @@ Result<GatheredInputs> GatherInputs(const InputOptions& options, const std::vect
   return gathered;
 }
 
+Result<size_t> ProfileOf(const InputShapes& asked, const std::vector<ShapeProfile>& profiles) {
+  COLLAGE_TRY_STATUS(CheckNames(asked, "--shape: input '", profiles[0].inputs));
+  return ChooseProfile({}, asked, profiles);
+}
+
 Result<std::optional<InputShapes>> OtherShapes(const InputOptions& options, const std::vector<ShapeProfile>& profiles,
                                                const InputShapes& asked) {
   const std::vector<NamedType>& wanted = profiles[0].inputs;

@@ -30,6 +30,9 @@ struct GatheredInputs {
 /// where the options say so. Errors name the input: missing, unknown, wrong shape or dtype; or the profiles that there are.
 Result<GatheredInputs> GatherInputs(const InputOptions& options, const std::vector<ShapeProfile>& profiles, const InputShapes& asked = {});
 
+/// The first profile of a program that has the shapes that are `asked` for. Errors as of GatherInputs.
+Result<size_t> ProfileOf(const InputShapes& asked, const std::vector<ShapeProfile>& profiles);
+
 /// The shapes that are given and asked for, where a program of other shapes might take them: names and element types are right. Errors are
 /// those of reading.
 Result<std::optional<InputShapes>> OtherShapes(const InputOptions& options, const std::vector<ShapeProfile>& profiles,

@@ -40,6 +40,7 @@ int Run(int argc, char** argv) {
   collage::tools::AddBenchCommand(app, code);
   collage::tools::AddCompareCommand(app, code);
   collage::tools::AddExplainCommand(app, code);
+  collage::tools::AddConvertCommand(app, code);
   collage::tools::AddOptCommand(app, code);
   collage::tools::AddQueryCommand(app, code);
   collage::tools::AddCacheCommand(app, code);

@@ -126,6 +126,27 @@ Result<ProgramInfo> OpenedProgram::Info() const {
   return info;
 }
 
+Result<PartitionProgram> OpenedProgram::Partitions(size_t profile) const {
+  if (stored.remainder != nullptr)
+    return Fail("its end runs behind extents that depend on data (" + stored.remainder->parts().reason + "), which is in no partition");
+  const StoredProgram* part = &stored;
+  if (!stored.control.functions.empty()) {
+    const std::optional<size_t> block = OnlyBlockOf(stored.control.functions[profile]);
+    if (!block) return Fail("it has control flow, which is in no partition");
+    part = &stored.blocks[*block];
+  }
+  PartitionProgram program = part->program;
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    PartitionCall& call = program.calls[i];
+    const std::string where = ToString(call.record);
+    if (part->kernels[i].text.empty()) return Fail(where + ": the file holds its machine code only, no function");
+    Result<Expr> function = ParseFunction(part->kernels[i], call, program);
+    if (!function) return Fail(function.error().At(where));
+    call.function = std::move(*function);
+  }
+  return program;
+}
+
 Result<BuildOptions> OpenedProgram::Beside(BuildOptions options) {
   std::map<int, CpuStatement> stated;
   for (const CpuStatement& cpu : options.cpus) {

@@ -36,6 +36,11 @@ Result<bool> IsProgramFile(const std::filesystem::path& path);
 Result<ProgramInfo> ReadProgramInfo(const std::filesystem::path& path);
 Result<std::string> ReadProgramMetadata(const std::filesystem::path& path);
 
+/// What one profile of a file computes: its calls with their functions, none of which is compiled. So it needs no backend, fits any
+/// processor and trusts nobody's machine code. Errors name the file: control flow and what runs behind extents that depend on data, which
+/// are no calls of partitions, kernels without a function, and parts that do not fit together.
+Result<PartitionProgram> ReadPartitions(const std::filesystem::path& path, size_t profile = 0);
+
 /// What becomes of the machine code in a file.
 enum class MachineCode {
   kLoad,          ///< it is loaded, and run: the file must be trusted

@@ -93,13 +93,13 @@ std::string GraphWriter::NameOf(size_t value) {
   std::string& name = value_names_[value];
   if (!name.empty()) return name;
   const std::optional<Tensor>& constant = sequence_.values[value].constant;
-  name = constant ? AddInitializer(*constant, "constant") : names_.Fresh("tensor");
+  name = constant ? AddTensor(*constant, weights_) : names_.Fresh("tensor");
   return name;
 }
 
-std::string GraphWriter::AddInitializer(const Tensor& value, const std::string& hint) {
-  std::string name = names_.Fresh(hint);
-  initializers_.emplace_back(name, value);
+std::string GraphWriter::AddTensor(const Tensor& value, std::vector<NamedTensor>& tensors) {
+  std::string name = names_.Fresh("constant");
+  tensors.emplace_back(name, value);
   return name;
 }
 
@@ -153,17 +153,44 @@ Result<std::string> GraphWriter::Serialize() {
   import.set_domain("");
   import.set_version(kWrittenOpset);
   message_->graph.set_name(options_.graph_name);
-  return ModelBytes(message_->model, message_->graph, initializers_);
+  std::vector<NamedTensor> initializers = weights_;
+  initializers.insert(initializers.end(), descriptions_.begin(), descriptions_.end());
+  return ModelBytes(message_->model, message_->graph, initializers);
 }
 
-Result<std::string> GraphWriter::Write() {
+Status GraphWriter::WriteNodes() {
   COLLAGE_TRY_STATUS(CheckNames());
   COLLAGE_TRY_STATUS(CheckTypes());
   CountUses();
   NameBoundary();
   COLLAGE_TRY_STATUS(WriteSteps());
   WriteResults();
+  return {};
+}
+
+Result<std::string> GraphWriter::Write() {
+  COLLAGE_TRY_STATUS(WriteNodes());
   return Serialize();
+}
+
+Status GraphWriter::WriteFunction(onnx_message::FunctionProto& function, std::vector<NamedTensor>& weights) {
+  COLLAGE_TRY_STATUS(WriteNodes());
+  for (const auto& input : message_->graph.input()) function.add_input(input.name());
+  for (const auto& [name, value] : weights_) function.add_input(name);
+  for (const auto& output : message_->graph.output()) function.add_output(output.name());
+  auto& import = *function.add_opset_import();
+  import.set_domain("");
+  import.set_version(kWrittenOpset);
+  for (const auto& [name, value] : descriptions_) {
+    onnx_message::NodeProto& node = *function.add_node();
+    node.set_name("Constant_" + std::to_string(function.node_size() - 1));
+    node.set_op_type("Constant");
+    node.add_output(name);
+    COLLAGE_TRY_STATUS(SetAttribute("value", value, *node.add_attribute()));
+  }
+  for (onnx_message::NodeProto& node : *message_->graph.mutable_node()) function.add_node()->Swap(&node);
+  weights = std::move(weights_);
+  return {};
 }
 
 const OpSequence::Step& NodeWriter::step() const { return graph_->sequence_.steps[step_]; }
@@ -185,7 +212,7 @@ std::vector<std::string> NodeWriter::Inputs() const {
   return names;
 }
 
-std::string NodeWriter::Initializer(const Tensor& value) { return graph_->AddInitializer(value, "constant"); }
+std::string NodeWriter::Initializer(const Tensor& value) { return graph_->AddTensor(value, graph_->descriptions_); }
 
 std::string NodeWriter::Ints(const std::vector<int64_t>& values) {
   return Initializer(Tensor::FromVector(TensorType{{static_cast<int64_t>(values.size())}, DType::kInt64}, values));

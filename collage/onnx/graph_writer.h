@@ -6,8 +6,13 @@
 
 #include "collage/ir/op_sequence.h"
 #include "collage/onnx/attribute.h"
+#include "collage/onnx/model_bytes.h"
 #include "collage/onnx/writer.h"
 #include "collage/support/name_supply.h"
+
+namespace collage::onnx_message {
+class FunctionProto;
+}  // namespace collage::onnx_message
 
 namespace collage::onnx_io {
 
@@ -19,11 +24,15 @@ class GraphWriter {
 
   /// Emits the nodes of every step, then the message.
   Result<std::string> Write();
+  /// The same as a function of a model, which has no name yet. Behind the parameters it takes the constants of the sequence, which go to
+  /// `weights` by the names of these inputs; what only describes an operator stays inside, where readers of shapes look for it.
+  Status WriteFunction(onnx_message::FunctionProto& function, std::vector<NamedTensor>& weights);
 
  private:
   friend class NodeWriter;
   struct Message;  // the generated classes stay in the .cc
 
+  Status WriteNodes();
   Status CheckNames() const;
   Status CheckTypes() const;
   void CountUses();
@@ -31,7 +40,7 @@ class GraphWriter {
   Status WriteSteps();
   void WriteResults();
   std::string NameOf(size_t value);
-  std::string AddInitializer(const Tensor& value, const std::string& hint);
+  std::string AddTensor(const Tensor& value, std::vector<NamedTensor>& tensors);
   void AddNode(const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                const OnnxAttributes& attributes);
   Result<std::string> Serialize();
@@ -43,8 +52,9 @@ class GraphWriter {
   std::vector<size_t> use_counts_;
   std::vector<size_t> last_user_;  // step that used a value last
   std::vector<bool> is_result_;
-  std::vector<bool> absorbed_;  // steps that an earlier step has taken over
-  std::vector<std::pair<std::string, Tensor>> initializers_;
+  std::vector<bool> absorbed_;             // steps that an earlier step has taken over
+  std::vector<NamedTensor> weights_;       // constants of the sequence
+  std::vector<NamedTensor> descriptions_;  // what the operators of ONNX take as tensors and ours as attributes
   std::unique_ptr<Message> message_;
 };
 

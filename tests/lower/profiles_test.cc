@@ -166,6 +166,17 @@ TEST_F(ProfilesTest, AFileHasAllProfilesAndTheirCommonWeightsOnce) {
   EXPECT_LT(static_cast<double>(FileSize(Joined({{kFlat, 1}, {kFlat, 4}}))), 1.05 * alone);
 }
 
+TEST_F(ProfilesTest, PartitionsAreReadOfOneProfileAndNotOfControlFlow) {
+  const std::filesystem::path path = folder_ / "program";
+  ASSERT_TRUE(SaveProgram(Joined({{kFlat, 1}, {kFlat, 4}, {kLoop, 3}}), "", path));
+  const Result<PartitionProgram> second = ReadPartitions(path, 1);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->inputs[0].name, "x");
+  EXPECT_EQ(second->values[second->inputs[0].value].type, (TensorType{{4, 40}, DType::kFloat32}));
+  EXPECT_EQ(second->outputs[0].name, "y");
+  EXPECT_THAT(ReadPartitions(path, 2).error().message, HasSubstr("program: it has control flow"));
+}
+
 TEST_F(ProfilesTest, PlansThatAreThereAtOnceHaveTwinsOfAKernel) {
   options_.kernels = std::make_shared<KernelCache>();
   const LoweredModel first = Lowered(kFlat, 2);

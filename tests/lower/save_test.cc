@@ -178,6 +178,32 @@ TEST_F(SaveTest, SizesThatNothingHoldsAreErrors) {
   }
 }
 
+TEST_F(SaveTest, PartitionsAreReadWithoutBackendsAndComputeTheSame) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Result<LoweredModel> model = Lower(RandomPartitionedModule(seed).Make(), options_);
+    ASSERT_TRUE(model && SaveProgram(*model, "", path_));
+    backends_ = {};
+    Result<PartitionProgram> read = ReadPartitions(path_);
+    backends_ = {&library_, &machine_};
+    ASSERT_TRUE(read) << read.error().message;
+    Result<LoweredModel> built = BuildExecutable(std::move(*read), options_);
+    ASSERT_TRUE(built) << built.error().message;
+    std::vector<Tensor> inputs;
+    for (const NamedType& input : model->executable.inputs()) FillRandom(inputs.emplace_back(input.type), seed + inputs.size());
+    const std::vector<Tensor> expected = model->executable.Run(inputs).value();
+    const std::vector<Tensor> outputs = built->executable.Run(inputs).value();
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(BitwiseEqual(outputs[i], expected[i]));
+  }
+}
+
+TEST_F(SaveTest, PartitionsOfMachineCodeAloneAreAnErrorThatNamesTheKernel) {
+  SaveExample("machine");
+  Edit("\"function\"", "\"fanction\"");
+  EXPECT_EQ(ReadPartitions(path_).error().message,
+            path_.string() + ": kernel 'p' (act_7) of backend 'machine': the file holds its machine code only, no function");
+}
+
 TEST_F(SaveTest, AMissingBackendIsNamed) {
   SaveExample("library");
   backends_ = {&machine_};

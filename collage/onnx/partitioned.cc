@@ -1,0 +1,222 @@
+#include "collage/onnx/partitioned.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "collage/ir/op_sequence.h"
+#include "collage/onnx/attribute_message.h"
+#include "collage/onnx/graph_writer.h"
+#include "collage/onnx/model_bytes.h"
+#include "collage/onnx/writer.h"
+#include "collage/support/name_supply.h"
+#include "onnx_message.pb.h"
+
+namespace collage {
+namespace {
+
+using onnx_io::NamedTensor;
+
+// The first in which nodes have metadata.
+constexpr int64_t kIrVersionOfRemarks = 10;
+
+/// "conv2d_bias_add_relu"; what is longer than a convolution with all that libraries fuse into it is named by how it begins.
+std::string FunctionName(const OpSequence& sequence) {
+  constexpr size_t kMostOperators = 4;
+  const size_t count = sequence.steps.size();
+  const size_t named = count > kMostOperators ? kMostOperators - 1 : count;
+  std::string name;
+  for (size_t i = 0; i < named; ++i) {
+    const std::string& op = sequence.steps[i].op->name;
+    name += (name.empty() ? "" : "_") + op.substr(op.rfind('.') + 1);
+  }
+  if (count > named) name += "_and_" + std::to_string(count - named) + "_more";
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name.empty() ? "identity" : name;
+}
+
+class Writer {
+ public:
+  explicit Writer(const PartitionedModel& model) : model_(model), value_names_(model.values.size()) {}
+
+  Result<PartitionedForm> Write() {
+    COLLAGE_TRY_STATUS(NameInputs());
+    for (const PartitionedModel::Endpoint& output : model_.outputs) {
+      names_.Reserve(output.name);
+      output_names_.emplace(output.value, output.name);
+    }
+    for (const PartitionedModel::Call& call : model_.calls) {
+      Status status = WriteCall(call);
+      if (!status) return Fail(status.error().At(call.name));
+    }
+    COLLAGE_TRY_STATUS(WriteOutputs());
+    proto_.set_ir_version(kIrVersionOfRemarks);
+    proto_.set_producer_name("collage");
+    AddImport("", kWrittenOpset);
+    AddImport(kPartitionDomain, 1);
+    graph_.set_name("partitioned");
+    PartitionedForm form{COLLAGE_TRY(onnx_io::ModelBytes(proto_, graph_, initializers_)), functions_.size()};
+    return form;
+  }
+
+ private:
+  void AddImport(const std::string& domain, int64_t version) {
+    auto& import = *proto_.add_opset_import();
+    import.set_domain(domain);
+    import.set_version(version);
+  }
+
+  Status NameInputs() {
+    for (const PartitionedModel::Endpoint& input : model_.inputs) {
+      COLLAGE_TRY_STATUS(Define(input.value, input.name));
+      names_.Reserve(input.name);
+      onnx_message::ValueInfoProto& info = *graph_.add_input();
+      info.set_name(input.name);
+      onnx_io::SetType(model_.values[input.value].type, info);
+    }
+    return {};
+  }
+
+  Status Define(size_t value, const std::string& name) {
+    if (value >= value_names_.size()) return Fail("value " + std::to_string(value) + " is not there");
+    if (!value_names_[value].empty()) return Fail("value " + std::to_string(value) + " is given twice");
+    value_names_[value] = name;
+    return {};
+  }
+
+  /// Of a value that is read. Views become nodes where they are first needed; each is of an earlier value, so this loop ends.
+  Result<std::string> NameOf(size_t value) {
+    std::vector<size_t> views;
+    for (size_t at = value;; at = *model_.values[at].view_of) {
+      if (at >= value_names_.size()) return Fail("value " + std::to_string(at) + " is not there");
+      if (!value_names_[at].empty()) break;
+      const PartitionedModel::Value& description = model_.values[at];
+      if (description.constant) {
+        value_names_[at] = AddWeight("constant", *description.constant);
+        break;
+      }
+      if (!description.view_of || *description.view_of >= at) return Fail("value " + std::to_string(at) + " is used before it is there");
+      views.push_back(at);
+    }
+    for (; !views.empty(); views.pop_back()) WriteView(views.back());
+    return value_names_[value];
+  }
+
+  void WriteView(size_t value) {
+    const Shape& shape = model_.values[value].type.shape;
+    const TensorType type{{static_cast<int64_t>(shape.size())}, DType::kInt64};
+    value_names_[value] = names_.Fresh("view");
+    onnx_message::NodeProto& node = *graph_.add_node();
+    node.set_name("reshape_" + value_names_[value]);
+    node.set_op_type("Reshape");
+    node.add_input(value_names_[*model_.values[value].view_of]);
+    node.add_input(AddWeight("shape", Tensor::FromVector(type, shape)));
+    node.add_output(value_names_[value]);
+    // Otherwise zero means the extent of what is reshaped.
+    if (std::find(shape.begin(), shape.end(), 0) == shape.end()) return;
+    onnx_message::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name("allowzero");
+    attribute.set_type(onnx_message::AttributeProto::INT);
+    attribute.set_i(1);
+  }
+
+  std::string AddWeight(const std::string& hint, const Tensor& value) {
+    std::string& name = weights_[{value.Bytes(), value.dtype(), value.shape()}];
+    if (!name.empty()) return name;
+    name = names_.Fresh(hint);
+    initializers_.emplace_back(name, value);
+    return name;
+  }
+
+  /// The name of the function that computes `call`, which is written unless there is an equal one.
+  Result<std::string> FunctionOf(const PartitionedModel::Call& call, std::vector<NamedTensor>& weights) {
+    const Function* function = call.function->As<Function>();
+    if (!function) return Fail("is no function");
+    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function));
+    if (sequence.parameters.size() != call.inputs.size() || sequence.results.size() != call.outputs.size())
+      return Fail("its function has another number of inputs or outputs than its call");
+    onnx_message::FunctionProto written;
+    COLLAGE_TRY_STATUS(onnx_io::GraphWriter(sequence, {}).WriteFunction(written, weights));
+    std::string& name = functions_[written.SerializeAsString()];
+    if (!name.empty()) return name;
+    name = function_names_.Fresh(FunctionName(sequence));
+    written.set_name(name);
+    written.set_domain(kPartitionDomain);
+    proto_.add_functions()->Swap(&written);
+    return name;
+  }
+
+  Status WriteCall(const PartitionedModel::Call& call) {
+    onnx_message::NodeProto node;
+    std::vector<NamedTensor> weights;
+    node.set_op_type(COLLAGE_TRY(FunctionOf(call, weights)));
+    node.set_domain(kPartitionDomain);
+    node.set_name(node_names_.Fresh(call.name));
+    for (const size_t input : call.inputs) node.add_input(COLLAGE_TRY(NameOf(input)));
+    for (const auto& [name, value] : weights) node.add_input(AddWeight(node.name() + "." + name, value));
+    for (const size_t output : call.outputs) {
+      const std::string name = NameOfOutput(output);
+      COLLAGE_TRY_STATUS(Define(output, name));
+      node.add_output(name);
+    }
+    for (const auto& [key, value] : call.remarks) {
+      auto& entry = *node.add_metadata_props();
+      entry.set_key(key);
+      entry.set_value(value);
+    }
+    graph_.add_node()->Swap(&node);
+    return {};
+  }
+
+  /// The model's name of what it gives; a tensor in between has none, and its type is told for those who look.
+  std::string NameOfOutput(size_t value) {
+    const auto output = output_names_.find(value);
+    if (output != output_names_.end()) return output->second;
+    std::string name = names_.Fresh("tensor");
+    if (value >= model_.values.size()) return name;
+    onnx_message::ValueInfoProto& info = *graph_.add_value_info();
+    info.set_name(name);
+    onnx_io::SetType(model_.values[value].type, info);
+    return name;
+  }
+
+  Status WriteOutputs() {
+    for (const PartitionedModel::Endpoint& output : model_.outputs) {
+      Result<std::string> name = NameOf(output.value);
+      if (!name) return Fail(name.error().At("output '" + output.name + "'"));
+      if (*name != output.name) {
+        onnx_message::NodeProto& node = *graph_.add_node();
+        node.set_name("identity_" + output.name);
+        node.set_op_type("Identity");
+        node.add_input(*name);
+        node.add_output(output.name);
+      }
+      onnx_message::ValueInfoProto& info = *graph_.add_output();
+      info.set_name(output.name);
+      onnx_io::SetType(model_.values[output.value].type, info);
+    }
+    return {};
+  }
+
+  const PartitionedModel& model_;
+  onnx_message::ModelProto proto_;
+  onnx_message::GraphProto graph_;
+  NameSupply names_;
+  NameSupply node_names_;
+  NameSupply function_names_;
+  std::vector<std::string> value_names_;                    // empty: not there yet
+  std::unordered_map<size_t, std::string> output_names_;    // of values; the first where one is several outputs
+  std::unordered_map<std::string, std::string> functions_;  // names by messages without names
+  // By place, type and shape: what a file holds once is stored once.
+  std::map<std::tuple<const std::byte*, DType, Shape>, std::string> weights_;
+  std::vector<NamedTensor> initializers_;
+};
+
+}  // namespace
+
+Result<PartitionedForm> WritePartitioned(const PartitionedModel& model) { return Writer(model).Write(); }
+
+}  // namespace collage

@@ -1,0 +1,138 @@
+// Plans written as models with functions, read again by the reader of any model.
+
+#include "collage/onnx/partitioned.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collage/ir/parse.h"
+#include "collage/onnx/reader.h"
+#include "collage/op/interpreter.h"
+#include "collage/op/table.h"
+
+namespace collage {
+namespace {
+
+using ::testing::HasSubstr;
+
+const TensorType kImage{{1, 4, 6, 6}, DType::kFloat32};
+
+Tensor Random(Shape shape, uint64_t seed) {
+  Tensor tensor(TensorType{std::move(shape), DType::kFloat32});
+  FillRandom(tensor, seed);
+  return tensor;
+}
+
+Expr Parse(const std::string& text, std::vector<Tensor> constants = {}) {
+  Result<ParsedExpr> parsed = ParseExpr(text, Operators(), {.constants = std::move(constants)});
+  EXPECT_TRUE(parsed) << parsed.error().message;
+  return parsed->expr;
+}
+
+/// A convolution with a bias and relu; clipping makes it differ.
+Expr Convolution(uint64_t seed, const std::string& last = "nn.relu(%1)") {
+  return Parse(R"(fn (%x: Tensor[(1, 4, 6, 6), float32], Primitive=1) {
+  %0 = nn.conv2d(%x, meta[relay.Constant][0] /* Tensor[(4, 4, 3, 3), float32] */, padding=[1, 1, 1, 1]);
+  %1 = nn.bias_add(%0, meta[relay.Constant][1] /* Tensor[(4), float32] */);
+  )" + last + "\n}",
+               {Random({4, 4, 3, 3}, seed), Random({4}, seed + 1)});
+}
+
+/// image -> convolutions, one after another -> result.
+PartitionedModel Chain(const std::vector<Expr>& functions) {
+  PartitionedModel model{{{kImage, std::nullopt, std::nullopt}}, {}, {{"image", 0}}, {}};
+  for (const Expr& function : functions) {
+    const size_t last = model.values.size() - 1;
+    model.values.push_back({kImage, std::nullopt, std::nullopt});
+    model.calls.push_back({"part", function, {last}, {last + 1}, {{"collage.backend", "dnnl"}}});
+  }
+  model.outputs = {{"result", model.values.size() - 1}};
+  return model;
+}
+
+std::vector<Tensor> RunWritten(const PartitionedModel& model, const std::vector<Tensor>& inputs) {
+  const Result<PartitionedForm> form = WritePartitioned(model);
+  EXPECT_TRUE(form) << form.error().message;
+  const Result<OnnxModel> read = ReadOnnx(form->bytes);
+  EXPECT_TRUE(read) << read.error().message;
+  Result<std::vector<Tensor>> outputs = InterpretMain(read->module, inputs);
+  EXPECT_TRUE(outputs) << outputs.error().message;
+  return *outputs;
+}
+
+std::string ErrorOf(const PartitionedModel& model) {
+  const Result<PartitionedForm> form = WritePartitioned(model);
+  return form ? "no error" : form.error().message;
+}
+
+TEST(Partitioned, EachPartitionIsACallAndTheResultsAreThoseOfTheFunctions) {
+  const std::vector<Expr> functions = {Convolution(1), Convolution(3, "clip(%1, a_min=0, a_max=0.5)")};
+  const Tensor image = Random({1, 4, 6, 6}, 9);
+  const Tensor between = InterpretFunction(functions[0], {image}).value()[0];
+  const Tensor expected = InterpretFunction(functions[1], {between}).value()[0];
+  EXPECT_LE(RelativeDifference(RunWritten(Chain(functions), {image})[0], expected), 1e-6);
+  const PartitionedForm form = WritePartitioned(Chain(functions)).value();
+  EXPECT_EQ(form.functions, 2U);
+  EXPECT_THAT(form.bytes,
+              testing::AllOf(HasSubstr("conv2d_bias_add_relu"), HasSubstr("conv2d_bias_add_clip"), HasSubstr("collage.backend")));
+}
+
+TEST(Partitioned, PartitionsThatDifferInWeightsOnlyShareAFunctionAndEqualWeightsAreStoredOnce) {
+  const Expr first = Convolution(1);
+  const PartitionedForm two = WritePartitioned(Chain({first, Convolution(5)})).value();
+  EXPECT_EQ(two.functions, 1U);
+  const PartitionedForm same = WritePartitioned(Chain({first, first})).value();
+  EXPECT_EQ(same.functions, 1U);
+  EXPECT_LT(same.bytes.size() + Random({4, 4, 3, 3}, 1).ByteCount(), two.bytes.size());
+}
+
+TEST(Partitioned, ViewsConstantsAndPassedThroughInputs) {
+  // x -> relu -> (24, 6); an input, a constant and one value twice are outputs as well.
+  PartitionedModel model;
+  model.values = {{kImage, std::nullopt, std::nullopt},
+                  {kImage, std::nullopt, std::nullopt},
+                  {{{24, 6}, DType::kFloat32}, 1, std::nullopt},
+                  {{{2}, DType::kFloat32}, std::nullopt, Random({2}, 4)},
+                  {{{24, 6}, DType::kFloat32}, std::nullopt, std::nullopt}};
+  const Expr relu = Parse("fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.relu(%x) }");
+  const Expr sum = Parse("fn (%x: Tensor[(24, 6), float32]) { add(%x, %x) }");
+  model.calls = {{"a", relu, {0}, {1}, {}}, {"b", sum, {2}, {4}, {}}};
+  model.inputs = {{"x", 0}};
+  model.outputs = {{"sum", 4}, {"copy", 0}, {"known", 3}, {"again", 4}, {"flat", 2}};
+  const Tensor x = Random(kImage.shape, 2);
+  const std::vector<Tensor> found = RunWritten(model, {x});
+  ASSERT_EQ(found.size(), 5U);
+  const Tensor flat = InterpretFunction(relu, {x}).value()[0].Reshaped({24, 6});
+  EXPECT_TRUE(BitwiseEqual(found[0], InterpretFunction(sum, {flat}).value()[0]));
+  EXPECT_TRUE(BitwiseEqual(found[1], x));
+  EXPECT_TRUE(BitwiseEqual(found[2], *model.values[3].constant));
+  EXPECT_TRUE(BitwiseEqual(found[3], found[0]));
+  EXPECT_TRUE(BitwiseEqual(found[4], flat));
+}
+
+TEST(Partitioned, WhatDoesNotFitTogetherIsAnErrorThatNamesTheCall) {
+  PartitionedModel model = Chain({Convolution(1), Convolution(3)});
+  model.calls[0].inputs = {2};
+  EXPECT_THAT(ErrorOf(model), HasSubstr("part: value 2 is used before it is there"));
+  model.calls[0].inputs = {7};
+  EXPECT_THAT(ErrorOf(model), HasSubstr("value 7 is not there"));
+  model.calls[0].inputs = {0, 0};
+  EXPECT_THAT(ErrorOf(model), HasSubstr("another number of inputs"));
+  model.calls[0].inputs = {0};
+  model.calls[1].outputs = {1};
+  EXPECT_THAT(ErrorOf(model), HasSubstr("value 1 is given twice"));
+  model.calls[1].outputs = {2};
+  model.outputs = {{"result", 3}};
+  EXPECT_THAT(ErrorOf(model), HasSubstr("output 'result': value 3"));
+}
+
+TEST(Partitioned, WhatHasNoOnnxFormIsAnErrorThatNamesTheCall) {
+  PartitionedModel model = Chain({});
+  model.values.push_back({{{1, 4, 6, 6}, DType::kFloat8E4M3FN}, std::nullopt, std::nullopt});
+  model.calls = {{"narrow", Parse(R"(fn (%x: Tensor[(1, 4, 6, 6), float32]) { cast(%x, dtype="float8_e4m3fn") })"), {0}, {1}, {}}};
+  model.outputs = {{"result", 1}};
+  EXPECT_THAT(ErrorOf(model), testing::AllOf(HasSubstr("narrow: "), HasSubstr("has no form in opset 17")));
+}
+
+}  // namespace
+}  // namespace collage
