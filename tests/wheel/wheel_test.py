@@ -4,6 +4,8 @@ it is no part of the tests: `make wheel`. Packages that it needs come from where
 Usage: wheel_test.py --checkout FOLDER"""
 
 import argparse
+import ctypes.util
+import os
 import pathlib
 import re
 import subprocess
@@ -17,11 +19,16 @@ from onnx import TensorProto, helper, numpy_helper
 
 # By the names that CMake finds where nobody says anything: another name is another compiler for ccache.
 COMPILERS = {"CC": "cc", "CXX": "c++"}
+# Another language is another compile for ccache, too. The rest says where packages come from, and where compiled objects are.
+KEPT = ("LANG", "LC_", "PIP_", "CCACHE_")
+# Those that the wheel leaves out (cmake/CollageInstall.cmake).
+OF_EVERY_SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s))\.so")
 
 
 def run(*words, cwd=None):
-    # Nothing of the environment of whoever calls: no PYTHONPATH, no library path.
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(pathlib.Path.home()), **COMPILERS}
+    # Nothing else of the environment of whoever calls: no PYTHONPATH, no library path.
+    kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(pathlib.Path.home()), **COMPILERS, **kept}
     done = subprocess.run([*map(str, words)], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout[-8000:]}{done.stderr[-8000:]}"
     return done.stdout
@@ -50,13 +57,27 @@ def write_model(path):
 
 
 def check_libraries(package, checkout):
-    """Each is found, and none in the checkout."""
+    """Each finds what it needs in the package or beside it, but for what every system has; only the module that speaks to PostgreSQL needs
+    what the system has to have for it (cmake/CollageInstall.cmake)."""
     libraries = [*package.glob("*.so"), *package.glob("lib/*.so"), *package.glob("lib/collage/*.so")]
     assert len(libraries) > 20, libraries
     for library in libraries:
         needs = run("ldd", library)
-        assert "not found" not in needs and f"{checkout}/build" not in needs, f"{library}:\n{needs}"
+        if library.name == "libcollage_postgresql.so":
+            assert "libpq.so" in needs, needs
+            continue
+        assert "not found" not in needs, f"{library}:\n{needs}"
+        found = [pathlib.Path(path) for path in re.findall(r" => (/\S+)", needs)]
+        strange = [path for path in found if not path.resolve().is_relative_to(package.resolve().parent) and not OF_EVERY_SYSTEM.match(path.name)]
+        assert not strange, f"{library} needs {strange}"
     return len(libraries)
+
+
+def check_server(binary):
+    """Where libpq is, nothing but the server is missing; else the error says what to install."""
+    done = subprocess.run([binary, "cache", "stats", "--cache", "postgresql://nobody@127.0.0.1:1/none"], capture_output=True, text=True)
+    wanted = "127.0.0.1" if ctypes.util.find_library("pq") else "libpq5"
+    assert done.returncode == 2 and wanted in done.stderr, done.stderr
 
 
 def main():
@@ -81,6 +102,7 @@ def main():
         assert folder in package.parents, package
         np.testing.assert_allclose(np.load(folder / "scores.npy"), np.maximum(image @ weight, 0), rtol=1e-4, atol=1e-4)
         print(f"the README's example runs; {check_libraries(package, checkout)} libraries, all found")
+        check_server(package / "bin" / "collage")
         print(run(package / "bin" / "collage", "backends"), end="")
 
 
