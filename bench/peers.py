@@ -354,10 +354,10 @@ def summarise(model, arguments, workers, differences):
 
 def print_table(result):
     print(f"{result['model']}  ({result['threads']} threads, {result['rounds']} rounds)")
-    print(f"  {'':16}{'median ms':>12}{'p10 ms':>12}{'times ours':>12}{'output difference':>20}")
+    print(f"  {'':16}{'median ms':>12}{'p10 ms':>12}{'times ours':>12}{'load ms':>12}{'first run ms':>14}{'output difference':>20}")
     for name, row in result["rows"].items():
         difference = f"{row['output_difference']:.1e}" if "output_difference" in row else ""
-        print(f"  {name:16}{row['median_ms']:12.3f}{row['p10_ms']:12.3f}{row['ratio']:12.3f}{difference:>20}")
+        print(f"  {name:16}{row['median_ms']:12.3f}{row['p10_ms']:12.3f}{row['ratio']:12.3f}{row['load_ms']:12.1f}{row['first_run_ms']:14.1f}{difference:>20}")
     if result["faster_peer"]:
         print(f"  {result['speedup']:.3f}x the faster peer ({result['faster_peer']}); noise of this run (A/A): {result['noise']:.1%}")
     if not result["outputs_agree"]:
