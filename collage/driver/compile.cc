@@ -88,12 +88,9 @@ class Compile {
   Result<CompiledModel> Run(const std::string& name) {
     COLLAGE_TRY_STATUS(Place());
     COLLAGE_TRY_STATUS(Decide());
-    FinalPlans plans;
-    RaceOutcome race;
-    do {
-      plans = COLLAGE_TRY(Contestants());
-      race = COLLAGE_TRY(Race(plans.plans));
-    } while (race.is_of_wrong_kernels);
+    auto [plans, race] = COLLAGE_TRY(RaceWithinMemory(
+        placement_, [this] { return Contestants(); }, [this](const std::vector<Plan>& plans) { return Race(plans); },
+        [this] { return measurer_ && measurer_->ForgetPrograms(); }, [this](PlacementPointer less) { return Use(std::move(less)); }));
     CompileReport report = COLLAGE_TRY(Report(name, plans, race));
     COLLAGE_TRY_STATUS(SaveSingles(plans, report));
     std::string metadata = ToMetadata(OfEveryCompile(report), RecordOf(*placement_, {evidence_, prices_}, plans.plans[race.winner]));
@@ -103,8 +100,7 @@ class Compile {
   Result<PlacedFunction> PlaceOnly() {
     COLLAGE_TRY_STATUS(Place());
     COLLAGE_TRY_STATUS(Decide());
-    prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
-    const FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, prices_, greedy_, options_.declared, COLLAGE_TRY(ChosenByName())));
+    const FinalPlans plans = COLLAGE_TRY(Contestants());
     const Plan& plan = plans.plans.front();
     return PlacedFunction{COLLAGE_TRY(Apply(*placement_, plan)), Save(*placement_, plan),
                           ReportOf(*placement_, {evidence_, prices_}, plan)};
@@ -166,8 +162,12 @@ class Compile {
     // Reserving time for the race ends deciding before the budget does.
     if (may_measure && known->samples.front() < options_.budget_seconds / 2) return false;
     COLLAGE_TRY_STATUS(JoinKnownPartitions());
-    Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
-    if (!decision) decision = DecideFromKnown(placement_->arms, evidence_, Among({}));
+    const auto from_known = [this](const PlacementPointer& placement) -> Result<Decision> {
+      if (placement != placement_) COLLAGE_TRY_STATUS(Use(placement));
+      Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
+      return decision ? decision : DecideFromKnown(placement_->arms, evidence_, Among(placement_->Lying()));
+    };
+    Result<Decision> decision = DecideWithinMemory(placement_, from_known, [] { return std::nullopt; });
     // A kernel of every known plan may have been found wrong since: then there is more to decide.
     if (!decision) return false;
     decision_ = std::move(*decision);
@@ -255,12 +255,21 @@ class Compile {
     return options;
   }
 
+  /// Of covers that fit the memory of the devices.
   Result<Decision> DecideAmongAll() {
+    const auto decide = [this](const PlacementPointer& placement) -> Result<Decision> {
+      if (placement != placement_) COLLAGE_TRY_STATUS(Use(placement));
+      return DecideAmongCompeting();
+    };
+    return DecideWithinMemory(placement_, decide, [this] { return measurer_->TakeMisfit(); });
+  }
+
+  Result<Decision> DecideAmongCompeting() {
     Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->Competing()));
-    if (decision || pricer_.has_missed()) return decision;
+    if (decision || pricer_.has_missed() || measurer_->HasMisfit()) return decision;
     // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
     spdlog::info("searching again with the fallback everywhere: {}", decision.error().message);
-    decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among({}));
+    decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->Lying()));
     return decision ? decision : Fail(placement_->NameNode(decision.error().message));
   }
 
@@ -293,6 +302,8 @@ class Compile {
       among.rival = decision_->best.cost;
       const Result<Decision> single = collage::Decide(placement_->arms, evidence_, *measurer_, among);
       if (!single && pricer_.has_missed()) return Fail(single.error());
+      // It is no plan then, and the others keep what it would have had too much of.
+      (void)measurer_->TakeMisfit();
       if (!single) spdlog::info("no plan of {} alone: {}", placement_->TitleOf(target), placement_->NameNode(single.error().message));
     }
     for (const GreedyPlan& plan : greedy_) {
@@ -366,6 +377,7 @@ class Compile {
     report.confidence = options_.declared.confidence;
     report.smallest_difference = options_.declared.smallest_difference;
     report.open = decision_->open;
+    report.kept_off = DescribeKeptOff(*placement_);
     report.missing = plans.missing;
     report.missing.insert(report.missing.end(), race.missing.begin(), race.missing.end());
     report.not_compared = race.not_compared;

@@ -285,6 +285,22 @@ bool Placement::HasStatedRule(size_t target) const {
   return parsed && !parsed->Attribute("partition_rule").empty();
 }
 
+bool Placement::MayLie(size_t candidate) const {
+  if (kept_off.empty() || !candidates[candidate].is_partition) return true;
+  const KeptOff& off = kept_off[MemoryOf(DeviceOf(candidates[candidate].backend))];
+  const auto is_off = [&](size_t tensor) { return off.tensors.contains(built.tensors[tensor]); };
+  const SearchCandidate& searched = built.problem.candidates[candidate];
+  return !off.is_whole && std::none_of(searched.inputs.begin(), searched.inputs.end(), is_off) &&
+         std::none_of(searched.outputs.begin(), searched.outputs.end(), is_off) &&
+         !candidates[candidate].candidate.sub_graph.inside().Intersects(off.calls);
+}
+
+std::vector<bool> Placement::Lying() const {
+  std::vector<bool> lying(candidates.size());
+  for (size_t c = 0; c < lying.size(); ++c) lying[c] = MayLie(c);
+  return lying;
+}
+
 bool Placement::MayTake(size_t target, const IndexSet& inside) const {
   if (may_take.empty()) return true;
   bool may = true;
@@ -347,7 +363,7 @@ bool IsFallback(const Placement& placement, size_t candidate) {
 std::vector<bool> Placement::Competing() const {
   std::vector<bool> competing(candidates.size());
   for (size_t c = 0; c < competing.size(); ++c)
-    competing[c] = !IsOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
+    competing[c] = MayLie(c) && !IsOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
   return competing;
 }
 
@@ -363,7 +379,7 @@ std::vector<bool> Placement::AllowedFor(size_t target) const {
     const bool fills_a_gap = is_generated && !coverable[target].Intersects(built.own[c]);
     const bool is_pinned = constraints->HoldsPinned(inside);
     // A single backend is what its library alone would run.
-    if (IsOfForm(c)) continue;
+    if (IsOfForm(c) || !MayLie(c)) continue;
     allowed[c] = !candidate.is_partition || candidate.backend == target || fills_a_gap || is_pinned || is_elsewhere ||
                  (IsFallback(*this, c) && CoversOnlyOrphans(*this, c));
   }

@@ -3,9 +3,11 @@
 // One function, the targets it may run on, and all that could be chosen: found once, and then a value that nobody changes. What is known of
 // its kernels is evidence beside it (evidence_store.h), and a plan is a value of its own (plan.h).
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -59,6 +61,14 @@ struct PlacedKernel {
   static constexpr size_t kNone = static_cast<size_t>(-1);
 };
 
+/// What may not lie on a device, because a plan that had it there needed more memory than the device has (device_memory.h).
+struct KeptOff {
+  bool is_whole = false;                                   ///< nothing may
+  std::set<TensorSource> tensors;                          ///< kernels of the device neither read nor write them
+  IndexSet calls;                                          ///< those of the device compute none of them
+  size_t most_bytes = std::numeric_limits<size_t>::max();  ///< of what plans need there, as far as is known before they are built
+};
+
 struct Placement {
   std::shared_ptr<const DataflowGraph> graph;  ///< of the function
   FormedGraph formed;                          ///< the same with all its forms; nodes of candidates and of `built` are of its graph
@@ -76,6 +86,7 @@ struct Placement {
   std::vector<PlacedKernel> kernels;  ///< numbered as in `arms`
   std::vector<IndexSet> coverable;    ///< search nodes that each target has a variant for
   std::vector<std::string> node_names;
+  std::vector<KeptOff> kept_off;       ///< by device; empty: nothing is
   uint64_t found_by_stated_rules = 0;  ///< a hash; zero where there are none
 
   [[nodiscard]] const Expr& function() const { return graph->function(); }
@@ -90,6 +101,8 @@ struct Placement {
   /// Position in `devices` of that in whose memory its kernels read and write: all CPUs share the host's.
   [[nodiscard]] size_t MemoryOf(size_t device) const { return devices[device].kind == DeviceKind::kCpu ? 0 : device; }
   [[nodiscard]] TensorPlace PlaceOf(size_t device, const Layout& layout) const;
+  /// Whether nothing that the candidate reads, writes or computes is kept off its device.
+  [[nodiscard]] bool MayLie(size_t candidate) const;
   /// Whether nothing that is said of devices keeps a candidate from a target.
   [[nodiscard]] bool MayTake(size_t target, const IndexSet& inside) const;
   /// Of the function and the transitions that its prices inside of programs leave out.
@@ -104,6 +117,8 @@ struct Placement {
   /// All but the fallback's candidates for what another backend covers, and whole models as they came: these are plans of their own, which
   /// race as single backends'. Were they known before anything else, the search would begin with them, not with small kernels.
   [[nodiscard]] std::vector<bool> Competing() const;
+  /// All that may lie where they lie.
+  [[nodiscard]] std::vector<bool> Lying() const;
   /// Candidates of one target, and native code or the fallback for what its backend cannot run.
   [[nodiscard]] std::vector<bool> AllowedFor(size_t target) const;
   /// What the search says of a node, in the words of the model.

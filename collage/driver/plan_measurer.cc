@@ -79,10 +79,16 @@ Result<Measurer::Found> PlanMeasurer::MeasureTogether(std::span<const size_t> ke
     ++alone_;
     Report("pricing kernels", alone_, placement_->kernels.size(), kernel.key.backend + " " + kernel.key.variant);
     if (kernel.candidate == PlacedKernel::kNone) {
-      found.emplace_back(
-          number,
-          ToEvidence(COLLAGE_TRY(pricer_.MeasureConversion(kernel.type, placement_->PlaceOf(kernel.from, kernel.variant.inputs.front()),
-                                                           placement_->PlaceOf(kernel.to, kernel.variant.outputs.front())))));
+      const size_t refusals = RefusalsOf(*placement_);
+      const Result<Measurement> measured =
+          pricer_.MeasureConversion(kernel.type, placement_->PlaceOf(kernel.from, kernel.variant.inputs.front()),
+                                    placement_->PlaceOf(kernel.to, kernel.variant.outputs.front()));
+      // A tensor for which a device has no memory cannot be brought there.
+      const bool has_no_memory = !measured && RefusalsOf(*placement_) > refusals;
+      if (!measured && !has_no_memory) return Fail(measured.error());
+      Evidence evidence = measured ? ToEvidence(*measured) : Evidence();
+      if (has_no_memory) evidence.invalid_reason = measured.error().message;
+      found.emplace_back(number, std::move(evidence));
     } else {
       numbers.push_back(number);
       keyed.push_back({kernel.key, ToPrice(placement_->candidates[kernel.candidate], kernel)});
@@ -145,19 +151,42 @@ bool PlanMeasurer::IsOver() const {
   return until.ShouldStop();
 }
 
+bool PlanMeasurer::ForgetPrograms() {
+  const bool has_some = anchor_ || last_;
+  anchor_.reset();
+  last_.reset();
+  first_anchor_seconds_ = 0;
+  return has_some;
+}
+
+Result<ProfiledPlan> PlanMeasurer::Build(const std::vector<SearchChoice>& cover) {
+  const auto does_not_fit = [&](bool was_refused) {
+    misfit_ = Misfit{cover, was_refused};
+    return Fail("needs more memory than its devices have");
+  };
+  if (!FitsMemory(*placement_, cover)) return does_not_fit(false);
+  SearchResult result;
+  result.choices = cover;
+  const Plan plan = MakePlan(*placement_, "searched", std::move(result));
+  while (true) {
+    const size_t refusals = RefusalsOf(*placement_);
+    Result<ProfiledPlan> built = ProfiledPlan::Create(*placement_, plan, lower_, sample_.inputs, *activity_);
+    if (built || RefusalsOf(*placement_) == refusals) return built;
+    if (!anchor_) return does_not_fit(true);
+    ForgetPrograms();
+  }
+}
+
 Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchChoice>& cover) {
   if (pricer_.allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole programs"));
   if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
   Report("timing whole programs", ++programs_, 0, {});
-  const bool is_anchor = !anchor_ || anchor_->plan().result.choices == cover;
-  const bool is_new = !anchor_ || (!is_anchor && (!last_ || last_->plan().result.choices != cover));
+  const auto is_of = [&](const std::optional<ProfiledPlan>& plan) { return plan && plan->plan().result.choices == cover; };
+  const bool is_new = !is_of(anchor_) && !is_of(last_);
   if (is_new) {
-    SearchResult result;
-    result.choices = cover;
     last_.reset();
     const Clock::time_point start = Clock::now();
-    ProfiledPlan built = COLLAGE_TRY(
-        ProfiledPlan::Create(*placement_, MakePlan(*placement_, "searched", std::move(result)), lower_, sample_.inputs, *activity_));
+    ProfiledPlan built = COLLAGE_TRY(Build(cover));
     seconds_building_ += Clock::SecondsSince(start);
     ++built_;
     if (anchor_) {
@@ -167,7 +196,7 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
       anchor_.emplace(std::move(built));
     }
   }
-  ProfiledPlan& program = is_anchor ? *anchor_ : *last_;
+  ProfiledPlan& program = is_of(anchor_) ? *anchor_ : *last_;
   if (is_new) {
     if (Found wrong = COLLAGE_TRY(FindWrongIn(program)); !wrong.empty()) return wrong;
   }

@@ -5,10 +5,12 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collage/decide/decide.h"
 #include "collage/driver/compile.h"
+#include "collage/driver/device_memory.h"
 #include "collage/driver/evidence_store.h"
 #include "collage/driver/plan.h"
 #include "collage/lower/lower.h"
@@ -66,6 +68,11 @@ class PlanMeasurer : public Measurer {
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
   /// Before the deadline by what building and racing the contestants needs (SetContestants).
   [[nodiscard]] bool IsOver() const override;
+  /// The cover that could not be built or timed for want of a device's memory, since this was asked last.
+  std::optional<Misfit> TakeMisfit() { return std::exchange(misfit_, std::nullopt); }
+  [[nodiscard]] bool HasMisfit() const { return misfit_.has_value(); }
+  /// Gives back what measured programs hold; whether there were some.
+  bool ForgetPrograms();
   /// How many plans will be prepared and run when measuring is over.
   void SetContestants(size_t count) { contestants_ = count; }
 
@@ -82,6 +89,8 @@ class PlanMeasurer : public Measurer {
  private:
   [[nodiscard]] PricedKernel ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const;
   Result<Found> MeasureTogether(std::span<const size_t> kernels, const std::function<bool()>& stop);
+  /// With the anchor gone where a device has no memory for both.
+  Result<ProfiledPlan> Build(const std::vector<SearchChoice>& cover);
   Result<Found> FindWrongIn(ProfiledPlan& program);
   Result<Found> RunRound(ProfiledPlan& program);
   void Drop(const ProfiledPlan& program);
@@ -103,6 +112,7 @@ class PlanMeasurer : public Measurer {
   uint64_t anchor_number_ = 0;
   double first_anchor_seconds_ = 0;
   double seconds_of_last_ = 0;
+  std::optional<Misfit> misfit_;
   std::optional<ProfiledPlan> last_;  // built: the same cover may be asked for again
   double open_ = 1;
   size_t alone_ = 0;

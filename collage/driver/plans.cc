@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collage/decide/priced_problem.h"
+#include "collage/driver/device_memory.h"
 #include "collage/driver/side_by_side.h"
 
 namespace collage {
@@ -41,11 +42,11 @@ Status AddSearched(const Placement& placement, const std::vector<Price>& prices,
   const std::vector<bool> competing = placement.Competing();
   std::vector<Cost> costs = TriedCosts(placement, prices);
   Result<SearchResult> best = SearchAt(placement.arms, costs, competing);
-  if (!best) best = SearchAt(placement.arms, costs, {});
+  if (!best) best = SearchAt(placement.arms, costs, placement.Lying());
   if (!best) {
     costs = Centres(prices);
     best = SearchAt(placement.arms, costs, competing);
-    if (!best) best = SearchAt(placement.arms, costs, {});
+    if (!best) best = SearchAt(placement.arms, costs, placement.Lying());
   }
   if (!best) return Fail(placement.NameNode(best.error().message));
   PricedProblem problem(placement.arms, competing);
@@ -73,6 +74,10 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
     Result<SearchResult> single = SearchAt(placement.arms, centres, placement.AllowedFor(target));
     if (!single) {
       result.missing.push_back({placement.TitleOf(target), placement.NameNode(single.error().message)});
+      continue;
+    }
+    if (!FitsMemory(placement, single->choices)) {
+      result.missing.push_back({placement.TitleOf(target), "it needs more memory than its device has"});
       continue;
     }
     result.plans.push_back(MakePlan(placement, placement.TitleOf(target), std::move(*single)));

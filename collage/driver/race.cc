@@ -5,6 +5,7 @@
 
 #include "collage/cost/comparison.h"
 #include "collage/cost/statistics.h"
+#include "collage/driver/device_memory.h"
 #include "collage/driver/plan_watch.h"
 #include "collage/explain/plan_names.h"
 #include "collage/ir/structural.h"
@@ -31,6 +32,7 @@ struct Entry {
   std::string not_compared = {};
   std::string objection = {};
   bool has_no_time = false;               // the budget ended before it was built
+  std::string not_built = {};             // why it could not be built, while the searched plan could
   std::vector<std::string> same_as = {};  // single backends whose plan is this very program
   std::optional<LoweredModel> lowered = {};
 };
@@ -156,7 +158,11 @@ class PlanRace {
       progress_.Report({"building plans", i + 1, entries_.size(), entries_[i].plan->name});
       entries_[i].has_no_time = i > 0 && progress_.ShouldStop();
       if (entries_[i].has_no_time) continue;
-      COLLAGE_TRY_STATUS(Build(i));
+      const Status built = Build(i);
+      if (!built && i == 0) return Fail(built.error());
+      // The memory of a device may hold each of them alone.
+      if (!built) entries_[i].not_built = built.error().message;
+      if (!built) continue;
       if (COLLAGE_TRY(IsOfWrongKernels(i))) is_of_wrong_kernels_ = true;
     }
     if (is_of_wrong_kernels_) return {};
@@ -165,7 +171,8 @@ class PlanRace {
     std::vector<Contestant> contestants;
     for (size_t i = 0; i <= entries_.size(); ++i) {
       Entry& entry = entries_[i % entries_.size()];
-      contestants.push_back({i == entries_.size() ? kAgain : entry.plan->name, [&] {
+      contestants.push_back({i == entries_.size() ? kAgain : entry.plan->name, [&]() -> Status {
+                               if (!entry.not_built.empty()) return Fail(entry.not_built);
                                return entry.has_no_time ? Fail(kHadNoTime) : RunSafely(entry.lowered->executable, sample.inputs, outputs);
                              }});
     }
@@ -358,6 +365,27 @@ Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan
   std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
   return PlanRace(placement, pricer, lower, sample, options, progress, blame, std::move(entries))
       .Run(contestants.data(), anchor, usual_anchor_seconds, race_seconds);
+}
+
+Result<RacedPlans> RaceWithinMemory(const PlacementPointer& placement, const std::function<Result<FinalPlans>()>& make,
+                                    const std::function<Result<RaceOutcome>(const std::vector<Plan>&)>& race,
+                                    const std::function<bool()>& forget, const std::function<Status(PlacementPointer)>& use) {
+  while (true) {
+    FinalPlans plans = COLLAGE_TRY(make());
+    const auto too_large = std::find_if(plans.plans.begin(), plans.plans.end(), [&](const Plan& plan) {
+      return !plan.is_single_backend && !FitsMemory(*placement, plan.result.choices);
+    });
+    if (too_large != plans.plans.end()) {
+      COLLAGE_TRY_STATUS(use(KeepOff(*placement, {too_large->result.choices})));
+      continue;
+    }
+    const size_t refusals = RefusalsOf(*placement);
+    Result<RaceOutcome> raced = race(plans.plans);
+    if (raced && !raced->is_of_wrong_kernels) return RacedPlans{std::move(plans), std::move(*raced)};
+    if (raced) continue;
+    if (RefusalsOf(*placement) == refusals) return Fail(raced.error());
+    if (!forget()) COLLAGE_TRY_STATUS(use(KeepOff(*placement, {plans.plans.front().result.choices, /*was_refused=*/true})));
+  }
 }
 
 }  // namespace collage

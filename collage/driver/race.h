@@ -8,6 +8,7 @@
 #include "collage/driver/compile.h"
 #include "collage/driver/plan.h"
 #include "collage/driver/plan_measurer.h"
+#include "collage/driver/plans.h"
 #include "collage/explain/report.h"
 #include "collage/lower/lower.h"
 #include "collage/op/reference_sample.h"
@@ -34,6 +35,18 @@ using GetSample = std::function<Result<const ReferenceSample*>()>;
 
 /// Looks for kernels of a plan, which as a whole differs from the reference, that differ by themselves; true where it found some.
 using BlameKernels = std::function<Result<bool>(const Plan& plan)>;
+
+/// Plans, and how they raced.
+struct RacedPlans {
+  FinalPlans plans;
+  RaceOutcome race;
+};
+/// Races until the plans fit the memory of the devices, and consist of right kernels. `make` makes the plans of the placement; where one
+/// that is no single backend's does not fit, or a device refuses memory, more is kept off (device_memory.h) and `use` told the placement.
+/// Before, `forget` gives back what others hold of the devices, and answers whether that was anything. Errors of those.
+Result<RacedPlans> RaceWithinMemory(const PlacementPointer& placement, const std::function<Result<FinalPlans>()>& make,
+                                    const std::function<Result<RaceOutcome>(const std::vector<Plan>&)>& race,
+                                    const std::function<bool()>& forget, const std::function<Status(PlacementPointer)>& use);
 
 /// Lowers the contestants, compares each as a whole with the reference, and times them end to end, together with an A/A pair. The winner is
 /// the fastest, or among those that Compare cannot tell from it the one with the fewest partitions, or of these that of the backends

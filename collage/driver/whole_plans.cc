@@ -27,9 +27,12 @@ Result<Cost> WholePlans::Find(const std::vector<SearchChoice>& cover) {
   std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(key));
   if (!known) {
     if (!measurer_ || (measurer_->IsOver() && !is_first)) return Cost::Invalid();
-    Measurer::Found found = COLLAGE_TRY(measurer_->MeasureInProgram(cover));
+    Result<Measurer::Found> found = measurer_->MeasureInProgram(cover);
+    // Devices have no memory for it.
+    if (!found && measurer_->TakeMisfit()) return Cost::Invalid();
+    if (!found) return Fail(found.error());
     known.emplace();
-    for (auto& [kernel, evidence] : found) {
+    for (auto& [kernel, evidence] : *found) {
       if (!evidence.invalid_reason.empty()) known->invalid_reason = evidence_[kernel].invalid_reason = evidence.invalid_reason;
       for (const ProgramRow& row : evidence.in_program) evidence_[kernel].in_program.push_back(row);
     }

@@ -178,6 +178,7 @@ Json ReportJson(const CompileReport& report) {
           {"open", report.open},
           {"missing", std::move(missing)},
           {"not_compared", report.not_compared},
+          {"kept_off", report.kept_off},
           {"remainder", report.remainder},
           {"decisions_left_out", report.decisions_left_out},
           {"candidates", CountsJson(report.candidates)},
@@ -239,6 +240,7 @@ CompileReport ReportFrom(const Json& json) {
   const Json missing = json.value("missing", Json::object());
   for (const auto& [name, reason] : missing.items()) report.missing.push_back({name, reason});
   report.not_compared = json.value("not_compared", "");
+  report.kept_off = json.value("kept_off", std::vector<std::string>());
   report.remainder = json.value("remainder", "");
   report.decisions_left_out = json.value("decisions_left_out", size_t{0});
   report.candidates = CountsFrom(json.at("candidates"));
@@ -338,6 +340,7 @@ std::string PlanTable(const CompileReport& report) {
   for (const auto& [variant, total] : by_variant) {
     text += fmt::format("  {:<10} {:<22} {:>4} partitions {:>12.1f} us\n", variant.first, variant.second, total.first, total.second);
   }
+  for (const std::string& kept_off : report.kept_off) text += "  " + kept_off + "\n";
   if (!report.remainder.empty()) text += "  behind the plan, on the reference kernels: " + report.remainder + "\n";
   if (report.end_to_end.empty()) return text;
   text += fmt::format("end to end ({}, {} threads){:>14}{:>16}\n", report.raced ? "raced now" : "raced earlier", report.threads,

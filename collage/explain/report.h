@@ -122,9 +122,10 @@ struct CompileReport {
   double smallest_difference = 0.01;  ///< as declared, a share
   /// The greatest share by which some cover might still be cheaper, at that confidence.
   double open = 0;
-  std::vector<MissingPlan> missing = {};  ///< single backends' plans that did not race
-  std::string not_compared = {};          ///< what of the program was not compared with the reference, and why; empty: all was
-  std::string remainder = {};             ///< what of the model runs behind the plan on the reference kernels, and why; empty: nothing
+  std::vector<MissingPlan> missing = {};   ///< single backends' plans that did not race
+  std::string not_compared = {};           ///< what of the program was not compared with the reference, and why; empty: all was
+  std::vector<std::string> kept_off = {};  ///< what was kept off devices whose memory is too small, a sentence each
+  std::string remainder = {};              ///< what of the model runs behind the plan on the reference kernels, and why; empty: nothing
   std::optional<ReportedTie> tie;
   bool is_estimated = false;                 ///< prices are a user's estimates: nothing was timed
   std::vector<std::string> timed_here = {};  ///< backends that only the compiling process had, where their kernels were timed

@@ -12,6 +12,11 @@ size_t DeviceContext::allocated_bytes() const {
   return allocated_;
 }
 
+size_t DeviceContext::refusals() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return refusals_;
+}
+
 Status DeviceContext::CheckFits(size_t bytes) const {
   const size_t left = memory_bytes_ - allocated_;
   if (bytes <= left) return {};
@@ -22,9 +27,17 @@ Status DeviceContext::CheckFits(size_t bytes) const {
 
 Result<void*> DeviceContext::Allocate(size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  COLLAGE_TRY_STATUS(CheckFits(bytes));
-  void* address = COLLAGE_TRY(DoAllocate(std::max<size_t>(bytes, 1)));
-  allocations_.emplace(address, bytes);
+  Result<void*> address = nullptr;
+  if (const Status fits = CheckFits(bytes); !fits) {
+    address = Fail(fits.error());
+  } else {
+    address = DoAllocate(std::max<size_t>(bytes, 1));
+  }
+  if (!address) {
+    ++refusals_;
+    return address;
+  }
+  allocations_.emplace(*address, bytes);
   allocated_ += bytes;
   return address;
 }

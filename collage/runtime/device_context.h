@@ -29,6 +29,8 @@ class DeviceContext {
   /// What the device has for all who use it, bytes.
   [[nodiscard]] size_t memory_bytes() const { return memory_bytes_; }
   [[nodiscard]] size_t allocated_bytes() const;
+  /// How often more was asked for than it has left.
+  [[nodiscard]] size_t refusals() const;
 
   /// Aligned as kernels want it. Errors say by how much the memory is exceeded.
   Result<void*> Allocate(size_t bytes);
@@ -61,6 +63,7 @@ class DeviceContext {
   mutable std::mutex mutex_;
   std::unordered_map<void*, size_t> allocations_;
   size_t allocated_ = 0;
+  size_t refusals_ = 0;
 };
 
 /// An allocation that is freed with it.

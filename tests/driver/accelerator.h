@@ -15,8 +15,8 @@ namespace collage {
 /// simulated time too.
 class Accelerator : public Backend {
  public:
-  explicit Accelerator(int id = 0, double seconds = 100e-6, double seconds_of_copy = 10e-6)
-      : device(std::make_shared<FakeDevice>(id)), seconds_(seconds) {
+  explicit Accelerator(int id = 0, double seconds = 100e-6, double seconds_of_copy = 10e-6, size_t memory_bytes = size_t{1} << 30)
+      : device(std::make_shared<FakeDevice>(id, memory_bytes)), seconds_(seconds) {
     device->on_copy = [seconds_of_copy](size_t) { SimulatedClock::Pass(seconds_of_copy); };
   }
   [[nodiscard]] std::string_view Name() const override { return "accelerator"; }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "collage/driver/device_memory.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/placement_report.h"
 #include "collage/driver/plans.h"
@@ -71,6 +72,26 @@ class Decided {
     return decision ? decision : Fail(placement_->NameNode(decision.error().message));
   }
 
+  /// Until the best cover fits the memory of the devices.
+  Result<Decision> DecideWithinMemory() {
+    const auto decide = [this](const PlacementPointer& placement) {
+      Use(placement);
+      return Decide();
+    };
+    return collage::DecideWithinMemory(placement_, decide, [this] { return measurer_->TakeMisfit(); });
+  }
+  /// The searched plan alone.
+  Result<RacedPlans> RaceWithinMemory() {
+    const auto searched = [this]() -> Result<FinalPlans> {
+      FinalPlans plans = COLLAGE_TRY(PlansToRace(*placement_, Prices(), {}, options_.declared));
+      plans.plans.erase(plans.plans.begin() + 1, plans.plans.end());
+      return plans;
+    };
+    return collage::RaceWithinMemory(
+        placement_, searched, [this](const std::vector<Plan>& plans) { return Race(plans); },
+        [this] { return measurer_->ForgetPrograms(); }, [this](const PlacementPointer& placement) { return Use(placement), Status(); });
+  }
+
   [[nodiscard]] std::vector<Price> Prices() const { return Believe(placement_->arms.kernels, evidence_, options_.declared); }
   [[nodiscard]] FinalPlans Plans() const { return PlansToRace(*placement_, Prices(), {}, options_.declared).value(); }
 
@@ -97,6 +118,11 @@ class Decided {
   [[nodiscard]] Pricer& pricer() { return pricer_; }
 
  private:
+  void Use(const PlacementPointer& placement) {
+    placement_ = placement;
+    measurer_->SetPlacement(*placement_);
+  }
+
   CompileOptions options_;
   Pricer pricer_;
   PlacementPointer placement_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -79,6 +80,7 @@ class FakeDevice : public DeviceContext {
   int copies_out = 0;
   int waits = 0;
   std::function<void(size_t bytes)> on_copy;  ///< when one runs: what it costs
+  size_t most_allocated = 0;                  ///< bytes at once
   int good_copies = -1;                       ///< so many succeed, then each fails; negative: all succeed
 
  protected:
@@ -88,12 +90,15 @@ class FakeDevice : public DeviceContext {
     std::memset(memory, 0xa5, rounded);
     void* address = reinterpret_cast<void*>(next_);
     blocks_[next_] = {memory, bytes};
+    allocated_here_ += bytes;
+    most_allocated = std::max(most_allocated, allocated_here_);
     next_ += rounded + 4096;
     return address;
   }
   void DoFree(void* address) override {
     const auto block = blocks_.find(reinterpret_cast<uintptr_t>(address));
     std::free(block->second.memory);
+    allocated_here_ -= block->second.bytes;
     blocks_.erase(block);
   }
 
@@ -112,6 +117,7 @@ class FakeDevice : public DeviceContext {
     size_t bytes;
   };
   std::map<uintptr_t, Block> blocks_;
+  size_t allocated_here_ = 0;
   uintptr_t next_;
   std::deque<std::function<Status()>> stream_;
   uint64_t given_ = 0;
