@@ -29,7 +29,9 @@ unit: configure
 	@cmake --build --preset $(PRESET) --target unit_tests
 	@ctest --test-dir build/$(PRESET) --label-regex '^unit$$' --output-on-failure --parallel $$(nproc)
 
-# The unit tests under a sanitizer. Leaks of what backends keep until the end are theirs; scripts/tsan.supp gives its reasons.
+# The unit tests under a sanitizer. Leaks of what backends keep until the end are theirs; scripts/tsan.supp gives its reasons. OpenVINO's
+# TBB opens libraries as no sanitizer allows (RTLD_DEEPBIND), unless it is told.
+asan tsan: export TBB_ENABLE_SANITIZERS = 1
 asan: export ASAN_OPTIONS = detect_leaks=0
 asan:
 	@$(MAKE) --no-print-directory unit PRESET=asan+ubsan

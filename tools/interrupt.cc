@@ -21,7 +21,12 @@ const std::atomic<bool>& InterruptRequested() { return requested; }
 
 void InstallInterruptHandler(bool is_supervised) {
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, is_supervised ? SIG_IGN : OnSignal);
-  if (is_supervised) std::signal(StopSignal(), OnSignal);
+  if (is_supervised) AcceptStopSignal(OnSignal);
+  // Whoever starts this process may have let them wait until now.
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaddset(&signals, signal);
+  ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
 }  // namespace collage::tools

@@ -14,6 +14,7 @@
 #include "collage/support/log.h"
 #include "collage/support/process.h"
 #include "tools/command.h"
+#include "tools/interrupt.h"
 #include "tools/output.h"
 
 namespace collage::tools {
@@ -79,7 +80,7 @@ std::optional<int> RunSupervised(const std::string& cache) {
   std::set<std::string> blamed;
   while (true) {
     activity->Clear();
-    const Result<SupervisedEnd> end = Supervise("/proc/self/exe", arguments, *activity, kHangSeconds);
+    const Result<SupervisedEnd> end = Supervise("/proc/self/exe", arguments, *activity, kHangSeconds, &InterruptRequested());
     if (!end) return ReportError(end.error());
     const Result<bool> goes_on = Blame(*end, cache, blamed);
     if (!goes_on) return ReportError(goes_on.error());

@@ -29,13 +29,14 @@ Result<CompilerProcess> CompilerProcess::Start(const std::filesystem::path& prog
   ::posix_spawn_file_actions_adddup2(&actions, pipe[1], STDOUT_FILENO);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
-  // The caller may have blocked or ignored what it is told to stop by.
-  sigset_t none;
+  // The caller may have blocked or ignored what it is told to stop by, which is to wait until the program can be told.
+  sigset_t blocked;
   sigset_t usual;
-  ::sigemptyset(&none);
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGINT);
   ::sigemptyset(&usual);
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGPIPE}) ::sigaddset(&usual, signal);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigmask(&attributes, &blocked);
   ::posix_spawnattr_setsigdefault(&attributes, &usual);
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);

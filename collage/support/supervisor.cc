@@ -135,6 +135,14 @@ bool SupervisedEnd::Crashed() const {
 
 int StopSignal() { return SIGUSR1; }
 
+void AcceptStopSignal(void (*handler)(int signal)) {
+  std::signal(StopSignal(), handler);
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, StopSignal());
+  ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
 namespace {
 
 sigset_t SignalsOfSupervisor() {
@@ -181,7 +189,9 @@ Result<pid_t> Start(const std::string& program, const std::vector<std::string>& 
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  ::posix_spawnattr_setsigmask(&attributes, &signals);
+  sigset_t blocked = signals;
+  ::sigaddset(&blocked, StopSignal());
+  ::posix_spawnattr_setsigmask(&attributes, &blocked);
   pid_t process = 0;
   const int error = ::posix_spawn(&process, program.c_str(), &actions, &attributes, words.data(), environment.data());
   ::posix_spawnattr_destroy(&attributes);
@@ -193,8 +203,10 @@ Result<pid_t> Start(const std::string& program, const std::vector<std::string>& 
 }  // namespace
 
 Result<SupervisedEnd> Supervise(const std::string& program, const std::vector<std::string>& arguments, const Activity& activity,
-                                double most_seconds) {
+                                double most_seconds, const std::atomic<bool>* is_stop_requested) {
   const BlockedSignals blocked;
+  // Waits until it is looked for below.
+  if (is_stop_requested && *is_stop_requested) ::raise(SIGINT);
   const sigset_t signals = SignalsOfSupervisor();
   const pid_t process = COLLAGE_TRY(Start(program, arguments, activity, blocked.before()));
   SupervisedEnd end;

@@ -61,11 +61,15 @@ struct SupervisedEnd {
 /// The signal by which a supervisor tells its process that the user asked to stop, by SIGINT or SIGTERM.
 int StopSignal();
 
+/// To be called by a supervised process when it can be told to stop, with what is to be done then (SIG_DFL: to end). One that came before
+/// has waited until now.
+void AcceptStopSignal(void (*handler)(int signal));
+
 /// Runs a program with these arguments, the first of which is its name, and waits for its end. It gets the standard streams of this
 /// process, and dies with it once it has asked for Activity::OfSupervisor(). While `activity` says the same for `most_seconds`, other than
 /// nothing, it hangs and is killed. SIGINT and SIGTERM are passed on as StopSignal(); the process is to ignore them otherwise, because a
-/// terminal sends them to both.
+/// terminal sends them to both. Where `is_stop_requested`, it is told to stop from the start.
 Result<SupervisedEnd> Supervise(const std::string& program, const std::vector<std::string>& arguments, const Activity& activity,
-                                double most_seconds);
+                                double most_seconds, const std::atomic<bool>* is_stop_requested = nullptr);
 
 }  // namespace collage

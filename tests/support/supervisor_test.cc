@@ -71,6 +71,15 @@ TEST(SupervisorTest, AnInterruptIsPassedOn) {
   EXPECT_FALSE(end.Crashed());
 }
 
+TEST(SupervisorTest, AnInterruptWaitsForWhoCannotBeToldYet) {
+  EXPECT_EQ(WaitStatusToString(RunProgram({"stop early", "by itself"}).wait_status), "exit code 4");
+  const Activity activity = Activity::Create().value();
+  const std::atomic<bool> is_stop_requested = true;
+  const SupervisedEnd end = Supervise(COLLAGE_SUPERVISED_PROGRAM, {"program", "stop early"}, activity, 30, &is_stop_requested).value();
+  EXPECT_EQ(WaitStatusToString(end.wait_status), "exit code 4");
+  EXPECT_EQ(end.requested, SIGINT);
+}
+
 TEST(SupervisorTest, NobodySupervisesWhoWasNotStartedByASupervisor) {
   EXPECT_FALSE(Activity::OfSupervisor());
   // The variable may be inherited; the parent is another.

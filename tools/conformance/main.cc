@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <sstream>
 #include <string>
@@ -157,6 +158,7 @@ int Run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return ReportError(std::string(error.what()) + "; --help lists what there is");
   }
+  if (activity) AcceptStopSignal(SIG_DFL);
   return activity ? Check(options, *activity) : Supervise({argv, argv + argc}, options);
 }
 

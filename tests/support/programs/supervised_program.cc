@@ -64,11 +64,23 @@ int main(int argc, char** argv) {
   }
   if (what == "stop") {
     for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
-    std::signal(collage::StopSignal(), [](int) { stopped.store(true); });
+    collage::AcceptStopSignal([](int) { stopped.store(true); });
     begin("waiting", 1);
     ::kill(::getppid(), SIGINT);
     while (!stopped.load()) ::usleep(1000);
     return 4;
+  }
+  if (what == "stop early") {
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
+    if (argc > 2) ::kill(::getppid(), SIGINT);
+    // Until the supervisor has passed it on.
+    sigset_t pending;
+    do {
+      ::usleep(1000);
+      ::sigpending(&pending);
+    } while (::sigismember(&pending, collage::StopSignal()) == 0);
+    collage::AcceptStopSignal([](int) { stopped.store(true); });
+    return stopped.load() ? 4 : 5;
   }
   if (what == "orphan") {
     // The supervisor is gone: this process must go as well.
