@@ -171,7 +171,7 @@ std::vector<size_t> ExcessesOf(const Placement& placement, const std::vector<Dev
 }
 
 /// Whether it was not kept off already.
-bool Add(const DeviceNeed::Item& item, KeptOff& off) {
+bool Add(const DeviceNeed::Item& item, KeptOffDevice& off) {
   if (item.tensors.empty()) {
     const bool is_new = !off.calls.Contains(item.call);
     off.calls.Add(item.call);
@@ -182,7 +182,7 @@ bool Add(const DeviceNeed::Item& item, KeptOff& off) {
   return is_new;
 }
 
-void KeepOffEnough(std::vector<DeviceNeed::Item> items, size_t excess, KeptOff& off) {
+void KeepOffEnough(std::vector<DeviceNeed::Item> items, size_t excess, KeptOffDevice& off) {
   std::stable_sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   bool is_new = false;
   while (excess > 0 && !items.empty()) {
@@ -225,7 +225,7 @@ PlacementPointer KeepOff(const Placement& placement, const Misfit& misfit) {
 std::vector<std::string> DescribeKeptOff(const Placement& placement) {
   std::vector<std::string> lines;
   for (size_t device = 0; device < placement.kept_off.size(); ++device) {
-    const KeptOff& off = placement.kept_off[device];
+    const KeptOffDevice& off = placement.kept_off[device];
     const size_t calls = off.calls.Count();
     if (!off.is_whole && off.tensors.empty() && calls == 0) continue;
     const std::string what =

@@ -287,7 +287,7 @@ bool Placement::HasStatedRule(size_t target) const {
 
 bool Placement::MayLie(size_t candidate) const {
   if (kept_off.empty() || !candidates[candidate].is_partition) return true;
-  const KeptOff& off = kept_off[MemoryOf(DeviceOf(candidates[candidate].backend))];
+  const KeptOffDevice& off = kept_off[MemoryOf(DeviceOf(candidates[candidate].backend))];
   const auto is_off = [&](size_t tensor) { return off.tensors.contains(built.tensors[tensor]); };
   const SearchCandidate& searched = built.problem.candidates[candidate];
   return !off.is_whole && std::none_of(searched.inputs.begin(), searched.inputs.end(), is_off) &&

@@ -62,7 +62,7 @@ struct PlacedKernel {
 };
 
 /// What may not lie on a device, because a plan that had it there needed more memory than the device has (device_memory.h).
-struct KeptOff {
+struct KeptOffDevice {
   bool is_whole = false;                                   ///< nothing may
   std::set<TensorSource> tensors;                          ///< kernels of the device neither read nor write them
   IndexSet calls;                                          ///< those of the device compute none of them
@@ -86,8 +86,8 @@ struct Placement {
   std::vector<PlacedKernel> kernels;  ///< numbered as in `arms`
   std::vector<IndexSet> coverable;    ///< search nodes that each target has a variant for
   std::vector<std::string> node_names;
-  std::vector<KeptOff> kept_off;       ///< by device; empty: nothing is
-  uint64_t found_by_stated_rules = 0;  ///< a hash; zero where there are none
+  std::vector<KeptOffDevice> kept_off;  ///< by device; empty: nothing is
+  uint64_t found_by_stated_rules = 0;   ///< a hash; zero where there are none
 
   [[nodiscard]] const Expr& function() const { return graph->function(); }
   /// Whether a candidate computes something of a form.
