@@ -77,10 +77,11 @@ typedef struct collage_tensor_info {
 } collage_tensor_info;
 
 /** Loads a compiled file.
- *  `options`: null, or JSON {"threads": N, "compile_again": false, "plugins": ["backend.so"], "processors": ["cpu:1=2-3"]}. Without
- * "threads" there are as many as the plan was made for. "processors": of the program's CPUs beside the host, in place of those it was
- * compiled with. "plugins": backends that do not come with Collage, from now on known to this process; their code is run. "compile_again":
- * the machine code in the file is left alone and kernels are compiled from their functions, for files from elsewhere. */
+ *  `options`: null, or JSON {"threads": N, "compile_again": false, "plugins": ["backend.so"], "processors": ["cpu:1=2-3"]}.
+ *  Without "threads" there are as many as the plan was made for.
+ *  "processors": of the program's CPUs beside the host, in place of those it was compiled with.
+ *  "plugins": backends that do not come with Collage, from now on known to this process; their code is run.
+ *  "compile_again": the machine code in the file is left alone and kernels are compiled from their functions, for files from elsewhere. */
 COLLAGE_API collage_error* collage_program_load(const char* path, const char* options, collage_program** program) COLLAGE_NOTHROW;
 /** The same of the bytes of such a file, which are copied. */
 COLLAGE_API collage_error* collage_program_load_memory(const void* bytes, size_t size, const char* options,

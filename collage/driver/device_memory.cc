@@ -49,7 +49,10 @@ struct Life {
 class Needs {
  public:
   Needs(const Placement& placement, const std::vector<SearchChoice>& choices)
-      : placement_(placement), problem_(placement.built.problem), choices_(choices), shared_(SharedBy(problem_)) {}
+      : placement_(placement), problem_(placement.built.problem), choices_(choices), shared_(SharedBy(problem_)) {
+    with_views_.resize(shared_.size());
+    for (size_t tensor = 0; tensor < shared_.size(); ++tensor) with_views_[shared_[tensor]].push_back(placement_.built.tensors[tensor]);
+  }
 
   std::vector<DeviceNeed> Find() {
     std::vector<DeviceNeed> needs(placement_.devices.size());
@@ -103,11 +106,12 @@ class Needs {
         if (device != placement_.built.devices[form.first]) life.Add(moment);
       }
     }
+    std::vector<bool> holds_result(problem_.tensors.size(), false);
     for (size_t tensor = 0; tensor < problem_.tensors.size(); ++tensor) {
-      if (!problem_.tensors[tensor].is_result) continue;
-      for (const Form& form : made_) {
-        if (form.second == shared_[tensor]) lives_[form].Add(choices_.size());
-      }
+      if (problem_.tensors[tensor].is_result) holds_result[shared_[tensor]] = true;
+    }
+    for (const Form& form : made_) {
+      if (holds_result[form.second]) lives_[form].Add(choices_.size());
     }
   }
 
@@ -124,22 +128,15 @@ class Needs {
     need.bytes += static_cast<size_t>(*worst);
     const auto moment = static_cast<size_t>(worst - changes.begin());
     for (const auto& [form, life] : lives_) {
-      if (lies_there(form) && life.begin <= moment && moment <= life.end) need.items.push_back({life.bytes, WithViews(form.second), 0});
+      if (lies_there(form) && life.begin <= moment && moment <= life.end) need.items.push_back({life.bytes, with_views_[form.second], 0});
     }
-  }
-
-  [[nodiscard]] std::vector<TensorSource> WithViews(size_t root) const {
-    std::vector<TensorSource> tensors;
-    for (size_t tensor = 0; tensor < shared_.size(); ++tensor) {
-      if (shared_[tensor] == root) tensors.push_back(placement_.built.tensors[tensor]);
-    }
-    return tensors;
   }
 
   const Placement& placement_;
   const SearchProblem& problem_;
   const std::vector<SearchChoice>& choices_;
   std::vector<size_t> shared_;
+  std::vector<std::vector<TensorSource>> with_views_;  // by the tensor whose memory they share
   std::map<Form, Life> lives_;
   std::vector<Form> made_;
 };

@@ -202,7 +202,8 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
   }
   const Clock::time_point start = Clock::now();
   Found found = COLLAGE_TRY(RunRound(program));
-  spdlog::debug("program {}: {:.3f} s of building so far, ran for {:.3f} s", programs_, seconds_building_, Clock::SecondsSince(start));
+  spdlog::debug("program {}: programs were built for {:.3f} s so far, this one ran for {:.3f} s", programs_, seconds_building_,
+                Clock::SecondsSince(start));
   for (const auto& [kernel, evidence] : found) {
     for (const ProgramRow& row : evidence.in_program) COLLAGE_TRY_STATUS(store_.Add(placement_->kernels[kernel], row));
   }

@@ -24,7 +24,7 @@ constexpr int64_t kIrVersionOfRemarks = 10;
 
 /// "conv2d_bias_add_relu"; what is longer than a convolution with all that libraries fuse into it is named by how it begins.
 std::string FunctionName(const OpSequence& sequence) {
-  constexpr size_t kMostOperators = 4;
+  constexpr size_t kMostOperators = 4;  // convolution, bias, sum, activation
   const size_t count = sequence.steps.size();
   const size_t named = count > kMostOperators ? kMostOperators - 1 : count;
   std::string name;

@@ -153,6 +153,66 @@ TEST(VerdictTest, IsOfTheWeightsThatAreSaved) {
   EXPECT_NE(refused.error().message.find("no plan agrees with the reference"), std::string::npos) << refused.error().message;
 }
 
+std::vector<bool> ComparedApart(const Decided& decided, const MeasurementCache& cache) {
+  std::vector<bool> compared;
+  for (const PlacedKernel& kernel : decided.placement().kernels) {
+    if (kernel.candidate != PlacedKernel::kNone) compared.push_back(cache.IsVerified(kernel.key).value());
+  }
+  return compared;
+}
+
+TEST(VerdictTest, WhileDecidingKernelsAreComparedApartOnlyWhereTheProgramDiffers) {
+  const SimulatedClock clock;
+  const LimitedBackend limited(1e-3);
+  const AddBackend careful;
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Decided right(Adding(1), {&limited, &careful}, cache);
+  ASSERT_TRUE(right.Decide());
+  EXPECT_EQ(ComparedApart(right, cache), (std::vector<bool>{false, false}));
+
+  MeasurementCache of_wrong = MeasurementCache::Open({}).value();
+  Decided wrong(Adding(1000), {&limited, &careful}, of_wrong);
+  const Result<Decision> decision = wrong.Decide();
+  ASSERT_TRUE(decision) << decision.error().message;
+  size_t invalid = 0;
+  for (size_t k = 0; k < wrong.evidence().size(); ++k) {
+    if (wrong.evidence()[k].invalid_reason.empty()) continue;
+    ++invalid;
+    EXPECT_EQ(wrong.placement().kernels[k].key.backend, "limited");
+    EXPECT_NE(wrong.evidence()[k].invalid_reason.find("differs from the reference"), std::string::npos);
+  }
+  EXPECT_EQ(invalid, 1u);
+  EXPECT_EQ(decision->best.choices, wrong.Plans().plans.front().result.choices);
+}
+
+/// Roots of numbers below zero, which a comparison makes finite again.
+class RootBackend : public NamedBackend {
+ public:
+  RootBackend() : NamedBackend("root", false, 1e-3) {}
+  [[nodiscard]] BackendRules Rules() const override {
+    BackendRules rules;
+    for (const char* op : {"exp", "negative", "sqrt"})
+      rules.patterns.push_back({std::string("root.") + op, pattern::CallOf(op, {pattern::Wildcard()}), {}});
+    rules.patterns.push_back({"root.greater", pattern::CallOf("greater", {pattern::Wildcard(), pattern::IsConstant()}), {}});
+    return rules;
+  }
+};
+
+TEST(VerdictTest, WhileDecidingKernelsThatTheProgramDoesNotReachAreComparedApart) {
+  const SimulatedClock clock;
+  const RootBackend root;
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  const Expr x = MakeVar("x", TensorType{{1, 8}});
+  Expr chain = x;
+  for (const char* op : {"exp", "negative", "sqrt"}) chain = MakeCall(Operators().Find(op), {chain}).value();
+  const Tensor zeros = Tensor::FromVector(TensorType{{1, 8}}, std::vector<float>(8, 0));
+  const Expr function = MakeFunction({x}, MakeCall(Operators().Find("greater"), {chain, MakeConstant(zeros)}).value()).value();
+  Decided decided(function, {&root}, cache);
+  const Result<Decision> decision = decided.Decide();
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_EQ(ComparedApart(decided, cache), std::vector<bool>(4, true));
+}
+
 TEST(VerdictTest, WhoDiffersIsBlamedBeforeAnybodyRaces) {
   const SimulatedClock clock;
   const LimitedBackend limited(1e-3);

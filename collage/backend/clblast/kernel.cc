@@ -143,6 +143,9 @@ class ProductKernel final : public BufferKernel {
              static_cast<size_t>(p.depth),
              product_.factor,
              product_.added ? 1.0F : 0.0F};
+    const size_t count = product_.offsets_a.size();
+    batches_ = {std::vector<float>(count, gemm_.factor), std::vector<float>(count, gemm_.kept), std::vector<size_t>(count),
+                std::vector<size_t>(count), std::vector<size_t>(count)};
     if (product_.added) {
       const auto added = std::find(sequence.parameters.begin(), sequence.parameters.end(), *product_.added);
       accumulated_input_ = static_cast<size_t>(added - sequence.parameters.begin());
@@ -164,26 +167,31 @@ class ProductKernel final : public BufferKernel {
   }
 
  private:
-  [[nodiscard]] Status RunBatched(const Place& a, const Place& b, const Place& result) const {
+  [[nodiscard]] Status RunBatched(const Place& a, const Place& b, const Place& result) {
     const size_t count = product_.offsets_a.size();
-    const std::vector<float> factors(count, gemm_.factor);
-    const std::vector<float> kept(count, gemm_.kept);
-    std::vector<size_t> at_a, at_b, at_result;
     for (size_t batch = 0; batch < count; ++batch) {
-      at_a.push_back((a + product_.offsets_a[batch]).offset);
-      at_b.push_back((b + product_.offsets_b[batch]).offset);
-      at_result.push_back(result.offset + batch * gemm_.rows * gemm_.columns);
+      batches_.a[batch] = (a + product_.offsets_a[batch]).offset;
+      batches_.b[batch] = (b + product_.offsets_b[batch]).offset;
+      batches_.result[batch] = result.offset + batch * gemm_.rows * gemm_.columns;
     }
     cl_command_queue queue = Queue();
-    return StatusOf(clblast::GemmBatched(clblast::Layout::kRowMajor, gemm_.transpose_a, gemm_.transpose_b, gemm_.rows, gemm_.columns,
-                                         gemm_.depth, factors.data(), a.buffer, at_a.data(), gemm_.StrideA(), b.buffer, at_b.data(),
-                                         gemm_.StrideB(), kept.data(), result.buffer, at_result.data(), gemm_.columns, count, &queue),
-                    "GemmBatched");
+    return StatusOf(
+        clblast::GemmBatched(clblast::Layout::kRowMajor, gemm_.transpose_a, gemm_.transpose_b, gemm_.rows, gemm_.columns, gemm_.depth,
+                             batches_.factors.data(), a.buffer, batches_.a.data(), gemm_.StrideA(), b.buffer, batches_.b.data(),
+                             gemm_.StrideB(), batches_.kept.data(), result.buffer, batches_.result.data(), gemm_.columns, count, &queue),
+        "GemmBatched");
   }
+
+  /// What GemmBatched reads of each; kept, so that a run allocates nothing.
+  struct Batches {
+    std::vector<float> factors, kept;
+    std::vector<size_t> a, b, result;
+  };
 
   Product product_;
   std::string method_;
   Gemm gemm_;
+  Batches batches_;
 };
 
 /// Images as matrices, one after another: the weights of a group times its rows.

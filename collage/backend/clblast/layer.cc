@@ -10,6 +10,8 @@ namespace {
 
 using Step = OpSequence::Step;
 
+constexpr int64_t kMostElements = int64_t{1} << 30;  // CLBlast's kernels count in 32 bits
+
 const Shape& ShapeOf(const OpSequence& sequence, size_t value) { return sequence.values[value].type.shape; }
 
 bool IsParameter(const OpSequence& sequence, size_t value) {
@@ -92,13 +94,11 @@ Result<Layer> RecogniseConvolution(const OpSequence& sequence) {
     return Fail("clblast: an image is padded by as much behind it as before it");
   if (layer.geometry.groups > 1 && layer.geometry.groups == layer.geometry.output_channels)
     return Fail("clblast: a convolution of single channels is no product of matrices");
-  constexpr int64_t kMostElements = int64_t{1} << 30;  // its kernels count in 32 bits
   if (layer.MatrixRows() > kMostElements / layer.MatrixColumns()) return Fail("clblast: the image as a matrix has more than 2^30 elements");
   return layer;
 }
 
 bool IsTaken(const OpSequence::Value& value) {
-  constexpr int64_t kMostElements = int64_t{1} << 30;  // its kernels count in 32 bits
   return value.type.dtype == DType::kFloat32 && value.type.ElementCount() > 0 && value.type.ElementCount() <= kMostElements;
 }
 

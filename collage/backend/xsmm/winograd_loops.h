@@ -10,7 +10,7 @@ namespace collage::xsmm {
 inline constexpr int64_t kWinogradTile = 4;   ///< results along each dimension
 inline constexpr int64_t kWinogradPatch = 6;  ///< data along each dimension that they come from
 inline constexpr int64_t kWinogradPlanes = kWinogradPatch * kWinogradPatch;
-inline constexpr int64_t kWinogradTaps = 9;  // of 3 by 3
+inline constexpr int64_t kWinogradTaps = 9;  ///< of a kernel, 3 by 3
 
 /// A patch of pixels, each with channels in blocks. Numbers are elements.
 struct WinogradPatch {
