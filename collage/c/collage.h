@@ -70,11 +70,18 @@ COLLAGE_API void collage_error_free(collage_error* error) COLLAGE_NOTHROW;
 /** A tensor that enters or leaves a program: dense, row-major, in memory of the host. Pointers live as long as the program. */
 typedef struct collage_tensor_info {
   const char* name;
-  const char* type;     /**< of an element, as NumPy calls it: "float32", "int64", "bool"; types below 8 bits take a byte an element */
+  const char*
+      type; /**< of an element, as NumPy calls it: "float32", "int64", "bool", or "string"; types below 8 bits take a byte an element */
   const int64_t* shape; /**< COLLAGE_UNKNOWN_EXTENT where only a run tells; null where not even the rank is known, which is zero then */
   size_t rank;
   size_t bytes; /**< zero where the shape is not known */
 } collage_tensor_info;
+
+/** Elements of type "string" are numbers of 8 bytes: of texts that the process keeps, each once and until it ends. They mean nothing in
+ *  another process. 0 is the empty text. Any bytes are a text; ONNX has them in UTF-8. */
+COLLAGE_API collage_error* collage_string_number(const char* text, size_t bytes, uint64_t* number) COLLAGE_NOTHROW;
+/** Alive until the process ends, and ended by a zero. The empty text for a number that no text has. `bytes` may be null. */
+COLLAGE_API const char* collage_string_text(uint64_t number, size_t* bytes) COLLAGE_NOTHROW;
 
 /** Loads a compiled file.
  *  `options`: null, or JSON {"threads": N, "compile_again": false, "plugins": ["backend.so"], "processors": ["cpu:1=2-3"]}.

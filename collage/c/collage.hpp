@@ -12,6 +12,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace collage {
 
@@ -50,6 +51,18 @@ class Program {
  private:
   std::unique_ptr<collage_program, void (*)(collage_program*)> program_;
 };
+
+/// The element of a tensor of strings that stands for a text, and the text of such an element; it lives until the process ends.
+inline uint64_t StringNumber(std::string_view text) {
+  uint64_t number = 0;
+  ThrowIfAny(collage_string_number(text.data(), text.size(), &number));
+  return number;
+}
+inline std::string_view StringText(uint64_t number) {
+  size_t bytes = 0;
+  const char* text = collage_string_text(number, &bytes);
+  return {text, bytes};
+}
 
 /// The memory of a container of numbers, such as std::vector or std::array.
 template <class Numbers>

@@ -451,7 +451,6 @@ Result<PlacedFunction> PlaceFunction(const Expr& function, const CompileOptions&
   const CompileOptions options = COLLAGE_TRY(BesideCpus(given));
   const Device device{DeviceKind::kCpu, 0, options.threads};
   COLLAGE_TRY(FindSearcher(options.search));
-  COLLAGE_TRY_STATUS(CheckNoStrings(function));
   std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices, options.cpus));
   if (options.estimator) {
     const EstimatedPlan planned = COLLAGE_TRY(PlanByEstimates(function, targets, options));
@@ -479,9 +478,6 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
   std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(path, options));
   for (const OnnxModel& model : models) {
-    for (const auto& [function_name, function] : model.module.functions()) {
-      if (Status fits = CheckNoStrings(function); !fits) return Fail(fits.error().At(path.string()));
-    }
     if (Status fits = CheckMemory(model.module, FreeMemory()); !fits) return Fail(fits.error().At(path.string()));
   }
   const std::string name = path.filename().string();

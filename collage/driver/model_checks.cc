@@ -79,22 +79,6 @@ Status CheckMemory(const IRModule& module, size_t available) {
   return {};
 }
 
-Status CheckNoStrings(const Expr& function) {
-  const auto has_strings = [](const Expr& expr) {
-    const std::vector<TensorType> tensors = FlattenTensors(expr->type());
-    return std::any_of(tensors.begin(), tensors.end(), [](const TensorType& tensor) { return tensor.dtype == DType::kString; });
-  };
-  const CallNames names(function);
-  Status status;
-  PostOrder(function, [&](const Expr& expr) {
-    const Var* variable = expr->As<Var>();
-    if (!status || (!variable && !CalledOp(expr)) || !has_strings(expr)) return;
-    const std::string what = variable ? "input '" + variable->name + "' is" : names.Describe(expr) + " makes";
-    status = Fail(what + " " + TypesOf(expr->type()) + "; strings are computed on the reference executor only (collage run --reference)");
-  });
-  return status;
-}
-
 Status CheckWork(const IRModule& module, double flops) {
   double sum = 0;
   for (const auto& [name, function] : module.functions()) {

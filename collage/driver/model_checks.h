@@ -14,9 +14,6 @@ size_t FreeMemory();
 /// inputs and the results of the module do. It says which, how large they are, and what there is.
 Status CheckMemory(const IRModule& module, size_t available);
 
-/// Errors where an input or an operator is of strings, which no kernel of a program takes. It says which.
-Status CheckNoStrings(const Expr& function);
-
 /// Errors where the operators of the module together do more than `flops`, loops counted once.
 Status CheckWork(const IRModule& module, double flops);
 

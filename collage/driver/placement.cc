@@ -204,6 +204,21 @@ uint64_t HashOfStated(const Placement& placement) {
   return hash;
 }
 
+IndexSet CallsOfStrings(const DataflowGraph& graph) {
+  const auto is_of_strings = [](const Expr& expr) {
+    const std::vector<TensorType> tensors = FlattenTensors(expr->type());
+    return std::any_of(tensors.begin(), tensors.end(), [](const TensorType& tensor) { return tensor.dtype == DType::kString; });
+  };
+  IndexSet calls;
+  for (PostDfsIndex node = 0; node < graph.size(); ++node) {
+    const Expr& expr = graph[node].expr;
+    if (!CalledOp(expr)) continue;
+    const std::vector<Expr>& args = expr->As<Call>()->args;
+    if (is_of_strings(expr) || std::any_of(args.begin(), args.end(), is_of_strings)) calls.Add(node);
+  }
+  return calls;
+}
+
 }  // namespace
 
 Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<PlacementTarget>& targets, Pricer& pricer,
@@ -215,6 +230,7 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   placement.graph = std::make_shared<const DataflowGraph>(stated.function);
   placement.targets = targets;
   placement.devices = DevicesOf(targets, pricer.device());
+  placement.of_strings = CallsOfStrings(*placement.graph);
   placement.said = said;
   placement.stated_rules = options.stated_rules;
   for (const std::vector<Expr>& calls : stated.may_take) {
@@ -302,6 +318,7 @@ std::vector<bool> Placement::Lying() const {
 }
 
 bool Placement::MayTake(size_t target, const IndexSet& inside) const {
+  if (!targets[target].is_fallback && inside.Intersects(of_strings)) return false;
   if (may_take.empty()) return true;
   bool may = true;
   inside.ForEach([&](PostDfsIndex node) { may = may && (!CalledOp((*graph)[node].expr) || may_take[target].Contains(node)); });

@@ -76,6 +76,9 @@ struct Placement {
   std::vector<PlacementTarget> targets;
   std::vector<Device> devices;     ///< the host first
   std::vector<IndexSet> may_take;  ///< by target: the calls that it may take by what is said of devices. Empty: all
+  /// Calls that take or give strings. Their elements are numbers of this process (tensor/strings.h): only the fallback, which is told them
+  /// as texts, takes them.
+  IndexSet of_strings;
   UserConstraints said;
   StatedRules stated_rules;
   std::shared_ptr<const Constraints> constraints;
@@ -103,7 +106,7 @@ struct Placement {
   [[nodiscard]] TensorPlace PlaceOf(size_t device, const Layout& layout) const;
   /// Whether nothing that the candidate reads, writes or computes is kept off its device.
   [[nodiscard]] bool MayLie(size_t candidate) const;
-  /// Whether nothing that is said of devices keeps a candidate from a target.
+  /// Whether neither what is said of devices nor strings keep a candidate from a target.
   [[nodiscard]] bool MayTake(size_t target, const IndexSet& inside) const;
   /// Of the function and the transitions that its prices inside of programs leave out.
   [[nodiscard]] uint64_t ContextHash() const;

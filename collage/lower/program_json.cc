@@ -5,6 +5,7 @@
 
 #include "collage/lower/open_remainder.h"
 #include "collage/tensor/checked_bytes.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
@@ -15,7 +16,7 @@ Json TypeJson(const TensorType& type) { return {{"dtype", Name(type.dtype)}, {"s
 
 Json TensorJson(const Tensor& tensor, ContainerWriter& writer) {
   Json json = TypeJson(tensor.type());
-  json["blob"] = writer.Add(tensor);
+  json["blob"] = tensor.dtype() == DType::kString ? writer.Add(WriteStrings(tensor)) : writer.Add(tensor);
   return json;
 }
 
@@ -60,7 +61,7 @@ Result<std::vector<size_t>> NumbersFromJson(const Json& json, const char* field)
 
 Result<TensorType> TypeFromJson(const Json& json) {
   const std::optional<DType> dtype = DTypeFromName(json.at("dtype").get<std::string>());
-  if (!dtype || *dtype == DType::kString) return Fail("unknown element type " + json.at("dtype").dump());
+  if (!dtype) return Fail("unknown element type " + json.at("dtype").dump());
   TensorType type{{}, *dtype};
   for (const size_t extent : COLLAGE_TRY(NumbersFromJson(json, "shape"))) type.shape.push_back(static_cast<int64_t>(extent));
   if (!CheckedByteCount(type, Layout())) return Fail("shape " + json.at("shape").dump() + ", which no memory holds");
@@ -72,6 +73,7 @@ Result<Tensor> TensorFromJson(const Json& json, const Container& container) {
   const size_t index = COLLAGE_TRY(NumberFromJson(json, "blob"));
   if (index >= container.size()) return Fail("a tensor in a blob that is not there");
   const std::string_view blob = container.blob(index);
+  if (type.dtype == DType::kString) return ReadStrings(std::move(type.shape), blob);
   if (blob.size() != type.ByteCount()) return Fail("a tensor of " + std::to_string(blob.size()) + " bytes for " + ToString(type));
   return Tensor::View(std::move(type), blob.data(), container.owner());
 }

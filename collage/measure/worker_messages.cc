@@ -14,6 +14,7 @@
 #include "collage/ir/visit.h"
 #include "collage/op/table.h"
 #include "collage/support/hash.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
@@ -66,6 +67,10 @@ bool HasBytes(const Expr& function) {
 }
 
 Json ConstantMessage(const Tensor& constant, Weights weights) {
+  if (constant.dtype() == DType::kString) {
+    const std::string written = WriteStrings(constant);
+    return {{"strings", Bytes(written.data(), written.size())}};
+  }
   if (weights == Weights::kSamples && constant.dtype() == DType::kFloat32 && constant.ElementCount() > kSmallConstant) {
     const std::vector<float> sample = SampleOf(constant);
     if (IsFill(constant) || LooksLikeWeights(constant, sample)) return {{"sample", Bytes(sample.data(), sample.size() * sizeof(float))}};
@@ -90,6 +95,11 @@ Result<Tensor> ConstantFromMessage(const Json& message, size_t index, const Tens
   if (index >= message.size()) return Fail(name + " was not sent");
   const Json& constant = message[index];
   if (constant.contains("sample")) return DrawFrom(constant.at("sample").get_binary(), index + 1, type);
+  if (type.dtype == DType::kString) {
+    const auto& written = constant.at("strings").get_binary();
+    Result<Tensor> strings = ReadStrings(type.shape, {reinterpret_cast<const char*>(written.data()), written.size()});
+    return strings ? std::move(strings) : Fail(name + ": " + strings.error().message);
+  }
   const auto& bytes = constant.at("bytes").get_binary();
   Tensor tensor(type);
   if (bytes.size() != tensor.ByteCount()) return Fail(name + " has another size than its type");

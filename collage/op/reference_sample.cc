@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "collage/ir/op_sequence.h"
@@ -11,6 +12,7 @@
 #include "collage/op/value_range.h"
 #include "collage/support/hash.h"
 #include "collage/tensor/narrow.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
@@ -134,6 +136,23 @@ void FillWhole(Tensor& tensor, uint64_t seed, const ValueRange& range) {
     }
   });
   if (IsNarrow(tensor.dtype())) Narrow(wide, tensor);
+}
+
+/// What operators on strings tell apart: letters of both cases, numbers, nothing at all; and what the function compares with.
+std::vector<std::string> WordsFor(const Expr& function) {
+  std::set<std::string> words = {"", "a", "Bee", "7", "-0.5"};
+  PostOrder(function, [&](const Expr& expr) {
+    const Constant* constant = expr->As<Constant>();
+    if (!constant || constant->value.dtype() != DType::kString) return;
+    for (std::string& text : StringsOf(constant->value)) words.insert(std::move(text));
+  });
+  return {words.begin(), words.end()};
+}
+
+void FillWords(Tensor& tensor, uint64_t seed, const std::vector<std::string>& words) {
+  auto* numbers = tensor.MutableData<uint64_t>();
+  for (int64_t i = 0; i < tensor.ElementCount(); ++i)
+    numbers[i] = NumberOfString(words[HashCombine(seed, static_cast<uint64_t>(i)) % words.size()]);
 }
 
 /// What of `choice` is in `demand`; where nothing is, what of `demand` is nearest to it, over a length of one.
@@ -260,6 +279,8 @@ class Sampler {
     for (const Expr& parameter : definition.parameters) {
       for (TensorType& type : FlattenTensors(parameter->type())) types_.push_back(std::move(type));
     }
+    if (std::any_of(types_.begin(), types_.end(), [](const TensorType& type) { return type.dtype == DType::kString; }))
+      words_ = WordsFor(function);
     if (Result<OpSequence> sequence = ToOpSequence(definition)) analysis_.emplace(std::move(*sequence));
   }
 
@@ -271,7 +292,9 @@ class Sampler {
     for (size_t i = 0; i < types_.size(); ++i) {
       Tensor& input = inputs.emplace_back(types_[i]);
       const bool is_continuous = IsFloatingPoint(types_[i].dtype) || types_[i].dtype == DType::kBool;
-      if (is_continuous) {
+      if (types_[i].dtype == DType::kString) {
+        FillWords(input, seed_ + i, words_);
+      } else if (is_continuous) {
         FillRandom(input, seed_ + i, ranges[i].low, ranges[i].high);
       } else {
         FillWhole(input, seed_ + i, ranges[i]);
@@ -332,6 +355,7 @@ class Sampler {
   uint64_t seed_;
   const InterpreterOptions& options_;
   std::vector<TensorType> types_;
+  std::vector<std::string> words_;    // where a parameter is of strings
   std::optional<Analysis> analysis_;  // nothing for a function with control flow
 };
 

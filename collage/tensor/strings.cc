@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <shared_mutex>
 #include <string_view>
@@ -36,6 +37,8 @@ class KeptStrings {
   std::deque<std::string> strings_{""};  // its elements stay where they are
   std::unordered_map<std::string_view, uint64_t> numbers_{{"", 0}};
 };
+
+constexpr size_t kLengthBytes = sizeof(uint32_t);  // as is written before each text
 
 KeptStrings& Kept() {
   static auto* const kept = new KeptStrings();  // never destroyed: tensors may outlive it
@@ -74,6 +77,36 @@ Tensor StringTensor(Shape shape, const std::vector<std::string>& values) {
 Tensor NumbersOfStrings(const Tensor& tensor) {
   COLLAGE_CHECK(tensor.dtype() == DType::kString);
   return Tensor::View(TensorType{tensor.shape(), DType::kUInt64}, tensor.Bytes(), std::make_shared<const Tensor>(tensor));
+}
+
+std::string WriteStrings(const Tensor& tensor) {
+  std::string written;
+  for (const std::string& text : StringsOf(tensor)) {
+    COLLAGE_CHECK(text.size() <= std::numeric_limits<uint32_t>::max());
+    for (size_t byte = 0; byte < kLengthBytes; ++byte) written += static_cast<char>(text.size() >> (8 * byte) & 0xff);
+    written += text;
+  }
+  return written;
+}
+
+Result<Tensor> ReadStrings(Shape shape, std::string_view written) {
+  const auto count = static_cast<size_t>(ElementCount(shape));
+  const std::string expected = "expected " + std::to_string(count) + " strings";
+  // What is said of their number holds memory only when they are there.
+  if (written.size() / kLengthBytes < count) return Fail(expected + ", found " + std::to_string(written.size()) + " bytes");
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < count; ++i) {
+    size_t length = 0;
+    if (written.size() < kLengthBytes) return Fail(expected + ", found " + std::to_string(i));
+    for (size_t byte = 0; byte < kLengthBytes; ++byte)
+      length |= static_cast<size_t>(static_cast<unsigned char>(written[byte])) << (8 * byte);
+    written.remove_prefix(kLengthBytes);
+    if (written.size() < length) return Fail(expected + ", found " + std::to_string(i));
+    texts.emplace_back(written.substr(0, length));
+    written.remove_prefix(length);
+  }
+  if (!written.empty()) return Fail(expected + ", found " + std::to_string(written.size()) + " bytes behind them");
+  return StringTensor(std::move(shape), texts);
 }
 
 std::optional<std::u32string> CharactersOf(std::string_view text) {

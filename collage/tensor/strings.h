@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
 namespace collage {
@@ -24,6 +25,11 @@ std::vector<std::string> StringsOf(const Tensor& tensor);
 Tensor StringTensor(Shape shape, const std::vector<std::string>& values);
 /// The numbers as a tensor of uint64; shares the buffer.
 Tensor NumbersOfStrings(const Tensor& tensor);
+
+/// The elements as other processes read them: of each the bytes that its text has (4 bytes, little-endian), and the text.
+std::string WriteStrings(const Tensor& tensor);
+/// What WriteStrings wrote of a tensor of this shape. Errors where `written` ends early or is too long.
+Result<Tensor> ReadStrings(Shape shape, std::string_view written);
 
 /// Characters of a text in UTF-8; nothing where it is none.
 std::optional<std::u32string> CharactersOf(std::string_view text);

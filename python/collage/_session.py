@@ -124,8 +124,13 @@ class InferenceSession:
         return [self._as_named(name, array) for name, array in zip(names, self._program.run(names, self._as_carried(input_feed)))]
 
     def run_into(self, input_feed: dict[str, Any], results: dict[str, Any]) -> None:
-        """Computes all outputs into arrays of the caller's, by name: writable and dense, of NumPy or by DLPack."""
-        self._program.run_into(self._as_carried(input_feed), self._as_carried(results))
+        """Computes all outputs into arrays of the caller's, by name: writable and dense, of NumPy or by DLPack; of objects for strings."""
+        texts = {name: array for name, array in results.items() if name in self._outputs and self._outputs[name][0] == "string"}
+        numbers = {name: np.empty(np.shape(array), np.uint64) for name, array in texts.items()}
+        others = {name: array for name, array in results.items() if name not in texts}
+        self._program.run_into(self._as_carried(input_feed), {**self._as_carried(others), **numbers})
+        for name, array in texts.items():
+            array[...] = _texts_of_numbers(numbers[name])
 
     def profile(self, input_feed: dict[str, Any]) -> list[Step]:
         """Runs once, and says how long each step took."""
@@ -135,7 +140,9 @@ class InferenceSession:
         types = {**self._inputs, **self._outputs}
         carried = dict(feed)
         for name, value in feed.items():
-            if name in types and not _is_numpy_type(types[name][0]) and getattr(value, "dtype", None) == _extended(types[name][0]):
+            if name in types and types[name][0] == "string":
+                carried[name] = _numbers_of_texts(name, value)
+            elif name in types and not _is_numpy_type(types[name][0]) and getattr(value, "dtype", None) == _extended(types[name][0]):
                 # ml_dtypes leaves the upper bits of its narrow integers zero, and the library has them as those of int8.
                 is_signed = name in self._inputs and types[name][0] in ("int2", "int4")
                 carried[name] = value.astype(np.int8).view(np.uint8) if is_signed else value.view(f"u{value.dtype.itemsize}")
@@ -143,6 +150,8 @@ class InferenceSession:
 
     def _as_named(self, name: str, array: np.ndarray) -> np.ndarray:
         type = self._outputs[name][0]
+        if type == "string":
+            return _texts_of_numbers(array)
         return array if _is_numpy_type(type) else array.view(_extended(type))
 
 
@@ -154,6 +163,25 @@ def _extended(type: str) -> np.dtype:
     import ml_dtypes
 
     return np.dtype(getattr(ml_dtypes, type))
+
+
+def _numbers_of_texts(name: str, value: Any) -> np.ndarray:
+    """Of an array of str or bytes, whichever way NumPy keeps them. Bytes that are no UTF-8 become texts and bytes again as os.fsdecode does."""
+    array = np.asarray(value)
+    numbers = np.empty(array.shape, np.uint64)
+    for index, text in np.ndenumerate(array):
+        if not isinstance(text, (str, bytes)):
+            raise ArgumentError(f"input '{name}' holds {text} of type {type(text).__name__}, expected texts (str or bytes)")
+        numbers[index] = _collage.string_number(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
+    return numbers
+
+
+def _texts_of_numbers(numbers: np.ndarray) -> np.ndarray:
+    """Objects of str, as ONNX Runtime gives."""
+    texts = np.empty(numbers.shape, object)
+    for index, number in np.ndenumerate(numbers):
+        texts[index] = _collage.string_text(int(number)).decode("utf-8", "surrogateescape")
+    return texts
 
 
 def _node_arg(name: str, type: str, shape: list[int | None] | None) -> NodeArg:

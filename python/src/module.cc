@@ -56,6 +56,18 @@ void Compile(const std::string& model, const std::string& output, const std::str
   RaiseIfAny(error);
 }
 
+uint64_t StringNumber(const nb::bytes& text) {
+  uint64_t number = 0;
+  RaiseIfAny(collage_string_number(text.c_str(), text.size(), &number));
+  return number;
+}
+
+nb::bytes StringText(uint64_t number) {
+  size_t bytes = 0;
+  const char* text = collage_string_text(number, &bytes);
+  return nb::bytes(text, bytes);
+}
+
 }  // namespace
 }  // namespace collage_python
 
@@ -64,6 +76,8 @@ NB_MODULE(_collage, module) {
   module.def("load", &Load, nb::arg("path"), nb::arg("options"));
   module.def("load_bytes", &LoadBytes, nb::arg("content"), nb::arg("options"));
   module.def("compile", &Compile, nb::arg("model"), nb::arg("output"), nb::arg("options"), nb::arg("progress").none());
+  module.def("string_number", &StringNumber, nb::arg("text"));
+  module.def("string_text", &StringText, nb::arg("number"));
   nb::class_<Program>(module, "Program")
       .def("run", &Program::Run, nb::arg("output_names").none(), nb::arg("feeds"))
       .def("run_into", &Program::RunInto, nb::arg("feeds"), nb::arg("results"))

@@ -27,6 +27,7 @@ uint8_t CodeOf(const std::string& type) {
 
 /// Of an element, as it is in memory: a byte at least. From its name, since there may be no elements.
 uint8_t BitsOf(const std::string& type) {
+  if (type == "string") return 64;
   const size_t digits = type.find_first_of("0123456789");
   return digits == std::string::npos ? 8 : static_cast<uint8_t>(std::max(8, std::stoi(type.substr(digits))));
 }

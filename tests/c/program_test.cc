@@ -56,6 +56,33 @@ TEST_F(ProgramTest, RunsAsTheExecutorDoesFromAFileAndFromMemory) {
   }
 }
 
+TEST_F(ProgramTest, StringsAreNumbersOfTexts) {
+  Save("def @main(%x: Tensor[(2), string], %y: Tensor[(2), string]) { strings.concat(%x, %y) }");
+  const OwnedProgram program = Load();
+  EXPECT_STREQ(collage_program_input(program.get(), 0, 0).type, "string");
+  EXPECT_EQ(collage_program_input(program.get(), 0, 0).bytes, 16u);
+  const auto number = [](std::string_view text) {
+    uint64_t of_text = 0;
+    EXPECT_EQ(Said(collage_string_number(text.data(), text.size(), &of_text)), "");
+    return of_text;
+  };
+  const std::vector<uint64_t> x = {number("a"), number(std::string_view("\0", 1))};
+  const std::vector<uint64_t> y = {number("b"), number("")};
+  std::vector<uint64_t> z(2);
+  EXPECT_EQ(y[1], 0u);
+  const OwnedSession session = Open(program);
+  const collage_input inputs[] = {{x.data(), 16}, {y.data(), 16}};
+  const collage_output output{z.data(), 16};
+  ASSERT_EQ(Said(collage_session_run(session.get(), inputs, 2, &output, 1)), "");
+  size_t bytes = 0;
+  EXPECT_STREQ(collage_string_text(z[0], &bytes), "ab");
+  EXPECT_EQ(bytes, 2u);
+  const char* zero = collage_string_text(z[1], &bytes);
+  EXPECT_EQ(std::string(zero, bytes), std::string("\0", 1));
+  EXPECT_STREQ(collage_string_text(~uint64_t{0}, nullptr), "") << "no text has this number";
+  EXPECT_EQ(Said(collage_string_number("a", 1, nullptr)), "1: collage_string_number: text and number must not be null");
+}
+
 TEST_F(ProgramTest, ControlFlowIsLoadedAndRunThroughTheSameInterface) {
   Save(R"(#[version = "0.0.5"]
     def @main(%n: int32, %x: Tensor[(2), float32]) { @power(%n, %x) }

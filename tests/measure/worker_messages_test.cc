@@ -12,6 +12,7 @@
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
 #include "collage/op/table.h"
+#include "collage/tensor/strings.h"
 #include "tests/measure/fault_backend.h"
 
 namespace collage {
@@ -52,6 +53,21 @@ TEST(ConstantsOfJobsTest, WhatIsNoWeightKeepsItsValues) {
       {"one that is not a number", one_nan},
       {"fill", Made([](int64_t, int64_t) { return 0.7; })}};
   for (const auto& [name, constant] : constants) EXPECT_TRUE(BitwiseEqual(Received(constant).first, constant)) << name;
+}
+
+// Their elements are numbers of this process; those on the way are its texts.
+TEST(ConstantsOfJobsTest, StringsKeepTheirTexts) {
+  static const FaultBackend backend;
+  const Tensor words = StringTensor({3}, {"", "one word", "z\xc3\xbcrich"});
+  const Expr function =
+      ParseExpr("fn (%x: Tensor[(3), string]) { equal(%x, meta[relay.Constant][0]) }", Operators(), {.constants = {words}}).value().expr;
+  const nlohmann::json message = ToMessage(KernelJob{function, &backend, {"right", {}, {}}, Device{}, {}});
+  EXPECT_EQ(StringsOf(PrintExpr(JobFromMessage(message)->function).constants.at(0)), StringsOf(words));
+  const auto& sent = message.at("constants").at(0).at("strings").get_binary();
+  EXPECT_EQ(std::string(sent.begin(), sent.end()), WriteStrings(words));
+  nlohmann::json damaged = message;
+  damaged["constants"][0]["strings"] = nlohmann::json::binary({1, 0});
+  EXPECT_EQ(JobFromMessage(damaged).error().message, "2:13: constant 0: expected 3 strings, found 2 bytes");
 }
 
 TEST(ConstantsOfJobsTest, OtherTypesKeepTheirValues) {

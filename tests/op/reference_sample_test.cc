@@ -7,14 +7,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "collage/ir/parse.h"
 #include "collage/op/table.h"
 #include "collage/tensor/narrow.h"
+#include "collage/tensor/strings.h"
 
 namespace collage {
 namespace {
 
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -133,6 +136,17 @@ TEST(SuitableInputsTest, TypesOf16BitsAreFilled) {
     EXPECT_THAT(sample.inputs[0].ToDouble(), Each(testing::Gt(0.2))) << type;
     EXPECT_THAT(Unreached(sample), IsEmpty()) << type;
   }
+}
+
+// A comparison with what never comes would say nothing.
+TEST(SuitableInputsTest, StringsAreWordsAndWhatTheyAreComparedWith) {
+  const Expr function = Parsed("fn (%x: Tensor[(400), string]) { equal(%x, meta[relay.Constant][0]) }", {StringTensor({1}, {"rare word"})});
+  const ReferenceSample sample = SampleReference(function, 1).value();
+  const std::vector<std::string> words = StringsOf(sample.inputs[0]);
+  EXPECT_THAT(std::set<std::string>(words.begin(), words.end()), ElementsAre("", "-0.5", "7", "Bee", "a", "rare word"));
+  EXPECT_THAT(sample.expected[0].ToInt64(), Contains(1));
+  EXPECT_THAT(sample.expected[0].ToInt64(), Contains(0));
+  EXPECT_EQ(StringsOf(SuitableInputs(function, 1).value()[0]), words) << "the same each time";
 }
 
 // The masked places are infinite by intention; what sees them and numbers is reached.

@@ -196,6 +196,30 @@ class SessionTest(unittest.TestCase):
         (y,) = models.compile_quickly(graph).run(None, {"x": numbers.astype(ml_dtypes.int4)})
         np.testing.assert_array_equal(y, numbers.astype(np.float32))
 
+    def test_strings_are_objects_as_with_onnx_runtime(self):
+        nodes = [helper.make_node("StringConcat", ["x", "y"], ["z"]), helper.make_node("Equal", ["x", "y"], ["same"])]
+        graph = models.model(nodes, [("x", TensorProto.STRING, [2, 2]), ("y", TensorProto.STRING, [2])],
+                             [("z", TensorProto.STRING, [2, 2]), ("same", TensorProto.BOOL, [2, 2])])
+        graph.opset_import[0].version, graph.ir_version = 20, 9
+        session = models.compile_quickly(graph)
+        self.assertEqual(session.get_inputs()[0].type, "tensor(string)")
+        x = np.array([["", "z\u00fcrich"], ["b", "\u20ac"]], object)
+        y = np.array(["", "\u20ac"], object)
+        expected = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x, "y": y})
+        bytes_of = np.vectorize(str.encode, otypes=[object])
+        for feed in ({"x": x, "y": y}, {"x": x.astype(str), "y": y.astype(str)}, {"x": bytes_of(x), "y": y.tolist()}):
+            z, same = session.run(None, feed)
+            self.assertEqual(z.dtype, object)
+            np.testing.assert_array_equal(z, expected[0])
+            np.testing.assert_array_equal(same, expected[1])
+        results = {"z": np.empty((2, 2), object), "same": np.empty((2, 2), bool)}
+        session.run_into({"x": x, "y": y}, results)
+        np.testing.assert_array_equal(results["z"], expected[0])
+        (z,) = session.run(["z"], {"x": np.array([[b"\xff", b""], [b"", b""]], object), "y": y})
+        self.assertEqual(z[0, 0].encode("utf-8", "surrogateescape"), b"\xff", "any bytes come back")
+        with self.assertRaisesRegex(collage.ArgumentError, "input 'x' holds 1.0 of type float64, expected texts"):
+            session.run(None, {"x": np.ones((2, 2)), "y": y})
+
     def test_a_tensor_without_elements_has_its_type(self):
         node = helper.make_node("Slice", ["x", "start", "end"], ["y"])
         bounds = [("start", np.array([1])), ("end", np.array([1]))]

@@ -56,5 +56,23 @@ TEST(Strings, NpyRoundTrip) {
   }
 }
 
+TEST(Strings, AreReadAsTheyWereWritten) {
+  const std::vector<std::string> texts = {"", "z\xc3\xbcrich", std::string("a\0b", 3), "\xff raw"};
+  const std::string written = WriteStrings(StringTensor({2, 2}, texts));
+  const Result<Tensor> back = ReadStrings({2, 2}, written);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->type(), (TensorType{{2, 2}, DType::kString}));
+  EXPECT_EQ(StringsOf(*back), texts);
+  EXPECT_TRUE(ReadStrings({0, 3}, WriteStrings(StringTensor({0, 3}, {}))));
+}
+
+TEST(Strings, WhatWasNotWrittenSoIsAnError) {
+  const std::string written = WriteStrings(StringTensor({2}, {"one", "two"}));
+  for (size_t length = 0; length < written.size(); ++length) EXPECT_FALSE(ReadStrings({2}, written.substr(0, length))) << length;
+  EXPECT_EQ(ReadStrings({2}, written + "x").error().message, "expected 2 strings, found 1 bytes behind them");
+  EXPECT_EQ(ReadStrings({int64_t{1} << 60}, written).error().message, "expected 1152921504606846976 strings, found 14 bytes");
+  EXPECT_EQ(ReadStrings({2}, "\xff\xff\xff\xff one").error().message, "expected 2 strings, found 0");
+}
+
 }  // namespace
 }  // namespace collage

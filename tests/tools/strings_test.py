@@ -1,0 +1,77 @@
+"""Models that work on strings are compiled, saved and run beside kernels of numbers, and give what ONNX Runtime gives.
+
+Usage: strings_test.py BINARY"""
+
+import json
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from command_line import InOneFolderTestCase, main
+
+FLOAT, STRING, BOOL = TensorProto.FLOAT, TensorProto.STRING, TensorProto.BOOL
+CLASSES = np.array(["cat", "dog", "", "z\u00fcrich"], object)
+
+
+def labelled():
+    """x (1, 8) and prefix (1) -> label (1): the prefix and the name of the class with the highest score; known (1): whether that is one of
+    those asked for; scores (1, 4)."""
+    generator = np.random.default_rng(5)
+    weights = [
+        numpy_helper.from_array(generator.standard_normal((8, 4)).astype(np.float32), "weight"),
+        helper.make_tensor("classes", STRING, [4], [text.encode() for text in CLASSES]),
+        helper.make_tensor("asked", STRING, [1], [b"a dog"]),
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "weight"], ["logits"]),
+        helper.make_node("Softmax", ["logits"], ["scores"]),
+        helper.make_node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),
+        helper.make_node("Gather", ["classes", "best"], ["name"]),
+        helper.make_node("StringConcat", ["prefix", "name"], ["label"]),
+        helper.make_node("Equal", ["label", "asked"], ["known"]),
+    ]
+    inputs = [helper.make_tensor_value_info("x", FLOAT, [1, 8]), helper.make_tensor_value_info("prefix", STRING, [1])]
+    outputs = [helper.make_tensor_value_info(*value) for value in (("label", STRING, [1]), ("known", BOOL, [1]), ("scores", FLOAT, [1, 4]))]
+    graph = helper.make_graph(nodes, "labelled", inputs, outputs, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+class StringsTest(InOneFolderTestCase):
+    def test_labels_beside_a_classifier(self):
+        model = self.folder / "labelled.onnx"
+        model.write_bytes(labelled().SerializeToString())
+        report_file = self.folder / "report.json"
+        program = self.folder / "labelled.collage"
+        words = ["compile", model, "-o", program, "--threads", 2, "--budget", "5s", "--cache", self.folder / "prices.sqlite", "--json", report_file]
+        self.collage(*words, code=0)
+        report = json.loads(report_file.read_text())
+        self.assertLess(report["difference_from_reference"]["chosen"], 1e-4)
+        backends = {name: part["backend"] for part in report["plan"] for name in part["operators"]}
+        self.assertEqual((backends["strings.concat"], backends["equal"]), ("reference", "reference"), "elements are numbers of a process")
+        self.assertNotEqual(backends["nn.softmax"], "reference")
+        peer = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+        generator = np.random.default_rng(6)
+        for prefix in ("a ", "", "\u00e4"):
+            inputs = {"x": generator.standard_normal((1, 8)).astype(np.float32), "prefix": np.array([prefix])}
+            np.savez(self.folder / "inputs.npz", **inputs)
+            label, known, scores = peer.run(None, {**inputs, "prefix": inputs["prefix"].astype(object)})
+            for words in ([program], [model, "--reference"]):
+                self.collage("run", *words, "--inputs", self.folder / "inputs.npz", "--output", self.folder / "outputs", code=0)
+                self.assertEqual(np.load(self.folder / "outputs/label.npy").tolist(), label.tolist())
+                self.assertEqual(np.load(self.folder / "outputs/known.npy").tolist(), known.tolist())
+                np.testing.assert_allclose(np.load(self.folder / "outputs/scores.npy"), scores, rtol=1e-4)
+
+    def test_the_same_model_gives_the_same_file(self):
+        model = self.folder / "warm.onnx"
+        model.write_bytes(labelled().SerializeToString())
+        files = []
+        for words in ([], ["--cache-only"], ["--cache-only"]):
+            program = self.folder / "warm.collage"
+            self.collage("compile", model, "-o", program, "--threads", 2, "--cache", self.folder / "warm.sqlite", *words, code=0)
+            files.append(program.read_bytes())
+        self.assertEqual(files[1], files[2])
+
+
+if __name__ == "__main__":
+    main()
