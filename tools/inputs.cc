@@ -123,7 +123,9 @@ Result<std::optional<InputShapes>> OtherShapes(const InputOptions& options, cons
   const std::vector<NamedType>& wanted = profiles[0].inputs;
   const std::map<std::string, Tensor> given = COLLAGE_TRY(ReadGiven(options, wanted));
   InputShapes shapes = asked;
-  for (const auto& [name, tensor] : given) {
+  for (const auto& one : given) {
+    const std::string& name = one.first;
+    const Tensor& tensor = one.second;
     const auto same = [&](const NamedType& input) { return input.name == name && input.type.dtype == tensor.dtype(); };
     const bool is_contradicted = asked.contains(name) && asked.at(name) != tensor.shape();
     if (is_contradicted || std::none_of(wanted.begin(), wanted.end(), same)) return std::nullopt;
