@@ -20,21 +20,22 @@ from collage._errors import CompileError
 
 
 class CollageRep(BackendRep):
-    """A model that is ready to run."""
+    """A model that is ready to run. What it gives as a sequence is a list, and an optional without a value is None."""
 
-    def __init__(self, session: InferenceSession) -> None:
+    def __init__(self, session: InferenceSession, outputs: Sequence[onnx.ValueInfoProto]) -> None:
         self.session = session
-        self._names = [output.name for output in session.get_outputs()]
+        self._outputs = outputs
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Inputs in the model's order, or by name."""
         feed = _named(inputs, [value.name for value in self.session.get_inputs()])
-        return namedtupledict("Outputs", self._names)(*self.session.run(None, feed))
+        results = dict(zip([output.name for output in self.session.get_outputs()], self.session.run(None, feed)))
+        return namedtupledict("Outputs", [output.name for output in self._outputs])(*(_collected(output, results) for output in self._outputs))
 
 
 class OpenRep(BackendRep):
-    """A model whose shapes are not known before it runs: its inputs have symbolic dimensions, or shapes inside depend on their values. Each
-    run compiles it for what it is given."""
+    """A model whose shapes are not known before it runs: its inputs have symbolic dimensions or are sequences, or shapes inside depend on
+    their values. Each run compiles it for what it is given."""
 
     def __init__(self, model: onnx.ModelProto, options: dict[str, Any]) -> None:
         self._model = model
@@ -43,18 +44,24 @@ class OpenRep(BackendRep):
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Inputs in the model's order, or by name."""
         constants = {one.name for one in self._model.graph.initializer}
-        feed = _named(inputs, [value.name for value in self._model.graph.input if value.name not in constants])
+        given = _named(inputs, [value.name for value in self._model.graph.input if value.name not in constants])
+        open_model = _without(self._model, {name for name, value in given.items() if value is None})
+        sequences = {name: value for name, value in given.items() if isinstance(value, list)}
+        tensors = {name: value for name, value in given.items() if value is not None and name not in sequences}
+        elements = {f"{name}[{i}]": array for name, arrays in sequences.items() for i, array in enumerate(arrays)}
+        feed = {**tensors, **elements}
+        lengths = {name: (len(arrays),) for name, arrays in sequences.items()}
         problem = None
-        for fixed in _fixed_inputs(feed):
-            model = _with_constants(self._model, {name: feed[name] for name in fixed})
-            shapes = {name: array.shape for name, array in feed.items() if name not in fixed}
+        for fixed in _fixed_inputs(tensors):
+            model = _with_constants(open_model, {name: tensors[name] for name in fixed})
+            shapes = lengths | {name: np.shape(array) for name, array in feed.items() if name not in fixed}
             try:
                 read(model, shapes=shapes)
             except CompileError as error:
                 problem = problem or error
                 continue
             session = compile(model, **self._options, shapes=shapes)
-            return CollageRep(session).run({name: array for name, array in feed.items() if name not in fixed})
+            return CollageRep(session, model.graph.output).run({name: array for name, array in feed.items() if name not in fixed})
         raise problem
 
 
@@ -73,6 +80,29 @@ def _fixed_inputs(feed: dict[str, Any]) -> Iterator[set[str]]:
     yield set(small)
     yield {name for name, array in feed.items() if np.asarray(array).dtype.kind in "iub"} | set(small)
     yield set(feed)
+
+
+def _collected(output: onnx.ValueInfoProto, results: dict[str, Any]) -> Any:
+    """An output of the model, of the tensors that the program gives: of a sequence "name[0]", "name[1]" and so on."""
+    type = output.type.optional_type.elem_type if output.type.HasField("optional_type") else output.type
+    if not type.HasField("sequence_type"):
+        return results.get(output.name)
+    elements = []
+    while (name := f"{output.name}[{len(elements)}]") in results:
+        elements.append(results[name])
+    return elements
+
+
+def _without(model: onnx.ModelProto, absent: set[str]) -> onnx.ModelProto:
+    """With no value where these inputs are read. They are optionals."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    kept = [value for value in copy.graph.input if value.name not in absent]
+    del copy.graph.input[:]
+    copy.graph.input.extend(kept)
+    for node in copy.graph.node:
+        node.input[:] = ["" if name in absent else name for name in node.input]
+    return copy
 
 
 def _with_constants(model: onnx.ModelProto, values: dict[str, Any]) -> onnx.ModelProto:
@@ -98,11 +128,13 @@ class CollageBackend(Backend):
         if not cls.supports_device(device):
             raise ValueError(f"device '{device}': there is only CPU")
         if "shapes" not in kwargs:
+            if any(value.type.HasField("optional_type") for value in model.graph.input):
+                return OpenRep(model, kwargs)
             try:
                 read(model)
             except CompileError:
                 return OpenRep(model, kwargs)
-        return CollageRep(compile(model, **kwargs))
+        return CollageRep(compile(model, **kwargs), model.graph.output)
 
     @classmethod
     def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:

@@ -22,8 +22,9 @@ class QuickBackend(collage.onnx_backend.CollageBackend):
 
 
 runner = onnx.backend.test.BackendTest(QuickBackend, __name__)
-# One of each: element-wise, a product, a reduction, two outputs, control flow.
-NAMES = ["relu", "matmul_2d", "reduce_max_default_axes_keepdim_example", "split_equal_parts_1d_opset13", "if"]
+# One of each: element-wise, a product, a reduction, two outputs, control flow, sequences in and out, no value, strings.
+NAMES = ["relu", "matmul_2d", "reduce_max_default_axes_keepdim_example", "split_equal_parts_1d_opset13", "if", "sequence_insert_at_back",
+         "split_to_sequence_1", "optional_has_element_empty_optional_input", "string_concat"]
 for name in NAMES:
     runner.include(rf"^test_{name}_cpu$")
 globals().update(runner.test_cases)

@@ -1,7 +1,7 @@
 """ONNX's backend test-suite through the Python module, by ONNX's own runner, against what the reference executor makes of it: what that
-passes must pass here. Minutes, so it is no test of CTest.
+passes must pass here.
 
-Usage: PYTHONPATH=build/ci/python backend_counts.py build/ci/tests/onnx/node_tests/collage.txt
+Usage: PYTHONPATH=build/ci/python backend_counts_test.py build/ci/tests/onnx/node_tests/collage.txt
 
 That file is what the test onnx.node_tests writes. Models are compiled in this process, for plain C++ kernels, with nothing timed."""
 
@@ -24,6 +24,10 @@ KINDS = {
     "OnnxBackendPyTorchConvertedModelTest": "pytorch-converted",
     "OnnxBackendPyTorchOperatorModelTest": "pytorch-operator",
 }
+
+
+# The runner takes the length of each element of a sequence, and of scalars there is none.
+NOT_COMPARED_BY_THE_RUNNER = {"node.test_loop16_seq_none"}
 
 
 class UntimedBackend(collage.onnx_backend.CollageBackend):
@@ -82,7 +86,7 @@ def main():
         verdict, (outcome, message) = expected.get(name, "missing"), found.get(name, ("missing", ""))
         if (verdict in ("passed", "fixed")) != (outcome == "passed"):
             # The runner allows two steps of bfloat16, which the test of the reference executor does not.
-            differences += outcome != "passed"
+            differences += outcome != "passed" and name not in NOT_COMPARED_BY_THE_RUNNER
             print(f"{name}: the reference executor {verdict}, the Python module {outcome}: {' '.join(message.split())[:200]}")
     print(f"{differences} differences")
     return 1 if differences else 0
