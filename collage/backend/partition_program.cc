@@ -248,7 +248,6 @@ class Walker {
     if (!operators) return Fail(operators.error().At("partition '" + symbol + "'"));
     call.record.operators = std::move(*operators);
     call.record.nodes = OriginOfCalls(expr).OnnxNodes();
-    if (const auto cost = options_.cost_us.find(symbol); cost != options_.cost_us.end()) call.record.cost_us = cost->second;
     call.function = expr;
     call.inputs = std::move(inputs);
     for (TensorType& type : FlattenTensors(function.result_type)) call.outputs.push_back(AddValue(std::move(type)));

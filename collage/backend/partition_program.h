@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "collage/ir/module.h"
@@ -36,8 +35,6 @@ struct PartitionProgramOptions {
   /// Names of the model's inputs and outputs, tuples flattened. When empty: the parameters' names; "output" or "output0", ...
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
-  /// Prices for KernelRecord, by global_symbol.
-  std::unordered_map<std::string, double> cost_us;
 };
 
 /// The main function of a partitioned module as calls of partitions. Understood are calls of Primitive functions (literals or

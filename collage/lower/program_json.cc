@@ -30,7 +30,6 @@ Json RecordJson(const KernelRecord& record) {
   Json json = {{"name", record.name},       {"backend", record.backend},     {"backend_version", record.backend_version},
                {"variant", record.variant}, {"operators", record.operators}, {"nodes", record.nodes}};
   if (!record.device.empty()) json["device"] = record.device;
-  if (record.cost_us) json["cost_us"] = *record.cost_us;
   return json;
 }
 
@@ -87,10 +86,9 @@ Result<std::vector<Endpoint>> EndpointsFromJson(const Json& json) {
 }
 
 KernelRecord RecordFromJson(const Json& json) {
-  KernelRecord record{json.at("name"), json.at("backend"), json.at("backend_version"), json.at("variant"), json.at("operators"), {}, {}};
+  KernelRecord record{json.at("name"), json.at("backend"), json.at("backend_version"), json.at("variant"), json.at("operators"), {}};
   record.nodes = json.value("nodes", std::vector<std::string>());  // files of before have none
   record.device = json.value("device", std::string());
-  if (json.contains("cost_us")) record.cost_us = json.at("cost_us").get<double>();
   return record;
 }
 

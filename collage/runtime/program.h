@@ -18,7 +18,6 @@ struct KernelRecord {
   std::string backend_version;         ///< of the library behind it
   std::string variant;                 ///< of the backend
   std::vector<std::string> operators;  ///< names of the operators inside, in evaluation order
-  std::optional<double> cost_us;       ///< the price at which the search chose it, microseconds
   std::vector<std::string> nodes;      ///< ONNX nodes that it computes, in the model's order; empty where no model was read
   std::string device = {};             ///< "opencl:0", "cpu:1 -processors=2-3"; empty: the host
 };

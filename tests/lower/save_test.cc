@@ -44,7 +44,6 @@ class SaveTest : public ::testing::Test {
     const Expr x = MakeVar("x", type);
     const Expr body = WithOrigin(CallOf("tanh", {a}), Origin({OriginPart::Kind::kOnnxNode, "act_7", 0}));
     const Expr function = *MakeFunction({a}, body, {{"Primitive", 1}, {"Compiler", backend}, {"global_symbol", "p"}, {"Variant", "acdb"}});
-    options_.program.cost_us = {{"p", 3.25}};
     const Result<LoweredModel> model = Lower(IRModule::FromMain(*MakeFunction({x}, *MakeCall(function, {x}))), options_);
     ASSERT_TRUE(model) << model.error().message;
     const Status saved = SaveProgram(*model, "{\"note\": 1}", path_);
@@ -117,7 +116,6 @@ TEST_F(SaveTest, SaysWhatIsInside) {
   ASSERT_EQ(info->plan.size(), 1u);
   EXPECT_EQ(info->plan[0].backend, "library");
   EXPECT_EQ(info->plan[0].variant, "acdb");
-  EXPECT_EQ(info->plan[0].cost_us, 3.25);
   EXPECT_EQ(info->plan[0].operators, std::vector<std::string>{"tanh"});
   EXPECT_EQ(info->plan[0].nodes, std::vector<std::string>{"act_7"});
   EXPECT_EQ(info->metadata, "{\"note\": 1}");
