@@ -7,7 +7,7 @@ namespace collage::xsmm {
 namespace {
 
 // Half of the second-level cache of the smallest processors with AVX-512, in bytes: what may stay there beside weights, data and results.
-constexpr size_t kCached = 512 * 1024;
+constexpr size_t kCached = size_t{512} * 1024;
 
 bool ReadsWhole(const Tail& tail) {
   const auto is_whole = [](const TailArgument& argument) { return argument.kind == TailArgument::Kind::kWhole; };
