@@ -4,6 +4,9 @@
 // SECONDS a shape (2 unless given) in interleaved rounds (cost/race.h), warm, on plain tensors as each variant wants them. Microseconds are
 // the median of the best variant of each; a ratio is the median over the rounds of its time by libxsmm's best, under 1 where it is faster.
 // "A/A" is that of libxsmm's best kernel once more. Nothing is asserted: what is faster is for each compile to measure.
+// Cases named "chain" are blocks of MobileNet and EfficientNet: the chain in one kernel of libxsmm's, in its best schedule, beside the best
+// kernel of any library for each convolution, run one after another ("apart"; each reads what the one before has written where they want
+// the same layout, and no conversion is counted).
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "collage/backend/registry.h"
+#include "collage/backend/tuning.h"
 #include "collage/cost/comparison.h"
 #include "collage/ir/parse.h"
 #include "collage/measure/race.h"
@@ -27,6 +31,7 @@ struct Case {
   std::string name;
   std::string program;
   double operations;
+  std::vector<std::string> parts = {};  ///< of a chain: programs that compute the same one after another
 };
 
 std::string TypeOf(const std::vector<int64_t>& extents) {
@@ -72,6 +77,74 @@ Case ScoresCase(int64_t heads, int64_t rows, int64_t depth) {
           2.0 * static_cast<double>(heads * rows * rows * depth)};
 }
 
+/// A convolution of a chain by 1x1, or depthwise where `window` is larger.
+struct Layer {
+  int64_t window, stride, channels;
+  std::string activation;  ///< "", "clip" or "silu"
+};
+
+/// Statements for one layer on `data`, which has `inputs` channels, from %`value` and constant `constant` on; both move on.
+std::string LayerText(const Layer& layer, int64_t inputs, std::string data, int& value, int& constant) {
+  const auto next = [&](const std::string& call) {
+    const std::string name = "%" + std::to_string(++value);
+    data = name;
+    return name + " = " + call + "; ";
+  };
+  const bool is_depthwise = layer.window > 1;
+  const std::string pad = std::to_string(layer.window / 2);
+  const std::string stride = std::to_string(layer.stride);
+  std::string text =
+      next("nn.conv2d(" + data + ", " + Constant(constant, {layer.channels, is_depthwise ? 1 : inputs, layer.window, layer.window}) +
+           ", padding=[" + pad + ", " + pad + "], strides=[" + stride + ", " + stride +
+           "], groups=" + std::to_string(is_depthwise ? inputs : 1) + ")");
+  text += next("nn.bias_add(" + data + ", " + Constant(constant + 1, {layer.channels}) + ")");
+  constant += 2;
+  if (layer.activation == "clip") text += next("clip(" + data + ", a_min=0f, a_max=6f)");
+  if (layer.activation == "silu") {
+    const std::string biased = data;
+    text += next("sigmoid(" + biased + ")");
+    text += next("multiply(" + biased + ", " + data + ")");
+  }
+  return text;
+}
+
+/// A chain on a square image; with `adds` its data are added to its result.
+Case ChainCase(int64_t size, int64_t inputs, const std::vector<Layer>& layers, bool adds) {
+  const std::string input = TypeOf({1, inputs, size, size});
+  Case chain{"chain " + std::to_string(size) + "x" + std::to_string(size) + "x" + std::to_string(inputs), "", 0, {}};
+  std::string body;
+  int value = 0;
+  int constant = 0;
+  std::string result = input;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = layers[i];
+    const bool is_last = i + 1 == layers.size();
+    const std::string data = i == 0 ? "%x" : "%" + std::to_string(value);
+    body += LayerText(layer, inputs, data, value, constant);
+    int part_value = 0;
+    int part_constant = 0;
+    std::string part = LayerText(layer, inputs, "%x", part_value, part_constant);
+    part += is_last && adds ? "add(%" + std::to_string(part_value) + ", %r)" : "%" + std::to_string(part_value);
+    size = (size - 1) / layer.stride + 1;
+    const std::string read = result;
+    result = TypeOf({1, layer.channels, size, size});
+    chain.parts.push_back("fn (%x: " + read + (is_last && adds ? ", %r: " + result : "") + ") -> " + result + " { " + part + " }");
+    chain.operations += 2.0 * static_cast<double>(size * size * layer.channels * (layer.window > 1 ? layer.window * layer.window : inputs));
+    chain.name += " " + std::to_string(layer.window) + (layer.stride > 1 ? "/" + std::to_string(layer.stride) : "") + ":" +
+                  std::to_string(layer.channels);
+    inputs = layer.channels;
+  }
+  const std::string last = "%" + std::to_string(value);
+  if (adds) chain.name += " +x";
+  chain.program = "fn (%x: " + input + ") -> " + result + " { " + body + (adds ? "add(" + last + ", %x)" : last) + " }";
+  return chain;
+}
+
+Case InvertedResidualCase(int64_t size, int64_t inputs, int64_t inner, int64_t stride, int64_t outputs) {
+  return ChainCase(size, inputs, {{1, 1, inner, "clip"}, {3, stride, inner, "clip"}, {1, 1, outputs, ""}},
+                   inputs == outputs && stride == 1);
+}
+
 template <class T>
 T OrExit(Result<T> result, const std::string& what) {
   if (result) return std::move(*result);
@@ -79,12 +152,17 @@ T OrExit(Result<T> result, const std::string& what) {
   std::exit(2);
 }
 
-/// A kernel with tensors of random numbers in the layouts that it wants.
+/// A kernel with tensors of random numbers in the layouts that it wants, or with the result of another as its first tensor.
 class Running {
  public:
-  Running(std::unique_ptr<Kernel> kernel, int threads)
+  Running(std::unique_ptr<Kernel> kernel, int threads, const Running* before = nullptr)
       : kernel_(std::move(kernel)), workspace_(AllocateBuffer(kernel_->workspace_bytes())) {
     for (const Port& port : kernel_->inputs()) {
+      if (before && inputs_.empty() && before->kernel_->outputs()[0].layout == port.layout) {
+        buffers_.push_back(before->buffers_.back());
+        inputs_.push_back(buffers_.back().get());
+        continue;
+      }
       Tensor plain(port.type);
       FillRandom(plain, 1 + inputs_.size());
       buffers_.push_back(AllocateBuffer(PhysicalByteCount(port.type, port.layout)));
@@ -111,7 +189,8 @@ class Bench {
   Bench(int threads, double seconds) : seconds_(seconds) { device_.threads = threads; }
 
   void Run(const Case& one) const {
-    const Expr parsed = Parse(one);
+    if (!one.parts.empty()) return RunChain(one);
+    const Expr parsed = Parse(one.program);
     std::vector<std::string> names;
     std::vector<std::unique_ptr<Running>> kernels;
     for (const char* library : {"xsmm", "dnnl", "openblas"}) {
@@ -136,10 +215,81 @@ class Bench {
   }
 
  private:
-  static Expr Parse(const Case& one) {
+  static Expr Parse(const std::string& program) {
     ParseOptions options;
     options.missing_constant = RandomConstants(7);
-    return OrExit(ParseModule(one.program, Operators(), options), one.program).module.MainExpr();
+    return OrExit(ParseModule(program, Operators(), options), program).module.MainExpr();
+  }
+
+  struct Choice {
+    const Backend* backend;
+    Variant variant;
+  };
+  [[nodiscard]] std::unique_ptr<Kernel> Compile(const Expr& function, const Choice& choice) const {
+    return OrExit(choice.backend->Compile(*function->As<Function>(), device_, choice.variant), choice.variant.name);
+  }
+
+  /// The fastest of all variants in all schedules that these libraries have for the function.
+  [[nodiscard]] Choice Fastest(const Expr& function, const std::vector<std::string>& libraries) const {
+    std::vector<Choice> choices;
+    std::vector<std::string> names;
+    std::vector<std::unique_ptr<Running>> kernels;
+    for (const std::string& library : libraries) {
+      const Result<const Backend*> backend = FindBackend(library, device_);
+      if (!backend) continue;
+      for (const Variant& variant : (*backend)->Variants(*function->As<Function>(), device_)) {
+        std::vector<TuningParameter> parameters;
+        if (library == "xsmm") parameters = (*backend)->Tuning(*function->As<Function>(), device_, variant);
+        const size_t values = parameters.empty() ? 1 : parameters[0].values.size();
+        for (size_t value = 0; value < values; ++value) {
+          const Variant tuned = parameters.empty() ? variant : TunedVariant(variant, parameters, {value});
+          choices.push_back({*backend, tuned});
+          names.push_back(library + " " + tuned.name);
+          kernels.push_back(std::make_unique<Running>(Compile(function, choices.back()), device_.threads));
+        }
+      }
+    }
+    if (choices.empty()) OrExit(Result<int>(Fail("no library has a kernel")), "bench_micro_kernels");
+    const std::vector<RaceResult> heats = RaceOf(names, kernels, seconds_ / 2);
+    size_t best = 0;
+    for (size_t i = 0; i < heats.size(); ++i) {
+      if (heats[i].rounds.empty()) OrExit(Result<int>(Fail(heats[i].failure)), names[i]);
+      if (Median(heats[i].rounds) < Median(heats[best].rounds)) best = i;
+    }
+    return choices[best];
+  }
+
+  void RunChain(const Case& one) const {
+    const Expr whole = Parse(one.program);
+    const Choice fused = Fastest(whole, {"xsmm"});
+    Running chain(Compile(whole, fused), device_.threads);
+    std::vector<std::unique_ptr<Running>> parts;
+    std::string names = "xsmm " + fused.variant.name + "; apart";
+    for (const std::string& program : one.parts) {
+      const Expr part = Parse(program);
+      const Choice choice = Fastest(part, {"xsmm", "dnnl", "xnnpack", "native"});
+      const Running* before = parts.empty() ? nullptr : parts.back().get();
+      parts.push_back(std::make_unique<Running>(Compile(part, choice), device_.threads, before));
+      names += " " + std::string(choice.backend->Name()) + " " + choice.variant.name;
+    }
+    const auto run_apart = [&]() -> Status {
+      for (const auto& part : parts) COLLAGE_TRY_STATUS((*part)());
+      return {};
+    };
+    RaceOptions options = Options(seconds_);
+    options.declared.smallest_difference = 0;  // no one leaves early: all ratios are wanted
+    const std::vector<Contestant> contestants = {{"xsmm", [&] { return chain(); }}, {"A/A", [&] { return chain(); }}, {"apart", run_apart}};
+    PrintResults(one, contestants, Race(contestants, options, Progress()));
+    std::printf("    %s\n", names.c_str());
+    std::fflush(stdout);
+  }
+
+  static void PrintResults(const Case& one, const std::vector<Contestant>& contestants, const std::vector<RaceResult>& results) {
+    const double seconds = Median(results[0].rounds);
+    std::printf("%-34s %9.1f us %7.1f GFLOP/s", one.name.c_str(), 1e6 * seconds, 1e-9 * one.operations / seconds);
+    for (size_t i = 1; i < results.size(); ++i)
+      std::printf("  %s %.3f", contestants[i].name.c_str(), PairedRatio(results[i].rounds, results[0].rounds));
+    std::printf("\n");
   }
 
   std::vector<RaceResult> RaceOf(const std::vector<std::string>& names, const std::vector<std::unique_ptr<Running>>& kernels,
@@ -170,12 +320,7 @@ class Bench {
     }
     RaceOptions options = Options(seconds_ / 2);
     options.declared.smallest_difference = 0;  // no one leaves early: all ratios are wanted
-    const std::vector<RaceResult> results = Race(contestants, options, Progress());
-    const double seconds = Median(results[0].rounds);
-    std::printf("%-34s %9.1f us %7.1f GFLOP/s", one.name.c_str(), 1e6 * seconds, 1e-9 * one.operations / seconds);
-    for (size_t i = 1; i < results.size(); ++i)
-      std::printf("  %s %.3f", contestants[i].name.c_str(), PairedRatio(results[i].rounds, results[0].rounds));
-    std::printf("\n");
+    PrintResults(one, contestants, Race(contestants, options, Progress()));
     for (const auto& [library, kernel] : best) std::printf("    %s\n", names[kernel].c_str());
     std::fflush(stdout);
   }
@@ -183,6 +328,36 @@ class Bench {
   Device device_;
   double seconds_;
 };
+
+void AddChains(std::vector<Case>& cases) {
+  // The blocks of MobileNet v2.
+  cases.push_back(ChainCase(112, 32, {{3, 1, 32, "clip"}, {1, 1, 16, ""}}, false));
+  for (const std::vector<int64_t>& block : std::vector<std::vector<int64_t>>{{112, 16, 96, 2, 24},
+                                                                             {56, 24, 144, 1, 24},
+                                                                             {56, 24, 144, 2, 32},
+                                                                             {28, 32, 192, 1, 32},
+                                                                             {28, 32, 192, 2, 64},
+                                                                             {14, 64, 384, 1, 64},
+                                                                             {14, 64, 384, 1, 96},
+                                                                             {14, 96, 576, 1, 96},
+                                                                             {14, 96, 576, 2, 160},
+                                                                             {7, 160, 960, 1, 160},
+                                                                             {7, 160, 960, 1, 320}})
+    cases.push_back(InvertedResidualCase(block[0], block[1], block[2], block[3], block[4]));
+  // The first two convolutions of blocks of EfficientNet-B0.
+  for (const std::vector<int64_t>& block : std::vector<std::vector<int64_t>>{{112, 16, 96, 3, 2},
+                                                                             {56, 24, 144, 3, 1},
+                                                                             {56, 24, 144, 5, 2},
+                                                                             {28, 40, 240, 5, 1},
+                                                                             {14, 80, 480, 3, 1},
+                                                                             {14, 112, 672, 5, 1},
+                                                                             {7, 192, 1152, 5, 1}})
+    cases.push_back(ChainCase(block[0], block[1], {{1, 1, block[2], "silu"}, {block[3], block[4], block[2], "silu"}}, false));
+  // Pairs of MobileNet v1.
+  for (const std::vector<int64_t>& pair : std::vector<std::vector<int64_t>>{
+           {112, 32, 1, 64}, {56, 128, 1, 128}, {28, 256, 1, 256}, {14, 512, 1, 512}, {14, 512, 2, 1024}, {7, 1024, 1, 1024}})
+    cases.push_back(ChainCase(pair[0], pair[1], {{3, pair[2], pair[1], "clip"}, {1, 1, pair[3], "clip"}}, false));
+}
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
@@ -209,6 +384,7 @@ std::vector<Case> Cases() {
                                                                                {7, 512, 512}})
       cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], 3, has_tail));
   }
+  AddChains(cases);
   return cases;
 }
 

@@ -19,23 +19,40 @@ class Growth {
     seen_ = {found_.front()};
     for (size_t i = 0; i < found_.size(); ++i) {
       const SubGraph calls(graph_, found_[i]);
-      if (calls.exit().size() == 1 && !calls.HasTaps(graph_) && calls.IsConvex(graph_)) visit_(MatchOf(calls));
-      if (calls.exit().size() <= rule_.max_exits && calls.operator_count() < rule_.max_operators) Grow(calls, first);
+      const std::vector<PostDfsIndex> joining = Joining(calls, first);
+      if (calls.exit().size() == 1 && !calls.HasTaps(graph_) && calls.IsConvex(graph_) && MayEnd(calls, joining)) visit_(MatchOf(calls));
+      if (calls.exit().size() <= rule_.max_exits && calls.operator_count() < rule_.max_operators) Grow(calls, joining);
     }
   }
 
  private:
-  void Grow(const SubGraph& calls, PostDfsIndex first) {
+  [[nodiscard]] std::vector<PostDfsIndex> Joining(const SubGraph& calls, PostDfsIndex first) const {
+    std::vector<PostDfsIndex> joining;
+    const std::vector<Expr> inside = Inside(calls);
+    for (const PostDfsIndex next : calls.output()) {
+      if (graph_[next].op && graph_[next].block == graph_[first].block && rule_.joins(inside, graph_[next].expr)) joining.push_back(next);
+    }
+    return joining;
+  }
+
+  [[nodiscard]] std::vector<Expr> Inside(const SubGraph& calls) const {
     std::vector<Expr> inside;
     calls.inside().ForEach([&](PostDfsIndex node) { inside.push_back(graph_[node].expr); });
-    for (const PostDfsIndex next : calls.output()) {
-      if (!graph_[next].op || graph_[next].block != graph_[first].block) continue;
+    return inside;
+  }
+
+  [[nodiscard]] bool MayEnd(const SubGraph& calls, const std::vector<PostDfsIndex>& joining) const {
+    if (!rule_.ends) return true;
+    std::vector<Expr> could_join;
+    for (const PostDfsIndex next : joining) could_join.push_back(graph_[next].expr);
+    return rule_.ends(Inside(calls), could_join);
+  }
+
+  void Grow(const SubGraph& calls, const std::vector<PostDfsIndex>& joining) {
+    for (const PostDfsIndex next : joining) {
       IndexSet grown = calls.inside();
       grown.Add(next);
-      if (!seen_.contains(grown) && rule_.joins(inside, graph_[next].expr)) {
-        seen_.insert(grown);
-        found_.push_back(std::move(grown));
-      }
+      if (seen_.insert(grown).second) found_.push_back(std::move(grown));
     }
   }
 

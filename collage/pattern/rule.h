@@ -42,6 +42,9 @@ struct FusionRule {
   size_t max_operators = 16;
   /// What has more exits does not grow on: an activation that uses its input twice leaves two open on the way.
   size_t max_exits = 2;
+  /// May a match end with `inside`, though `could_join` might join? Unset: any may. Keeps long chains from becoming a candidate at each
+  /// operator on the way.
+  std::function<bool(const std::vector<Expr>& inside, const std::vector<Expr>& could_join)> ends = {};
 };
 
 /// What a pattern-based backend supports: `label` (for instance "dnnl.conv2d_bias_relu") names the Composite function that a

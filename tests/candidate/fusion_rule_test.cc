@@ -108,6 +108,45 @@ TEST(FusionRuleTest, GrowsEverySubsetThatTheRuleReaches) {
   EXPECT_GT(found, 5'000u);
 }
 
+/// Calls outside of a match that take something of it and that the rule lets join.
+std::vector<Expr> CouldJoin(const DataflowGraph& graph, const IndexSet& inside, const std::vector<Expr>& calls) {
+  std::vector<Expr> joining;
+  for (PostDfsIndex node = 0; node < graph.size(); ++node) {
+    const auto& inputs = graph[node].inputs;
+    const auto is_call_inside = [&](PostDfsIndex input) { return inside.Contains(input) && graph[input].op; };
+    if (!graph[node].op || inside.Contains(node) || std::none_of(inputs.begin(), inputs.end(), is_call_inside)) continue;
+    if (Joins(calls, graph[node].expr)) joining.push_back(graph[node].expr);
+  }
+  return joining;
+}
+
+TEST(FusionRuleTest, AMatchEndsWhereTheRuleLetsIt) {
+  const auto ends = [](const std::vector<Expr>& inside, const std::vector<Expr>& could_join) {
+    return inside.size() % 2 == 0 && could_join.size() < 2;
+  };
+  const PatternRule any = PatternRule::Growing("library.op", FusionRule{Begins, Joins});
+  const PatternRule some = PatternRule::Growing("library.op", FusionRule{Begins, Joins, 16, 2, ends});
+  size_t ended = 0;
+  size_t went_on = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const DataflowGraph graph(RandomDag(10, seed));
+    Oracle::Sets expected;
+    ForEachMatch(graph, any, [&](const PatternMatch& match) {
+      std::vector<Expr> calls;
+      match.inside.ForEach([&](PostDfsIndex node) {
+        if (graph[node].op) calls.push_back(graph[node].expr);
+      });
+      const bool is_end = ends(calls, CouldJoin(graph, match.inside, calls));
+      (is_end ? ended : went_on) += 1;
+      if (is_end) expected.insert(match.inside.ToVector());
+    });
+    EXPECT_EQ(Find(graph, some), expected);
+  }
+  EXPECT_GT(ended, 20u);
+  EXPECT_GT(went_on, 50u);
+}
+
 TEST(FusionRuleTest, TheRuleLabelsAndChecksWhatHasGrown) {
   const DataflowGraph graph(RandomDag(12, 3));
   const FusionRule grow{Begins, Joins};

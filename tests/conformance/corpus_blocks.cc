@@ -33,6 +33,49 @@ Program InvertedResidual() {
   return b.Finish(B::Add(x, b.Bias(b.Conv2d(depthwise, 8, 1))));
 }
 
+Expr Depthwise(B& b, const Expr& x, int64_t kernel, int64_t stride) {
+  const int64_t channels = ShapeOf(x)[1];
+  return b.Bias(b.Conv2d(x, channels, kernel, {{"groups", channels}, {"strides", Ints{stride, stride}}}));
+}
+
+/// As MobileNet v3 and EfficientNet have them, of sizes that nothing divides.
+Program DownsamplingInvertedResidual() {
+  B b;
+  const Expr x = b.Input({2, 20, 13, 11});
+  const auto hard_swish = [](const Expr& y) {
+    const Expr gate = B::Call("clip", {B::Add(y, B::Scalar(3))}, {{"a_min", 0.0}, {"a_max", 6.0}});
+    return B::Multiply(y, B::Call("divide", {gate, B::Scalar(6)}));
+  };
+  const Expr wide = hard_swish(b.Bias(b.Conv2d(x, 72, 1)));
+  return b.Finish(b.Bias(b.Conv2d(hard_swish(Depthwise(b, wide, 5, 2)), 33, 1)));
+}
+
+/// As MobileNet v1 has them.
+Program SeparableConvolutions() {
+  B b;
+  const auto separable = [&](const Expr& x, int64_t channels, int64_t stride) {
+    return B::Relu(b.Bias(b.Conv2d(B::Relu(Depthwise(b, x, 3, stride)), channels, 1)));
+  };
+  return b.Finish(separable(separable(b.Input({1, 16, 12, 12}), 32, 1), 48, 2));
+}
+
+/// The gate depends on what the depthwise convolution gives.
+Program GatedInvertedResidual() {
+  B b;
+  const Expr x = b.Input({1, 16, 9, 9});
+  const auto silu = [](const Expr& y) { return B::Multiply(y, B::Call("sigmoid", {y})); };
+  const Expr inner = silu(Depthwise(b, silu(b.Bias(b.Conv2d(x, 64, 1))), 3, 1));
+  const Expr squeezed = silu(b.Bias(b.Conv2d(B::Call("nn.global_avg_pool2d", {inner}), 4, 1)));
+  const Expr gate = B::Call("sigmoid", {b.Bias(b.Conv2d(squeezed, 64, 1))});
+  return b.Finish(B::Add(b.Bias(b.Conv2d(B::Multiply(inner, gate), 16, 1)), x));
+}
+
+Program PointwiseLayers() {
+  B b;
+  const Expr x = b.Input({1, 16, 10, 9});
+  return b.Finish(B::Add(b.Bias(b.Conv2d(ConvRelu(b, x, 64, 1), 16, 1)), x));
+}
+
 Program Inception() {
   B b;
   const Expr x = b.Input({1, 16, 7, 7});
@@ -143,6 +186,10 @@ std::vector<ProgramCase> BlockCases() {
       {"residual_bottleneck", ResidualBottleneck},
       {"residual_with_projection", ResidualWithProjection},
       {"inverted_residual", InvertedResidual},
+      {"downsampling_inverted_residual", DownsamplingInvertedResidual},
+      {"gated_inverted_residual", GatedInvertedResidual},
+      {"separable_convolutions", SeparableConvolutions},
+      {"pointwise_layers", PointwiseLayers},
       {"inception", Inception},
       {"fire", Fire},
       {"tied_layers", TiedLayers},

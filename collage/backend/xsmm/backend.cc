@@ -5,6 +5,7 @@
 #include "collage/backend/entry.h"
 #include "collage/backend/match_function.h"
 #include "collage/backend/tuning.h"
+#include "collage/backend/xsmm/fused_rule.h"
 #include "collage/backend/xsmm/kernel.h"
 
 namespace collage {
@@ -29,6 +30,7 @@ class XsmmBackend final : public Backend {
   [[nodiscard]] BackendRules Rules() const override {
     BackendRules rules;
     rules.style = BackendRules::Style::kPattern;
+    rules.patterns.push_back(PatternRule::Growing("xsmm.conv2d", xsmm::FusedConvolutionsRule(), CheckMatch));
     for (const char* op : {"nn.conv2d", "nn.dense", "nn.matmul", "nn.batch_matmul"}) rules.patterns.push_back(WithTail(op));
     // Factors behind a product are nothing in its weights.
     rules.passes = {"fold_constants", "fold_batch_norm", "eliminate_dead_code"};

@@ -33,14 +33,21 @@ TileView ViewOf(const TailArgument& argument, const Source& source, const TailTi
 
 }  // namespace
 
-BoundTail::BoundTail(const Chain& chain, const Layout& result, Operands& operands) : slots_(chain.tail.slots) {
+BoundTail::BoundTail(const Chain& chain, const Tail& tail, const Layout& result, Operands& operands) : slots_(tail.slots) {
   const auto bind = [&](const TailArgument& argument) -> Source {
     if (argument.kind == Kind::kSlot || argument.kind == Kind::kNone) return {};
     const Source source = operands.Of(chain, argument.value, argument.kind == Kind::kWhole ? result : Layout());
     if (argument.kind == Kind::kWhole) wholes_.push_back(source);
     return source;
   };
-  for (const TailStep& step : chain.tail.steps) steps_.push_back({step, bind(step.first), bind(step.second), bind(step.third)});
+  for (const TailStep& step : tail.steps) steps_.push_back({step, bind(step.first), bind(step.second), bind(step.third)});
+}
+
+std::optional<BoundTail::InRegisters> BoundTail::AsInRegisters() const {
+  if (steps_.size() != 1 || !steps_[0].step.bounds) return std::nullopt;
+  const Step& only = steps_[0];
+  const bool has_bias = only.step.second.kind == Kind::kChannel;
+  return InRegisters{has_bias ? std::optional(only.second) : std::nullopt, *only.step.bounds};
 }
 
 void BoundTail::Prefetch(const TailTile& tile, std::span<const void* const> inputs) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,8 +24,15 @@ struct TailTile {
 class BoundTail {
  public:
   BoundTail() = default;
-  /// `result` is the layout of the result, and of what has its shape.
-  BoundTail(const Chain& chain, const Layout& result, Operands& operands);
+  /// `tail` is one of the chain's; `result` is the layout of its result, and of what has its shape.
+  BoundTail(const Chain& chain, const Tail& tail, const Layout& result, Operands& operands);
+
+  /// All of a tail that a loop may do while its results are in registers.
+  struct InRegisters {
+    std::optional<Source> bias;  ///< one value for each channel
+    TailStep::Bounds bounds;
+  };
+  [[nodiscard]] std::optional<InRegisters> AsInRegisters() const;
 
   /// Then the product goes to the result itself.
   [[nodiscard]] bool IsEmpty() const { return steps_.empty(); }

@@ -27,9 +27,6 @@ struct Problem {
   [[nodiscard]] bool IsStrided() const { return down != 1 || across != 1; }
 };
 
-// Where the physical order is the row-major one anyway the layout is plain, so that no conversion is charged.
-Layout LayoutOf(const char* tag, int64_t channels, int64_t pixels) { return pixels == 1 || channels == 1 ? Layout() : Layout::Of(tag); }
-
 // Rows of pixels whose data and results both lie at even distances: all of an image, or with strides one of its rows.
 std::vector<Tiling::Rows> CutPixels(const Problem& problem, int64_t tile_rows, int64_t pixel, int64_t result_pixel) {
   if (!problem.IsStrided()) return CutRows(problem.OutPixels(), tile_rows, pixel, result_pixel);
@@ -111,8 +108,8 @@ Tiling Plain(const Problem& problem, size_t data, size_t weight, const Instructi
 std::vector<Form> PointwiseForms(const Chain& chain, const Problem& problem, const InstructionSet& instructions) {
   const size_t data = chain.base->inputs[0];
   const size_t weight = chain.base->inputs[1];
-  const auto layout_in = [&](const char* tag) { return LayoutOf(tag, problem.inputs, problem.Pixels()); };
-  const auto layout_out = [&](const char* tag) { return LayoutOf(tag, problem.outputs, problem.OutPixels()); };
+  const auto layout_in = [&](const char* tag) { return LayoutOfImage(tag, problem.inputs, problem.Pixels()); };
+  const auto layout_out = [&](const char* tag) { return LayoutOfImage(tag, problem.outputs, problem.OutPixels()); };
   // As for products.
   constexpr int64_t kTileRows = 24;
   std::vector<Form> forms = {ProductForm("1x1/acdb", layout_in("acdb"), layout_out("acdb"), kTileRows,

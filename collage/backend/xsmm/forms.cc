@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "collage/backend/xsmm/tile_program.h"
@@ -12,7 +13,9 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kBases = {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv2d"};
 
-bool IsConvolution(const Chain& chain) { return chain.base->op->name == "nn.conv2d"; }
+bool IsBase(const OpSequence::Step& step) { return std::find(kBases.begin(), kBases.end(), step.op->name) != kBases.end(); }
+
+bool IsConvolution(const OpSequence::Step& step) { return step.op->name == "nn.conv2d"; }
 
 Status CheckTensors(const OpSequence& sequence) {
   if (sequence.steps.empty()) return Fail("libxsmm: nothing is computed");
@@ -26,28 +29,67 @@ Status CheckTensors(const OpSequence& sequence) {
 // A tensor that enters twice has one layout only.
 bool IsConsistent(const Chain& chain, const Form& form) {
   if (form.data == form.result) return true;
-  const size_t data = chain.base->inputs[0];
+  const size_t data = chain.Data();
   const auto reads = [&](const TailArgument& argument) { return argument.kind == TailArgument::Kind::kWhole && argument.value == data; };
   return std::none_of(chain.tail.steps.begin(), chain.tail.steps.end(),
                       [&](const TailStep& step) { return reads(step.first) || reads(step.second) || reads(step.third); });
+}
+
+// One base and the steps up to the next.
+Result<Stage> ParseStage(const OpSequence& sequence, std::span<const OpSequence::Step> steps) {
+  const OpSequence::Step& base = steps[0];
+  const size_t rank = sequence.values[base.outputs[0]].type.shape.size();
+  if (rank == 0) return Fail("libxsmm: matrices are wanted");
+  const size_t channel = IsConvolution(base) ? 1 : rank - 1;
+  return Stage{&base, COLLAGE_TRY(ParseTail(sequence, steps.subspan(1), base.outputs[0], channel))};
+}
+
+// What a stage computes is seen by the next one only, and by that as its data.
+Status CheckLinks(const OpSequence& sequence, const std::vector<Stage>& stages) {
+  std::unordered_set<size_t> computed;
+  for (const OpSequence::Step& step : sequence.steps) computed.insert(step.outputs.begin(), step.outputs.end());
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (!IsConvolution(*stages[i].base)) return Fail("libxsmm: only convolutions are computed one after another");
+    for (const TailStep& step : stages[i].tail.steps) {
+      for (const TailArgument* argument : {&step.first, &step.second, &step.third}) {
+        const bool is_tensor = argument->kind != TailArgument::Kind::kSlot && argument->kind != TailArgument::Kind::kNone;
+        if (is_tensor && computed.contains(argument->value)) return Fail("libxsmm: what one convolution computes is read behind another");
+      }
+    }
+    if (i == 0) continue;
+    const size_t data = stages[i].base->inputs[0];
+    size_t uses = 0;
+    for (const OpSequence::Step& step : sequence.steps)
+      uses += static_cast<size_t>(std::count(step.inputs.begin(), step.inputs.end(), data));
+    const OpSequence::Step* end = stages[i].base - 1;
+    if (end->outputs[0] != data || uses != 1) return Fail("libxsmm: a convolution does not read the one before, or others read that, too");
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<Chain> ParseChain(const OpSequence& sequence) {
   COLLAGE_TRY_STATUS(CheckTensors(sequence));
-  Chain chain{&sequence, &sequence.steps[0], {}};
-  const std::string& name = chain.base->op->name;
-  if (std::find(kBases.begin(), kBases.end(), name) == kBases.end()) return Fail("libxsmm: " + name + " is no product");
-  const size_t rank = chain.ResultShape().size();
-  if (rank == 0) return Fail("libxsmm: matrices are wanted");
-  const size_t channel = IsConvolution(chain) ? 1 : rank - 1;
-  chain.tail = COLLAGE_TRY(ParseTail(sequence, std::span(sequence.steps).subspan(1), chain.base->outputs[0], channel));
-  return chain;
+  if (!IsBase(sequence.steps[0])) return Fail("libxsmm: " + sequence.steps[0].op->name + " is no product");
+  std::vector<Stage> stages;
+  for (std::span<const OpSequence::Step> rest(sequence.steps); !rest.empty();) {
+    const auto next = static_cast<size_t>(std::find_if(rest.begin() + 1, rest.end(), IsBase) - rest.begin());
+    stages.push_back(COLLAGE_TRY(ParseStage(sequence, rest.first(next))));
+    rest = rest.subspan(next);
+  }
+  if (sequence.results.size() != 1 || sequence.results[0] != sequence.steps.back().outputs[0])
+    return Fail("libxsmm: the result is not the end of the chain");
+  if (stages.size() > 1) COLLAGE_TRY_STATUS(CheckLinks(sequence, stages));
+  Stage last = std::move(stages.back());
+  stages.pop_back();
+  return Chain{&sequence, last.base, std::move(last.tail), std::move(stages)};
 }
 
 Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instructions) {
-  std::vector<Form> forms = COLLAGE_TRY(IsConvolution(chain) ? ConvolutionForms(chain, instructions) : ProductForms(chain, instructions));
+  std::vector<Form> forms = COLLAGE_TRY(!chain.before.empty()        ? FusedForms(chain, instructions)
+                                        : IsConvolution(*chain.base) ? ConvolutionForms(chain, instructions)
+                                                                     : ProductForms(chain, instructions));
   std::erase_if(forms, [&](const Form& form) { return !IsConsistent(chain, form); });
   if (forms.empty()) return Fail("libxsmm: a tensor would have to enter in two layouts");
   return forms;
@@ -65,6 +107,10 @@ Form ProductForm(std::string name, Layout data, Layout result, int64_t tile_rows
     return TileProgram::Make(chain, form, tile(rows), threads);
   };
   return {std::move(name), std::move(data), std::move(result), std::move(size), make};
+}
+
+Layout LayoutOfImage(const char* tag, int64_t channels, int64_t pixels) {
+  return pixels == 1 || channels == 1 ? Layout() : Layout::Of(tag);
 }
 
 std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_stride, int64_t result_stride) {

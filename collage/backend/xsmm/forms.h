@@ -15,12 +15,21 @@
 
 namespace collage::xsmm {
 
-/// A function as this backend sees it: a product or convolution, then a tail.
+/// A convolution with its tail, whose result only the next convolution of a chain reads.
+struct Stage {
+  const OpSequence::Step* base = nullptr;
+  Tail tail;
+};
+
+/// A function as this backend sees it: a product or convolution, then a tail. Convolutions may come before.
 struct Chain {
   const OpSequence* sequence = nullptr;
   const OpSequence::Step* base = nullptr;
   Tail tail;
+  std::vector<Stage> before = {};
 
+  /// The left operand of the product, or the data of the first convolution.
+  [[nodiscard]] size_t Data() const { return (before.empty() ? base : before.front().base)->inputs[0]; }
   [[nodiscard]] const TensorType& TypeOf(size_t value) const { return sequence->values[value].type; }
   [[nodiscard]] const Shape& ShapeOf(size_t value) const { return sequence->values[value].type.shape; }
   [[nodiscard]] bool IsConstant(size_t value) const { return sequence->values[value].constant.has_value(); }
@@ -50,6 +59,12 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
 Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions);
 /// Of a convolution by 3x3 with stride 1.
 Result<std::vector<Form>> WinogradForms(const Convolution& convolution, const InstructionSet& instructions);
+
+/// Of a chain of several convolutions.
+Result<std::vector<Form>> FusedForms(const Chain& chain, const InstructionSet& instructions);
+
+/// Channels last or blocked, as `tag` says. Plain where that is the same order anyway, so that no conversion is charged.
+Layout LayoutOfImage(const char* tag, int64_t channels, int64_t pixels);
 
 /// Rows and panels of one matrix product, or of each of a batch: channels along the columns.
 std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_stride, int64_t result_stride);

@@ -46,7 +46,7 @@ class ProgramKernel final : public Kernel {
 
 // Of the port of a parameter: operands of the result's shape lie as the result does.
 Layout LayoutOf(const Chain& chain, const Form& form, size_t value) {
-  if (value == chain.base->inputs[0]) return form.data;
+  if (value == chain.Data()) return form.data;
   for (const TailStep& step : chain.tail.steps) {
     for (const TailArgument* argument : {&step.first, &step.second, &step.third}) {
       if (argument->kind == TailArgument::Kind::kWhole && argument->value == value) return form.result;

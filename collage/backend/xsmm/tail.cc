@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -38,6 +39,15 @@ struct OneTile {
   float alpha = 0;
   float beta = 0;
 };
+
+// "" is the sum alone.
+std::optional<TailStep::Bounds> BoundsOf(const OneTile& tile) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (tile.name.empty()) return TailStep::Bounds{-kInfinity, kInfinity};
+  if (tile.name == "nn.relu") return TailStep::Bounds{0, kInfinity};
+  if (tile.name == "clip") return TailStep::Bounds{tile.alpha, tile.beta};
+  return std::nullopt;
+}
 
 class Parser {
  public:
@@ -104,6 +114,9 @@ class Parser {
     step.slot = SlotFor(values, next);
     step.alpha = covered.alpha;
     step.beta = covered.beta;
+    const bool adds_channels = step.second.kind == TailArgument::Kind::kChannel || step.second.kind == TailArgument::Kind::kNone;
+    if (step.first.kind == TailArgument::Kind::kSlot && adds_channels && step.third.kind == TailArgument::Kind::kNone)
+      step.bounds = BoundsOf(covered);
     tail_.steps.push_back(step);
     return next;
   }
@@ -189,8 +202,6 @@ class Parser {
 }  // namespace
 
 Result<Tail> ParseTail(const OpSequence& sequence, std::span<const Step> steps, size_t product, size_t channel) {
-  const size_t last = steps.empty() ? product : steps.back().outputs[0];
-  if (sequence.results.size() != 1 || sequence.results[0] != last) return Fail("libxsmm: the result is not the end of the chain");
   return Parser(sequence, steps, product, channel).Parse();
 }
 

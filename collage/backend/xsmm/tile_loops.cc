@@ -41,6 +41,17 @@ COLLAGE_INLINE float Exponential(float x) {
   return sum * std::bit_cast<float>((power + kBias) << kMantissaBits);
 }
 
+// 1 / x of a normal number from 1 to 2^100: the bits of x subtracted from those of nearly 1 are right within an eighth, and each step of
+// Newton's squares the relative error. A division of vectors takes as long as twenty such operations.
+COLLAGE_INLINE float Reciprocal(float x) {
+  constexpr uint32_t kReflector = 0x7ef311c7;
+  float y = std::bit_cast<float>(kReflector - std::bit_cast<uint32_t>(x));
+  y = y + y * (1.0F - x * y);
+  y = y + y * (1.0F - x * y);
+  y = y + y * (1.0F - x * y);
+  return y;
+}
+
 // Near zero Lambert's continued fraction, cut after 9 (within 1e-7 up to 1); beyond, by the exponential.
 COLLAGE_INLINE float HyperbolicTangent(float x) {
   const float square = x * x;
@@ -90,7 +101,7 @@ struct Clip : Numbers {
   COLLAGE_INLINE float Of(float x) const { return Bounded(x, alpha, beta); }
 };
 struct Sigmoid : Numbers {
-  COLLAGE_INLINE float Of(float x) const { return 1.0F / (1.0F + Exponential(-x)); }
+  COLLAGE_INLINE float Of(float x) const { return Reciprocal(1.0F + Exponential(-x)); }
 };
 struct Tanh : Numbers {
   COLLAGE_INLINE float Of(float x) const { return HyperbolicTangent(x); }
@@ -120,10 +131,10 @@ struct GeluByErf : Numbers {
 };
 struct GeluByTanh : Numbers {
   // (1 + tanh(y)) / 2 = sigmoid(2 y)
-  COLLAGE_INLINE float Of(float x) const { return x / (1.0F + Exponential(-1.59576912F * x * (1.0F + 0.044715F * x * x))); }
+  COLLAGE_INLINE float Of(float x) const { return x * Reciprocal(1.0F + Exponential(-1.59576912F * x * (1.0F + 0.044715F * x * x))); }
 };
 struct Swish : Numbers {
-  COLLAGE_INLINE float Of(float x) const { return x / (1.0F + Exponential(-x)); }
+  COLLAGE_INLINE float Of(float x) const { return x * Reciprocal(1.0F + Exponential(-x)); }
 };
 struct HardSwish : Numbers {
   COLLAGE_INLINE float Of(float x) const { return x * Bounded(x + 3.0F, 0.0F, 6.0F) * (1.0F / 6); }

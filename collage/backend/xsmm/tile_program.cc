@@ -41,7 +41,7 @@ Result<std::shared_ptr<const Program>> TileProgram::Make(const Chain& chain, con
   } else {
     program->panels_ = program->operands_.Of(chain, cut.panel_value, form.data);
   }
-  program->tail_ = BoundTail(chain, form.result, program->operands_);
+  program->tail_ = BoundTail(chain, chain.tail, form.result, program->operands_);
   program->SetScratch();
   COLLAGE_TRY_STATUS(program->MakeKernels());
   return program;

@@ -26,7 +26,7 @@ Result<std::shared_ptr<const Program>> WinogradProgram::Make(const Chain& chain,
   program->Cut(instructions, tiles, threads);
   program->data_ = program->operands_.Of(chain, chain.base->inputs[0], form.data);
   program->PackWeights(chain.sequence->values[chain.base->inputs[1]].constant->Data<float>());
-  program->tail_ = BoundTail(chain, form.result, program->operands_);
+  program->tail_ = BoundTail(chain, chain.tail, form.result, program->operands_);
   COLLAGE_TRY_STATUS(program->MakeKernels());
   program->SetScratch();
   return program;

@@ -1,0 +1,89 @@
+#include "collage/backend/xsmm/depthwise_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace collage::xsmm {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : engine_(seed) {}
+  int64_t Roll(int64_t low, int64_t high) { return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1)); }
+  std::vector<float> Numbers(int64_t count) {
+    std::vector<float> numbers(static_cast<size_t>(count));
+    for (float& number : numbers) number = static_cast<float>(Roll(-8, 8));
+    return numbers;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+/// Small integers, whose sums are exact whatever their order.
+void CheckOne(Dice& dice, DepthwiseLoop loop) {
+  DepthwiseRow row{};
+  row.row_count = dice.Roll(0, 4);
+  row.width = dice.Roll(1, 40);
+  row.taps = dice.Roll(1, 7);
+  row.stride = dice.Roll(1, 3);
+  row.dilation = dice.Roll(1, 3);
+  row.pad_begin = dice.Roll(0, 9);
+  row.channels = dice.Roll(1, 70);
+  row.data_pixel = row.channels + dice.Roll(0, 5);
+  row.weight_stride = row.channels + dice.Roll(0, 5);
+  row.result_pixel = row.channels + dice.Roll(0, 5);
+  row.first = dice.Roll(0, 9);
+  row.count = dice.Roll(1, 40);
+  std::vector<std::vector<float>> data;
+  std::vector<const float*> rows;
+  for (int64_t r = 0; r < row.row_count; ++r) data.push_back(dice.Numbers(row.width * row.data_pixel));
+  for (const std::vector<float>& one : data) rows.push_back(one.data());
+  const std::vector<float> weights = dice.Numbers(row.row_count * row.taps * row.weight_stride);
+  const std::vector<float> bias = dice.Numbers(row.channels);
+  if (dice.Roll(0, 1) == 1) row.bias = bias.data();
+  const bool is_bounded = dice.Roll(0, 1) == 1;
+  row.low = is_bounded ? -20 : -std::numeric_limits<float>::infinity();
+  row.high = is_bounded ? 30 : std::numeric_limits<float>::infinity();
+  constexpr float kUntouched = 1e9F;
+  std::vector<float> result(static_cast<size_t>(row.count * row.result_pixel), kUntouched);
+  row.rows = rows.data();
+  row.weights = weights.data();
+  row.result = result.data();
+  loop(row);
+  for (int64_t x = 0; x < row.count; ++x) {
+    for (int64_t channel = 0; channel < row.result_pixel; ++channel) {
+      float wanted = channel < row.channels ? 0 : kUntouched;
+      for (int64_t r = 0; channel < row.channels && r < row.row_count; ++r) {
+        for (int64_t tap = 0; tap < row.taps; ++tap) {
+          const int64_t from = (row.first + x) * row.stride - row.pad_begin + tap * row.dilation;
+          if (from < 0 || from >= row.width) continue;
+          wanted += data[static_cast<size_t>(r)][static_cast<size_t>(from * row.data_pixel + channel)] *
+                    weights[static_cast<size_t>((r * row.taps + tap) * row.weight_stride + channel)];
+        }
+      }
+      if (channel < row.channels) wanted = std::clamp(wanted + (row.bias ? bias[static_cast<size_t>(channel)] : 0), row.low, row.high);
+      ASSERT_EQ(result[static_cast<size_t>(x * row.result_pixel + channel)], wanted) << "pixel " << x << ", channel " << channel;
+    }
+  }
+}
+
+TEST(DepthwiseLoopsTest, AnyWindowAndAnyNumberOfChannels) {
+  for (const int64_t lanes : {8, 16}) {
+    if (lanes == 16 ? !__builtin_cpu_supports("avx512bw") : !__builtin_cpu_supports("avx2")) continue;
+    for (unsigned seed = 0; seed < 2000; ++seed) {
+      SCOPED_TRACE(std::to_string(lanes) + " lanes, seed " + std::to_string(seed));
+      Dice dice(seed);
+      CheckOne(dice, DepthwiseLoopFor(lanes));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace collage::xsmm
