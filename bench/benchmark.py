@@ -100,6 +100,7 @@ def where_time_goes(arguments, program, archive, folder):
 def compile_model(arguments, model, program, report):
     words = ["compile", model, "-o", program, "--json", report, "--threads", arguments.threads, "--cache", arguments.cache]
     words += ["--budget", arguments.budget] if arguments.budget else []
+    words += ["--precision", arguments.precision] if arguments.precision else []
     done = subprocess.run([arguments.collage, *map(str, words)], stdout=subprocess.DEVNULL)
     if done.returncode != 0:
         raise peers.Failure(f"collage compile {model} ended with code {done.returncode}")
@@ -206,7 +207,8 @@ def earlier_result(path, version, arguments):
     if arguments.again or not path.exists():
         return None
     result = json.loads(path.read_text())
-    return result if (result["version"], result["threads"], result["rounds"]) == (version, arguments.threads, arguments.rounds) else None
+    told = (result["version"], result["threads"], result["rounds"], result.get("precision"))
+    return result if told == (version, arguments.threads, arguments.rounds, arguments.precision) else None
 
 
 def write_all(results, output):
@@ -250,6 +252,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=20, help="turns that each process gets (default 20)")
     parser.add_argument("--slice", type=float, default=0.3, help="seconds of one turn (default 0.3)")
     parser.add_argument("--budget", help="of each compile (default: that of collage compile)")
+    parser.add_argument("--precision", metavar="bf16[=TOLERANCE]", help="permit it to collage compile and to OpenVINO")
     parser.add_argument("--cache", help="price cache (default: prices.sqlite in the output folder)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench", help="default: build/bench")
     parser.add_argument("--again", action="store_true", help="measure models that have their results, too")

@@ -4,10 +4,11 @@
 Each runs in a process of its own that stays alive; the processes take turns, one working while the others wait, so that drift
 of the machine meets all of them alike. Collage runs twice (A and B, the same plan): the difference between the two is what
 this run can not tell from noise. The peers are timed around their Python call with float32 arithmetic, the latency hint and
-the thread count set, and nothing else.
+the thread count set, and nothing else. With --precision bf16 Collage and OpenVINO may both compute in bfloat16; ONNX Runtime has no such
+kernels for CPUs.
 
 Inputs come from NAME.npz beside NAME.onnx where it exists, else they are seeded random values.
-Exit code: 0; 1 when outputs differ by more than 1e-4 of the largest value; 2 when a model could not be run at all.
+Exit code: 0; 1 when outputs differ by more than 1e-4 of the largest value, or twice the tolerance of --precision; 2 when a model could not be run at all.
 """
 
 import argparse
@@ -29,6 +30,7 @@ except ImportError:
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOLERANCE = 1e-4
+TOLERANCE_OF_BFLOAT16 = 0.0313  # of collage compile --precision bf16
 # Time for the thread pools of the process that has just worked to stop spinning.
 PAUSE_SECONDS = 0.05
 
@@ -41,7 +43,7 @@ class Failure(Exception):
 # Workers: a process reads "load", "run N" or "outputs FILE" from standard input and answers each with one line.
 
 
-def onnxruntime_runner(model, inputs, threads):
+def onnxruntime_runner(model, inputs, threads, precision):
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -53,10 +55,10 @@ def onnxruntime_runner(model, inputs, threads):
     return lambda: dict(zip(names, session.run(None, feeds)))
 
 
-def openvino_runner(model, inputs, threads):
+def openvino_runner(model, inputs, threads, precision):
     import openvino
 
-    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads}
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "bf16" if precision else "f32", "INFERENCE_NUM_THREADS": threads}
     core = openvino.Core()
     network = core.read_model(model)
 
@@ -94,7 +96,7 @@ def serve(peer, arguments):
         inputs = dict(archive)
     before = resident_bytes()
     start = time.perf_counter()
-    run = runner(str(arguments.models[0]), inputs, arguments.threads)
+    run = runner(str(arguments.models[0]), inputs, arguments.threads, arguments.precision)
     load_ms = (time.perf_counter() - start) * 1e3
     for line in sys.stdin:
         command, *argument = line.split(maxsplit=1)
@@ -206,6 +208,8 @@ def compile_plan(arguments, model, folder):
         command += ["--shape", shape]
     if arguments.cache:
         command += ["--cache", arguments.cache]
+    if arguments.precision:
+        command += ["--precision", arguments.precision]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise Failure(f"collage compile {model}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
@@ -217,6 +221,7 @@ def start_workers(arguments, model, plan, archive, folder):
     workers = [Worker("collage", bench, folder / "a.log"), Worker("collage again", bench, folder / "b.log")]
     for peer in arguments.peers:
         command = [sys.executable, __file__, "--worker", peer, str(model), "--inputs", str(archive), "--threads", str(arguments.threads)]
+        command += ["--precision", arguments.precision] if arguments.precision else []
         workers.append(Worker(peer, command, folder / f"{peer}.log"))
     return workers
 
@@ -291,6 +296,11 @@ def relative_difference(ours, theirs):
     return worst
 
 
+def tolerance(precision):
+    """Of outputs beside a peer's, both of which may be off by what is permitted."""
+    return 2 * float(precision.partition("=")[2] or TOLERANCE_OF_BFLOAT16) if precision else TOLERANCE
+
+
 def compare(arguments, model):
     shapes = dict(shape.split("=", 1) for shape in arguments.shape)
     shapes = {name: [int(extent) for extent in text.split("x")] for name, text in shapes.items()}
@@ -348,7 +358,9 @@ def summarise(model, arguments, workers, differences):
         "faster_peer": faster,
         "speedup": rows[faster]["ratio"] if faster else None,
         "output_difference": max(differences.values(), default=None),
-        "outputs_agree": all(difference <= TOLERANCE for difference in differences.values()),
+        "precision": arguments.precision,
+        "tolerance": tolerance(arguments.precision),
+        "outputs_agree": all(difference <= tolerance(arguments.precision) for difference in differences.values()),
     }
 
 
@@ -361,7 +373,7 @@ def print_table(result):
     if result["faster_peer"]:
         print(f"  {result['speedup']:.3f}x the faster peer ({result['faster_peer']}); noise of this run (A/A): {result['noise']:.1%}")
     if not result["outputs_agree"]:
-        print(f"  OUTPUTS DIFFER by more than {TOLERANCE}")
+        print(f"  OUTPUTS DIFFER by more than {result['tolerance']}")
     print(flush=True)
 
 
@@ -373,6 +385,7 @@ def parse_arguments():
     parser.add_argument("--slice", type=float, default=0.5, help="seconds of one turn (default 0.5)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1x3x224x224", help="shape of an input that has none")
     parser.add_argument("--cache", help="price cache for collage compile (its own default otherwise)")
+    parser.add_argument("--precision", metavar="bf16[=TOLERANCE]", help="permit it to collage compile and to OpenVINO")
     parser.add_argument("--collage", default=str(ROOT / "build/release/bin/collage"), help="the command line tool")
     parser.add_argument("--json", type=pathlib.Path, help="also write the results here")
     parser.add_argument("--worker", choices=["onnxruntime", "openvino"], help=argparse.SUPPRESS)

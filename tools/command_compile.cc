@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "collage/query/rule_json.h"
 #include "collage/search/searcher.h"
@@ -29,6 +30,7 @@ struct Options {
   bool choose_devices = false;
   std::string search = CompileOptions::kUsualSearch;
   std::string partition_rules;
+  std::optional<std::string> precision;
 };
 
 Result<StatedRules> ReadRules(const std::string& file) {
@@ -56,6 +58,11 @@ Status Compile(const Options& options) {
     Result<StatedRules> rules = ReadRules(options.partition_rules);
     if (!rules) return Fail(rules.error().At("--partition-rules"));
     compile.partition_rules = std::move(*rules);
+  }
+  if (options.precision) {
+    Result<Precision> precision = Precision::Parse(*options.precision);
+    if (!precision) return Fail("--precision " + precision.error().message);
+    compile.precision = *precision;
   }
   if (const auto searcher = FindSearcher(options.search); !searcher) return Fail(searcher.error().At("--search"));
   compile.search = options.search;
@@ -107,6 +114,10 @@ void AddCompileCommand(CLI::App& app, int& code) {
           "evolutionary its two stages, the second one timing whole plans; greedy takes the largest candidates in the order of the "
           "targets. The last three price everything")
       ->capture_default_str();
+  command->add_option(
+      "--precision", options->precision,
+      "Permit kernels to compute numbers of float32 with fewer bits where that is faster: bf16, or bf16=TOLERANCE. The whole "
+      "program may then differ from the float32 reference by that share of an output's largest value (default 0.031)");
   command->add_option("--partition-rules", options->partition_rules,
                       "JSON file with a rule tree for each name that -partition_rule=NAME of a --target may have (docs/query.md)");
   command->add_flag("--eager", options->eager,

@@ -93,7 +93,7 @@ Result<std::vector<Port>> ArtifactReader::Ports() {
   for (uint64_t left = COLLAGE_TRY(Count()); left > 0; --left) {
     TensorType type = COLLAGE_TRY(Type());
     Layout layout = COLLAGE_TRY(Layout::Parse(std::string(COLLAGE_TRY(Text()))));
-    if (!layout.IsPlain() && layout.Rank() != type.shape.size()) return Damaged();
+    if (!layout.Fits(type)) return Damaged();
     if (!CheckedByteCount(type, layout)) return Damaged();
     ports.push_back({std::move(type), std::move(layout)});
   }

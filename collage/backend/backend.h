@@ -67,6 +67,8 @@ struct Variant {
   std::string name;  ///< unique among the variants of one function, stable across runs: "winograd", "direct/aBcd16b"
   std::vector<Layout> inputs;
   std::vector<Layout> outputs;
+  /// It computes with fewer bits than the types say, as the function permits (ir/permitted_precision.h).
+  bool uses_precision = false;
 };
 
 /// A number in the schedule of a variant that may be chosen otherwise: "tile_rows".
@@ -99,7 +101,8 @@ class Backend {
   }
 
   /// The ways to run a candidate; cheap, no compilation. Empty when it cannot be run. `function` is a Primitive function of
-  /// tensors whose composites may be nested (ToOpSequence flattens them); constants are inside.
+  /// tensors whose composites may be nested (ToOpSequence flattens them); constants are inside. Of one that permits fewer bits
+  /// (ir/permitted_precision.h) there may be more: those that use the permit, behind all others, and marked so.
   [[nodiscard]] virtual std::vector<Variant> Variants(const Function& function, const Device& device) const = 0;
   /// What of a variant's schedule can be tuned; nothing by default. Variants made so are named by TunedVariant (backend/tuning.h), and
   /// Compile must take every combination of the values, or say why not.

@@ -1,10 +1,12 @@
 #include "collage/backend/onnx_variants.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "collage/ir/op_sequence.h"
 #include "collage/ir/original_model.h"
+#include "collage/ir/permitted_precision.h"
 
 namespace collage {
 
@@ -19,6 +21,19 @@ std::vector<Variant> OnnxVariants(const Function& function, const std::function<
                                      [&](const OpSequence::Step& step) { return supports(step.call).accepted; });
   if (!takes_all) return {};
   return {std::move(variant)};
+}
+
+bool IsOriginal(std::string_view variant) { return variant.substr(0, variant.find('/')) == kOriginalVariant; }
+
+std::vector<Variant> WithPermitted(std::vector<Variant> variants, const Function& function) {
+  const std::optional<Precision> precision = PermittedPrecision(function);
+  for (size_t i = 0, count = variants.size(); precision && i < count; ++i) {
+    Variant permitted = variants[i];
+    permitted.name += "/" + NameOf(*precision);
+    permitted.uses_precision = true;
+    variants.push_back(std::move(permitted));
+  }
+  return variants;
 }
 
 }  // namespace collage

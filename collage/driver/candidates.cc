@@ -6,6 +6,7 @@
 #include "collage/backend/registry.h"
 #include "collage/candidate/gather.h"
 #include "collage/driver/whole_model.h"
+#include "collage/ir/permitted_precision.h"
 #include "collage/partition/cover.h"
 #include "collage/support/log.h"
 #include "collage/support/name_supply.h"
@@ -230,6 +231,7 @@ Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choic
     if (!candidate.is_partition) continue;
     Attributes attributes{{"global_symbol", symbols[i]}, {"Variant", candidate.variants[choices[i].variant].variant.name}};
     if (const std::string device = DeviceText(placement.targets[candidate.backend]); !device.empty()) attributes.Set("Device", device);
+    if (placement.UsesPrecision(choices[i])) attributes.Set(std::string(kPrecisionAttribute), ToString(*placement.precision));
     cover.push_back({candidate.candidate, std::move(attributes)});
   }
   return cover;

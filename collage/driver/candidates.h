@@ -24,8 +24,8 @@ Result<FoundCandidates> FindCandidates(const Placement& placement);
 /// overlap, and once more for those that do. The backend of last resort has none, since what a form stands for is there.
 Result<std::vector<PricedCandidate>> FindFormCandidates(const Placement& placement);
 
-/// The chosen candidates as a plan: those with a compiler carry "Compiler", all carry "global_symbol" and "Variant", and those on another
-/// device than the host "Device".
+/// The chosen candidates as a plan: those with a compiler carry "Compiler", all carry "global_symbol" and "Variant", those on another
+/// device than the host "Device", and those that use the permitted precision "Precision".
 Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choices);
 
 /// The global_symbol that CoverOf gives to each choice; empty for what stays with the host.

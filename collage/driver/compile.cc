@@ -116,7 +116,8 @@ class Compile {
     placement_ = COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints,
                                            {.choose_devices = options_.choose_devices,
                                             .stated_rules = options_.partition_rules,
-                                            .original = model_->original ? model_ : nullptr}));
+                                            .original = model_->original ? model_ : nullptr,
+                                            .precision = options_.precision}));
     greedy_ = GreedyPlans(*placement_);
     placement_ = COLLAGE_TRY(WithGreedyPlans(placement_, greedy_, pricer_));
     store_.emplace(pricer_, placement_->ContextHash());
@@ -225,7 +226,7 @@ class Compile {
     for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
       const Evidence& known = evidence_[kernel];
       const bool is_known = !known.alone.empty() || !known.invalid_reason.empty();
-      if (placement_->kernels[kernel].key.variant == kOriginalVariant && !is_known) unknown.push_back(kernel);
+      if (IsOriginal(placement_->kernels[kernel].key.variant) && !is_known) unknown.push_back(kernel);
     }
     return Take(unknown, [this] { return measuring_.ShouldStop(); });
   }
@@ -306,10 +307,31 @@ class Compile {
       (void)measurer_->TakeMisfit();
       if (!single) spdlog::info("no plan of {} alone: {}", placement_->TitleOf(target), placement_->NameNode(single.error().message));
     }
+    COLLAGE_TRY_STATUS(DecideInFloat32());
     for (const GreedyPlan& plan : greedy_) {
       const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
       COLLAGE_TRY_STATUS(Take(UnknownKernelsOf(*placement_, plan, prices), [this] { return measurer_->IsOver(); }));
     }
+    return {};
+  }
+
+  /// What the best plan would be without the permitted precision, looked into as single backends are.
+  Status DecideInFloat32() {
+    if (!UsesPrecision(*placement_, decision_->best.choices)) return {};
+    std::vector<Evidence> evidence = evidence_;
+    const std::vector<PlacedKernel>& kernels = placement_->kernels;
+    for (size_t kernel = 0; kernel < kernels.size(); ++kernel) {
+      if (kernels[kernel].variant.uses_precision) evidence[kernel].invalid_reason = "is not float32";
+    }
+    DecideOptions among = Among(placement_->Competing());
+    among.rival = decision_->best.cost;
+    const Result<Decision> decision = collage::Decide(placement_->arms, evidence, *measurer_, among);
+    (void)measurer_->TakeMisfit();
+    for (size_t kernel = 0; kernel < kernels.size(); ++kernel) {
+      if (!kernels[kernel].variant.uses_precision) evidence_[kernel] = std::move(evidence[kernel]);
+    }
+    if (!decision && pricer_.has_missed()) return Fail(decision.error());
+    if (!decision) spdlog::info("no plan in float32: {}", placement_->NameNode(decision.error().message));
     return {};
   }
 
@@ -336,13 +358,15 @@ class Compile {
     racing.deadline = before_race_;
     return RacePlans(
         *placement_, plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
-        MedianAnchorSeconds(evidence_), SecondsOfRace(), options_, racing, [this](const Plan& plan) { return FindWrong(plan); });
+        MedianAnchorSeconds(evidence_), SecondsOfRace(), options_, racing,
+        [this](const Plan& plan, double excess) { return FindWrong(plan, excess); });
   }
 
-  /// Kernels of single backends' plans have not all been compared with the reference by themselves.
-  Result<bool> FindWrong(const Plan& plan) {
+  /// Kernels of single backends' plans have not all been compared with the reference by themselves. Where rounding has added up in one, it
+  /// is out, and the others keep its kernels.
+  Result<bool> FindWrong(const Plan& plan, double excess) {
     if (!measurer_ || Clock::now() >= before_race_) return false;
-    const Measurer::Found wrong = COLLAGE_TRY(measurer_->FindWrong(plan.result.choices));
+    const Measurer::Found wrong = COLLAGE_TRY(measurer_->FindWrong(plan.result.choices, plan.is_single_backend ? 0 : excess));
     for (const auto& [kernel, found] : wrong) evidence_[kernel].invalid_reason = found.invalid_reason;
     return !wrong.empty();
   }
@@ -388,12 +412,21 @@ class Compile {
     report.lower_bound_us *= race.drift;
     report.noise = race.noise;
     report.raced = race.raced;
+    report.precision = ReportedPrecisionOf(plans.plans[race.winner]);
     report.candidates = CountCandidates(*placement_, {evidence_, prices_}, pricer_.counts());
     report.apparent_loss = race.apparent_loss;
     if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
     report.budget_seconds = options_.budget_seconds;
     report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
     return report;
+  }
+
+  [[nodiscard]] std::optional<ReportedPrecision> ReportedPrecisionOf(const Plan& plan) const {
+    if (!options_.precision) return std::nullopt;
+    ReportedPrecision reported{NameOf(*options_.precision), options_.precision->tolerance};
+    for (const PlacedKernel& kernel : placement_->kernels) reported.offered += kernel.variant.uses_precision ? 1 : 0;
+    for (const SearchChoice& choice : plan.result.choices) reported.taken += placement_->UsesPrecision(choice) ? 1 : 0;
+    return reported;
   }
 
   Status SaveSingles(const FinalPlans& plans, const CompileReport& report) {
@@ -407,6 +440,7 @@ class Compile {
       of_plan.threads = options_.threads;
       of_plan.inputs = report.inputs;
       of_plan.winner = plan.name;
+      of_plan.precision = ReportedPrecisionOf(plan);
       const LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(Apply(*placement_, plan)), lower_));
       COLLAGE_TRY_STATUS(SaveProgram(lowered, ToMetadata(of_plan, RecordOf(*placement_, known, plan)), file));
     }
@@ -472,6 +506,8 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   if (!options.output.empty()) COLLAGE_TRY_STATUS(CheckWritable(options.output));
   COLLAGE_TRY_STATUS(CheckFolder(options.single_backends));
   COLLAGE_TRY(FindSearcher(options.search));
+  if (options.precision && options.estimator)
+    return Fail("a precision is permitted and prices are an estimator's, which says nothing of kernels of that precision");
   if (options.cache_only && options.tuning_seconds > 0) return Fail("time for tuning is given, and nothing may be measured");
   std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices, options.cpus));
   using Missing = MeasurementCache::Missing;

@@ -21,6 +21,7 @@
 #include "collage/support/progress.h"
 #include "collage/support/result.h"
 #include "collage/support/supervisor.h"
+#include "collage/tensor/precision.h"
 
 namespace collage {
 
@@ -37,6 +38,9 @@ struct CompileOptions {
   /// evolutionary one has half of the time for measuring whole plans.
   std::string search = kUsualSearch;
   static constexpr const char* kUsualSearch = "sweep";
+  /// In which kernels may compute beside float32: their own variants, chosen where they are faster. The whole program is compared with the
+  /// float32 reference, to this tolerance where a kernel uses the permit. Nothing: all is float32.
+  std::optional<Precision> precision = {};
   /// Prices in place of measurements: with it nothing is timed, and neither the cache nor a race says anything. Empty: kernels are
   /// measured.
   CostEstimator estimator;

@@ -23,7 +23,7 @@ Result<std::optional<double>> CompareWhole(Executable& executable, const Expr& f
   const ReferenceSample sample = COLLAGE_TRY(ModelSample(function));
   const Agreement agreement =
       COLLAGE_TRY(CompareWithReference([&](std::span<const Tensor> inputs) { return executable.Run(inputs); }, sample));
-  const std::string objection = ObjectionOfProgram(agreement, sample);
+  const std::string objection = ObjectionOfProgram(agreement, sample.tolerance);
   if (!objection.empty()) return Fail("the program of the estimator's plan " + objection);
   return IsComparison(agreement) ? std::optional(agreement.difference) : std::nullopt;
 }

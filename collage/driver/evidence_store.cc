@@ -4,6 +4,7 @@
 #include <map>
 
 #include "collage/cost/statistics.h"
+#include "collage/support/hash.h"
 
 namespace collage {
 namespace {
@@ -41,13 +42,26 @@ Result<Evidence> EvidenceStore::Find(const PlacedKernel& kernel) const {
     evidence.in_program.push_back(
         {{rounds->samples[i], anchor_seconds}, static_cast<uint64_t>(rounds->anchors[2 * i + 1]), std::bit_cast<uint64_t>(anchor_seconds)});
   }
+  if (kernel.variant.uses_precision && evidence.invalid_reason.empty()) {
+    const std::optional<Measurement> withdrawn = COLLAGE_TRY(pricer_->cache().Find(KeyOfWithdrawal(kernel)));
+    if (withdrawn) evidence.invalid_reason = withdrawn->invalid_reason;
+  }
   return evidence;
+}
+
+MeasurementKey EvidenceStore::KeyOfWithdrawal(const PlacedKernel& kernel) const {
+  const uint64_t made = HashBytes(kernel.key.backend + " " + kernel.key.backend_version + " " + kernel.key.variant);
+  return pricer_->KeyOf(Fact::kVerdict, HashCombine(kernel.key.function_hash, made), context_);
 }
 
 Result<std::vector<Evidence>> EvidenceStore::Load(const Placement& placement, std::vector<Evidence> known) const {
   for (size_t kernel = known.size(); kernel < placement.kernels.size(); ++kernel)
     known.push_back(COLLAGE_TRY(Find(placement.kernels[kernel])));
   return known;
+}
+
+Status EvidenceStore::Withdraw(const PlacedKernel& kernel, const std::string& reason) {
+  return pricer_->cache().Store(KeyOfWithdrawal(kernel), {{}, reason});
 }
 
 Status EvidenceStore::Add(const PlacedKernel& kernel, const ProgramRow& row) {

@@ -16,9 +16,13 @@ class EvidenceStore {
   Result<std::vector<Evidence>> Load(const Placement& placement, std::vector<Evidence> known = {}) const;
   /// Adds a round inside a program to what is kept of a kernel.
   Status Add(const PlacedKernel& kernel, const ProgramRow& row);
+  /// In this program the kernel is invalid, in others it may not be.
+  Status Withdraw(const PlacedKernel& kernel, const std::string& reason);
 
  private:
   Result<Evidence> Find(const PlacedKernel& kernel) const;
+  /// A verdict, on a kernel in a program.
+  [[nodiscard]] MeasurementKey KeyOfWithdrawal(const PlacedKernel& kernel) const;
 
   Pricer* pricer_;
   uint64_t context_;

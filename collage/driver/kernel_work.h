@@ -20,4 +20,8 @@ DeviceLimits LimitsOf(const Device& device);
 /// reach a result, no padding, no more of a parameter than the slices that are read of it.
 KernelFacts WorkOf(const Function& function, const Device& device);
 
+/// The same of a kernel that stores numbers in 16 bits: half of the bytes, products of matrix units, and relatives of its own, since what
+/// kernels of float32 take says nothing of it.
+KernelFacts WithFewerBits(KernelFacts facts);
+
 }  // namespace collage

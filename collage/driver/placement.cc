@@ -11,6 +11,7 @@
 #include "collage/driver/device_statements.h"
 #include "collage/driver/kernel_work.h"
 #include "collage/driver/transitions.h"
+#include "collage/ir/permitted_precision.h"
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
 #include "collage/onnx/original.h"
@@ -86,25 +87,29 @@ class Builder {
     const Function& function = *candidate.extracted.function->As<Function>();
     const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
     const auto [at, is_new] = variants_.try_emplace({candidate.backend, hash});
-    if (is_new) at->second = COLLAGE_TRY(VariantsOf(candidate.backend, function, hash));
+    if (is_new) at->second = COLLAGE_TRY(VariantsOf(candidate.backend, candidate.extracted.function, hash));
     KernelFacts facts = WorkOf(function, placement_.devices[device]);
     facts.backend = candidate.backend;
     // What a library computes inside tells nothing of kernels that are generated whole.
     for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));
+    if (placement_.precision) candidate.permitted = WithPrecision(candidate.extracted.function, *placement_.precision);
+    const uint64_t permitted_hash = placement_.precision ? StructuralHash(candidate.permitted, ForPricing()) : 0;
     candidate.variants.clear();
     for (const Variant& variant : at->second) {
-      MeasurementKey key = pricer_.KeyOf(hash, std::string(target.backend->Name()), target.version, variant.name);
+      const uint64_t of_function = variant.uses_precision ? permitted_hash : hash;
+      MeasurementKey key = pricer_.KeyOf(of_function, std::string(target.backend->Name()), target.version, variant.name);
       key.threads = placement_.devices[device].threads;
-      kernels.push_back(NumberOf({key, c, variant, {}}, facts));
+      kernels.push_back(NumberOf({key, c, variant, {}}, variant.uses_precision ? WithFewerBits(facts) : facts));
       candidate.variants.push_back({variant, Cost::Unknown(), {}, key, placement_.MemoryOf(device)});
     }
     return {};
   }
 
-  /// Those that the backend states, and what earlier compiles have tuned of them.
-  Result<std::vector<Variant>> VariantsOf(size_t number, const Function& function, uint64_t hash) {
+  /// Those that the backend states, what earlier compiles have tuned of them, and those that use the permitted precision.
+  Result<std::vector<Variant>> VariantsOf(size_t number, const Expr& literal, uint64_t hash) {
     const PlacementTarget& target = placement_.targets[number];
     const Device& device = placement_.devices[placement_.DeviceOf(number)];
+    const Function& function = *literal->As<Function>();
     std::vector<Variant> variants = target.backend->Variants(function, device);
     for (size_t i = 0, count = variants.size(); i < count; ++i) {
       const Variant base = variants[i];
@@ -116,6 +121,11 @@ class Builder {
       if (!record) continue;
       Variant tuned = TunedVariant(base, parameters, record->choice);
       if (tuned.name != base.name) variants.push_back(std::move(tuned));
+    }
+    if (!placement_.precision) return variants;
+    const Expr permitted = WithPrecision(literal, *placement_.precision);
+    for (Variant& variant : target.backend->Variants(*permitted->As<Function>(), device)) {
+      if (variant.uses_precision) variants.push_back(std::move(variant));
     }
     return variants;
   }
@@ -232,6 +242,7 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   placement.devices = DevicesOf(targets, pricer.device());
   placement.of_strings = CallsOfStrings(*placement.graph);
   placement.said = said;
+  placement.precision = options.precision;
   placement.stated_rules = options.stated_rules;
   for (const std::vector<Expr>& calls : stated.may_take) {
     IndexSet& nodes = placement.may_take.emplace_back();
@@ -271,7 +282,8 @@ uint64_t Placement::ContextHash() const {
   for (const std::vector<Cost>& row : built.problem.transition) {
     for (const Cost cost : row) hash = HashCombine(hash, static_cast<uint64_t>(std::llround(cost.ToSeconds() * 1e12)));
   }
-  return hash;
+  // Around kernels of float32 there may be others.
+  return precision ? HashCombine(hash, HashBytes(ToString(*precision))) : hash;
 }
 
 bool Placement::IsOfForm(size_t candidate) const {
@@ -366,9 +378,9 @@ bool CoversOnlyOrphans(const Placement& placement, size_t candidate) {
   return true;
 }
 
-bool IsOriginal(const PricedCandidate& candidate) {
+bool IsOfOriginal(const PricedCandidate& candidate) {
   return std::any_of(candidate.variants.begin(), candidate.variants.end(),
-                     [](const PricedVariant& variant) { return variant.variant.name == kOriginalVariant; });
+                     [](const PricedVariant& variant) { return IsOriginal(variant.variant.name); });
 }
 
 bool IsFallback(const Placement& placement, size_t candidate) {
@@ -380,7 +392,7 @@ bool IsFallback(const Placement& placement, size_t candidate) {
 std::vector<bool> Placement::Competing() const {
   std::vector<bool> competing(candidates.size());
   for (size_t c = 0; c < competing.size(); ++c)
-    competing[c] = MayLie(c) && !IsOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
+    competing[c] = MayLie(c) && !IsOfOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
   return competing;
 }
 

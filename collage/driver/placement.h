@@ -21,6 +21,7 @@
 #include "collage/pricing/problem.h"
 #include "collage/runtime/processors.h"
 #include "collage/support/progress.h"
+#include "collage/tensor/precision.h"
 
 namespace collage {
 
@@ -80,6 +81,7 @@ struct Placement {
   /// as texts, takes them.
   IndexSet of_strings;
   UserConstraints said;
+  std::optional<Precision> precision;  ///< that kernels may compute in
   StatedRules stated_rules;
   std::shared_ptr<const Constraints> constraints;
   std::vector<Refusal> refusals;  ///< what rules declined
@@ -95,6 +97,10 @@ struct Placement {
   [[nodiscard]] const Expr& function() const { return graph->function(); }
   /// Whether a candidate computes something of a form.
   [[nodiscard]] bool IsOfForm(size_t candidate) const;
+  /// Whether a choice is a kernel that uses the permitted precision.
+  [[nodiscard]] bool UsesPrecision(const SearchChoice& choice) const {
+    return candidates[choice.candidate].variants[choice.variant].variant.uses_precision;
+  }
   [[nodiscard]] size_t OperatorCount() const { return built.nodes.size(); }
   [[nodiscard]] std::string NameOf(size_t target) const { return std::string(targets[target].backend->Name()); }
   /// Of a plan of that target alone: "dnnl", "opencl@opencl:0".
@@ -137,6 +143,8 @@ struct PlacementOptions {
   std::vector<FormRule> forms = FormRules();  ///< equivalent forms that are looked for
   /// The model as it was read, of whose main function passes made the function; graph compilers are offered it too. Null: none.
   std::shared_ptr<const OnnxModel> original = nullptr;
+  /// In which kernels may compute beside float32. Those are variants of their own, under keys that say so.
+  std::optional<Precision> precision = {};
 };
 
 /// Phases 1 and 2: candidates of all targets that keep to the constraints, their variants and those that earlier compiles have tuned, the

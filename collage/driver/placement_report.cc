@@ -103,6 +103,7 @@ class Reporter {
     placement.cost_us = known_.prices[kernel].centre.ToMicroseconds();
     PlanEntry entry{symbol, placement.backend, placement.variant, {}, placement.cost_us};
     entry.device = placement.device;
+    if (placement_.UsesPrecision(choice)) entry.precision = NameOf(*placement_.precision);
     const KernelFacts& facts = placement_.arms.kernels.kernels()[kernel];
     entry.work = PlanWork{facts.flops, facts.bytes, facts.roofline.ToMicroseconds()};
     entry.margin_us = FindAlternatives(i, placement);

@@ -1,5 +1,6 @@
 #include "collage/driver/plan.h"
 
+#include <algorithm>
 #include <set>
 
 #include "collage/driver/candidates.h"
@@ -49,6 +50,14 @@ Result<IRModule> Apply(const Placement& placement, const Plan& plan) {
 
 std::string Save(const Placement& placement, const Plan& plan) {
   return SavePlan(*placement.graph, CoverOf(placement, plan.result.choices));
+}
+
+bool UsesPrecision(const Placement& placement, const std::vector<SearchChoice>& choices) {
+  return std::any_of(choices.begin(), choices.end(), [&](const SearchChoice& choice) { return placement.UsesPrecision(choice); });
+}
+
+double ToleranceOf(const Placement& placement, const std::vector<SearchChoice>& choices, const ReferenceSample& sample) {
+  return UsesPrecision(placement, choices) ? std::max(sample.tolerance, placement.precision->tolerance) : sample.tolerance;
 }
 
 std::vector<double> TransitionsOf(const Placement& placement, const std::vector<SearchChoice>& choices) {

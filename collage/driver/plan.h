@@ -7,6 +7,7 @@
 
 #include "collage/driver/placement.h"
 #include "collage/ir/module.h"
+#include "collage/op/reference_sample.h"
 
 namespace collage {
 
@@ -41,6 +42,10 @@ std::vector<size_t> FormsOf(const Placement& placement, const std::vector<Search
 Result<IRModule> Apply(const Placement& placement, const Plan& plan);
 /// A plan as text from which phase 4 runs alone (LoadPlan, ApplyCover). The plan must take no form.
 std::string Save(const Placement& placement, const Plan& plan);
+/// Whether some kernel of a cover uses the permitted precision.
+bool UsesPrecision(const Placement& placement, const std::vector<SearchChoice>& choices);
+/// How far a program of that cover may be from the reference: no farther than one of float32 where none does.
+double ToleranceOf(const Placement& placement, const std::vector<SearchChoice>& choices, const ReferenceSample& sample);
 /// Seconds that the search charges before each choice for the transition to its backend.
 std::vector<double> TransitionsOf(const Placement& placement, const std::vector<SearchChoice>& choices);
 /// Which of two plans that take equally long is taken: that of fewer partitions, or of earlier backends.

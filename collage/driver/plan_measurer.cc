@@ -12,6 +12,7 @@
 #include "collage/ir/structural.h"
 #include "collage/measure/barrier_probe.h"
 #include "collage/measure/race.h"
+#include "collage/measure/verification.h"
 #include "collage/runtime/pinned_team.h"
 #include "collage/support/clock.h"
 #include "collage/support/hash.h"
@@ -105,7 +106,7 @@ Result<Measurer::Found> PlanMeasurer::MeasureTogether(std::span<const size_t> ke
 }
 
 PricedKernel PlanMeasurer::ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const {
-  return {candidate.extracted.function, *placement_->targets[candidate.backend].backend, kernel.variant,
+  return {candidate.FunctionOf(kernel.variant), *placement_->targets[candidate.backend].backend, kernel.variant,
           placement_->devices[placement_->DeviceOf(candidate.backend)]};
 }
 
@@ -115,18 +116,21 @@ void PlanMeasurer::Report(const std::string& stage, size_t done, size_t total, c
   progress_.Report({stage, done, total, open + detail});
 }
 
-Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>& choices) {
+Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>& choices, double excess) {
   Found wrong;
+  std::vector<std::pair<double, size_t>> differences;  // of kernels that use the permitted precision
   std::set<size_t> seen;
   for (const SearchChoice& choice : choices) {
     const PricedCandidate& candidate = placement_->candidates[choice.candidate];
     const size_t number = placement_->arms.kernel_of[choice.candidate][choice.variant];
     if (!candidate.is_partition || !seen.insert(number).second) continue;
     const PlacedKernel& kernel = placement_->kernels[number];
-    if (COLLAGE_TRY(pricer_.cache().IsVerified(kernel.key))) continue;
+    const bool is_counted = excess > 0 && kernel.variant.uses_precision;
+    if (!is_counted && COLLAGE_TRY(pricer_.cache().IsVerified(kernel.key))) continue;
     Report("comparing kernels with the reference", seen.size(), choices.size(), kernel.key.backend + " " + kernel.key.variant);
     const Result<double> difference = pricer_.Difference(ToPrice(candidate, kernel));
     if (difference && *difference <= kTolerance) {
+      if (is_counted) differences.emplace_back(*difference, number);
       COLLAGE_TRY_STATUS(pricer_.cache().StoreVerified(kernel.key));
       continue;
     }
@@ -137,7 +141,26 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
     COLLAGE_TRY_STATUS(pricer_.MarkInvalid(kernel.key, evidence.invalid_reason));
     wrong.emplace_back(number, std::move(evidence));
   }
-  return wrong;
+  return wrong.empty() ? Withdraw(std::move(differences), excess) : Result<Found>(std::move(wrong));
+}
+
+Result<Measurer::Found> PlanMeasurer::Withdraw(std::vector<std::pair<double, size_t>> differences, double excess) {
+  Found withdrawn;
+  std::sort(differences.rbegin(), differences.rend());
+  double squares = 0;
+  for (const auto& [difference, number] : differences) squares += difference * difference;
+  const double fitting = excess > 0 ? squares / (excess * excess) : squares;
+  for (const auto& [difference, number] : differences) {
+    if (!withdrawn.empty() && squares <= fitting) break;
+    squares -= difference * difference;
+    const PlacedKernel& kernel = placement_->kernels[number];
+    Evidence evidence;
+    evidence.invalid_reason = "is within the tolerance of " + ToString(*placement_->precision) + ", but the whole program then is not";
+    spdlog::info("{} {}: {}", kernel.key.backend, kernel.key.variant, evidence.invalid_reason);
+    COLLAGE_TRY_STATUS(store_.Withdraw(kernel, evidence.invalid_reason));
+    withdrawn.emplace_back(number, std::move(evidence));
+  }
+  return withdrawn;
 }
 
 bool PlanMeasurer::IsOver() const {
@@ -214,8 +237,11 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
 Result<Measurer::Found> PlanMeasurer::FindWrongIn(ProfiledPlan& program) {
   if (const Status ran = program.Run(/*keep=*/false); !ran) return Blame(program, ran.error());
   const Agreement agreement = Compare(program.outputs(), sample_.expected, sample_.steps);
-  if (Passes(agreement, sample_.tolerance) && sample_.unreached.empty()) return Found{};
-  Found wrong = COLLAGE_TRY(FindWrong(program.plan().result.choices));
+  const std::vector<SearchChoice>& choices = program.plan().result.choices;
+  const double tolerance = ToleranceOf(*placement_, choices, sample_);
+  if (Passes(agreement, tolerance) && sample_.unreached.empty()) return Found{};
+  const bool differs = !ObjectionOfProgram(agreement, tolerance).empty();
+  Found wrong = COLLAGE_TRY(FindWrong(choices, differs ? std::max(1.0, agreement.difference / tolerance) : 0));
   if (!wrong.empty()) Drop(program);
   return wrong;
 }

@@ -83,14 +83,18 @@ class PlanMeasurer : public Measurer {
   [[nodiscard]] ProfiledPlan* anchor() { return anchor_ ? &*anchor_ : nullptr; }
   [[nodiscard]] size_t alone() const { return alone_; }
   [[nodiscard]] size_t programs() const { return programs_; }
-  /// Kernels of the choices that differ from the reference by themselves, or could not be compared, as evidence.
-  Result<Found> FindWrong(const std::vector<SearchChoice>& choices);
+  /// Kernels of the choices that differ from the reference by themselves, or could not be compared, as evidence. Where none does and the
+  /// whole differs nevertheless, by `excess` times its tolerance (0: it does not), rounding of the kernels that use the permitted precision
+  /// has added up: then those that differ most of all, until the rest would fit if errors are independent. In this program, and with
+  /// whatever weights, these are not chosen again; elsewhere they may be.
+  Result<Found> FindWrong(const std::vector<SearchChoice>& choices, double excess = 0);
 
  private:
   [[nodiscard]] PricedKernel ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const;
   Result<Found> MeasureTogether(std::span<const size_t> kernels, const std::function<bool()>& stop);
   /// With the anchor gone where a device has no memory for both.
   Result<ProfiledPlan> Build(const std::vector<SearchChoice>& cover);
+  Result<Found> Withdraw(std::vector<std::pair<double, size_t>> differences, double excess);
   Result<Found> FindWrongIn(ProfiledPlan& program);
   Result<Found> RunRound(ProfiledPlan& program);
   void Drop(const ProfiledPlan& program);

@@ -5,6 +5,7 @@
 #include "collage/decide/priced_problem.h"
 #include "collage/driver/device_memory.h"
 #include "collage/driver/side_by_side.h"
+#include "collage/explain/plan_names.h"
 
 namespace collage {
 namespace {
@@ -58,6 +59,22 @@ Status AddSearched(const Placement& placement, const std::vector<Price>& prices,
   return {};
 }
 
+/// Where the searched plan uses the permitted precision, the cheapest that does not: what the permit gains is seen beside it, and it is
+/// there where the other differs too much after all.
+void AddInFloat32(const Placement& placement, const std::vector<Price>& prices, std::vector<Plan>& plans) {
+  if (!placement.precision || !UsesPrecision(placement, plans.front().result.choices)) return;
+  for (std::vector<Cost> costs : {TriedCosts(placement, prices), Centres(prices)}) {
+    for (size_t kernel = 0; kernel < costs.size(); ++kernel) {
+      if (placement.kernels[kernel].variant.uses_precision) costs[kernel] = Cost::Unknown();
+    }
+    Result<SearchResult> found = SearchAt(placement.arms, costs, placement.Competing());
+    if (!found) found = SearchAt(placement.arms, costs, placement.Lying());
+    if (!found || !FitsMemory(placement, found->choices)) continue;
+    plans.push_back(MakePlan(placement, kInFloat32, std::move(*found)));
+    return;
+  }
+}
+
 }  // namespace
 
 Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
@@ -95,6 +112,7 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   }
   // What a single backend comes to as well goes by its name.
   std::rotate(result.plans.begin() + 1, result.plans.begin() + searched, result.plans.end());
+  AddInFloat32(placement, prices, result.plans);
   if (std::optional<Plan> side_by_side = SideBySide(placement, result.plans.front(), prices))
     result.plans.push_back(std::move(*side_by_side));
   return result;

@@ -18,7 +18,8 @@ struct FinalPlans {
 
 /// Which plans race, from what is known: the cheapest of kernels that have run inside of programs, or of those that cannot be told from it
 /// the one with the fewest partitions (then the cheapest too); for each backend the cheapest that uses it wherever it can, and the one of
-/// the classic flow; where there are several CPUs, the first one spread over them. The same evidence gives the same plans. In place of the
+/// the classic flow; where the first uses the permitted precision, the cheapest that does not; where there are several CPUs, the first one
+/// spread over them. The same evidence gives the same plans. In place of the
 /// first comes `chosen` where somebody has chosen it. Errors where nothing known is a cover.
 Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
                                const Declared& declared, std::optional<SearchResult> chosen = {});

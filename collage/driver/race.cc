@@ -31,6 +31,7 @@ struct Entry {
   std::optional<double> difference = {};  // from it
   std::string not_compared = {};
   std::string objection = {};
+  double excess = 1;                      // by how many times its tolerance it differs; at least once where nobody has measured it
   bool has_no_time = false;               // the budget ended before it was built
   std::string not_built = {};             // why it could not be built, while the searched plan could
   std::vector<std::string> same_as = {};  // single backends whose plan is this very program
@@ -139,7 +140,7 @@ class PlanRace {
     if (IsStopped()) return false;
     COLLAGE_TRY_STATUS(Judge(i));
     if (options_.activity) options_.activity->now().store(0);  // where it failed, its kernel's name is left there
-    return !*entries_[i].is_right && blame_ ? COLLAGE_TRY(blame_(*entries_[i].plan)) : false;
+    return !*entries_[i].is_right && blame_ ? COLLAGE_TRY(blame_(*entries_[i].plan, entries_[i].excess)) : false;
   }
 
   /// The searched plan, then the others by what they are likely to take: whoever has no time is no great loss.
@@ -264,11 +265,13 @@ class PlanRace {
       return outputs;
     };
     const Result<Agreement> agreement = CompareWithReference(run, sample);
+    const double tolerance = ToleranceOf(placement_, entry.plan->result.choices, sample);
     Measurement verdict;
     if (!agreement) {
       verdict.invalid_reason = "does not run (" + agreement.error().message + ")";
       Refuse(entry, verdict.invalid_reason);
-    } else if (const std::string objection = ObjectionOfProgram(*agreement, sample); !objection.empty()) {
+    } else if (const std::string objection = ObjectionOfProgram(*agreement, tolerance); !objection.empty()) {
+      entry.excess = std::max(1.0, agreement->difference / tolerance);
       verdict.invalid_reason = objection;
       Refuse(entry, objection);
     } else {
@@ -323,6 +326,10 @@ class PlanRace {
       if (entries_[i].plan->name != kSideBySide || results_[i].rounds.empty()) continue;
       if (i == winner && !results_.front().rounds.empty()) outcome.timings.push_back(timing(kOneAfterAnother, 0));
       if (i != winner && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kSideBySide, i));
+    }
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const bool is_other = entries_[i].plan->name == kInFloat32 && i != winner;
+      if (is_other && !results_[i].rounds.empty() && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kInFloat32, i));
     }
     for (size_t i = 0; i < entries_.size(); ++i) {
       std::vector<std::string> names = entries_[i].same_as;

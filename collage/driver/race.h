@@ -33,8 +33,8 @@ struct RaceOutcome {
 /// Gives the model's inputs and what the reference makes of them; asked only where something has to run.
 using GetSample = std::function<Result<const ReferenceSample*>()>;
 
-/// Looks for kernels of a plan, which as a whole differs from the reference, that differ by themselves; true where it found some.
-using BlameKernels = std::function<Result<bool>(const Plan& plan)>;
+/// Looks for kernels of a plan that make it differ from the reference, by so many times its tolerance; true where it found some.
+using BlameKernels = std::function<Result<bool>(const Plan& plan, double excess)>;
 
 /// Plans, and how they raced.
 struct RacedPlans {

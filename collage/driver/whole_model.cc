@@ -77,13 +77,13 @@ Status CarryModel(const Placement& placement, PricedCandidate& candidate) {
 Result<IRModule> WithCarriedModels(const Placement& placement, const std::vector<SearchChoice>& choices, IRModule module) {
   for (const SearchChoice& choice : choices) {
     const PricedCandidate& candidate = placement.candidates[choice.candidate];
-    if (!candidate.is_partition || candidate.variants[choice.variant].variant.name != kOriginalVariant) continue;
+    if (!candidate.is_partition || !IsOriginal(candidate.variants[choice.variant].variant.name)) continue;
     // It holds all calls, so there is one such partition.
     const Function& carrier = *candidate.extracted.function->As<Function>();
     const auto is_its = [&](const Expr& expr) {
       const Function* function = expr->As<Function>();
       const AttributeValue* variant = function ? function->attributes.Find("Variant") : nullptr;
-      return variant && variant->AsString() && *variant->AsString() == kOriginalVariant;
+      return variant && variant->AsString() && IsOriginal(*variant->AsString());
     };
     const Rewriter replace = [&](const Expr&, const Expr& expr) -> Result<Expr> {
       if (!is_its(expr)) return expr;

@@ -9,4 +9,7 @@ inline constexpr const char* kOneAfterAnother = "one after another";
 /// That: independent branches on several CPUs.
 inline constexpr const char* kSideBySide = "side by side";
 
+/// Where fewer bits are permitted: the cheapest plan known that does not use that.
+inline constexpr const char* kInFloat32 = "in float32";
+
 }  // namespace collage

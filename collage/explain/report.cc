@@ -133,6 +133,7 @@ Json ReportJson(const CompileReport& report) {
                     {"partition", entry.symbol}});
     if (!entry.device.empty()) plan.back()["device"] = entry.device;
     if (!entry.form.empty()) plan.back()["form"] = entry.form;
+    if (!entry.precision.empty()) plan.back()["precision"] = entry.precision;
     if (entry.work)
       plan.back()["work"] = {{"flops", entry.work->flops}, {"bytes", entry.work->bytes}, {"roofline_us", entry.work->roofline_us}};
   }
@@ -148,41 +149,51 @@ Json ReportJson(const CompileReport& report) {
   for (const MissingPlan& plan : report.missing) missing[plan.name] = plan.reason;
   Json operators = Json::array();
   for (const OperatorPlacement& placement : report.operators) operators.push_back(OperatorJson(placement));
-  return {{"model", report.model},
-          {"threads", report.threads},
-          {"inputs", InputsJson(report)},
-          {"pins", report.pins},
-          {"forbids", report.forbids},
-          {"plan", std::move(plan)},
-          {"end_to_end_ms", std::move(timings)},
-          {"end_to_end_ratio", std::move(ratios)},
-          {"difference_from_reference", std::move(differences)},
-          {"searcher", report.searcher},
-          {"is_estimated", report.is_estimated},
-          {"timed_here", report.timed_here},
-          {"winner", report.winner},
-          {"raced", report.raced},
-          {"noise", report.noise},
-          {"additive_error_us", OrNull(report.additive_error_us)},
-          {"apparent_loss", OrNull(report.apparent_loss)},
-          {"elapsed_seconds", report.elapsed_seconds},
-          {"budget_seconds", OrNull(report.budget_seconds)},
-          {"drift", report.drift},
-          {"estimated_us", report.estimated_us},
-          {"lower_bound_us", report.lower_bound_us},
-          {"proved_lower_bound_us", report.proved_lower_bound_us},
-          {"tie", TieJson(report.tie)},
-          {"search_complete", report.search_complete},
-          {"confidence", report.confidence},
-          {"smallest_difference", report.smallest_difference},
-          {"open", report.open},
-          {"missing", std::move(missing)},
-          {"not_compared", report.not_compared},
-          {"kept_off", report.kept_off},
-          {"remainder", report.remainder},
-          {"decisions_left_out", report.decisions_left_out},
-          {"candidates", CountsJson(report.candidates)},
-          {"operators", std::move(operators)}};
+  Json json = {{"model", report.model},
+               {"threads", report.threads},
+               {"inputs", InputsJson(report)},
+               {"pins", report.pins},
+               {"forbids", report.forbids},
+               {"plan", std::move(plan)},
+               {"end_to_end_ms", std::move(timings)},
+               {"end_to_end_ratio", std::move(ratios)},
+               {"difference_from_reference", std::move(differences)},
+               {"searcher", report.searcher},
+               {"is_estimated", report.is_estimated},
+               {"timed_here", report.timed_here},
+               {"winner", report.winner},
+               {"raced", report.raced},
+               {"noise", report.noise},
+               {"additive_error_us", OrNull(report.additive_error_us)},
+               {"apparent_loss", OrNull(report.apparent_loss)},
+               {"elapsed_seconds", report.elapsed_seconds},
+               {"budget_seconds", OrNull(report.budget_seconds)},
+               {"drift", report.drift},
+               {"estimated_us", report.estimated_us},
+               {"lower_bound_us", report.lower_bound_us},
+               {"proved_lower_bound_us", report.proved_lower_bound_us},
+               {"tie", TieJson(report.tie)},
+               {"search_complete", report.search_complete},
+               {"confidence", report.confidence},
+               {"smallest_difference", report.smallest_difference},
+               {"open", report.open},
+               {"missing", std::move(missing)},
+               {"not_compared", report.not_compared},
+               {"kept_off", report.kept_off},
+               {"remainder", report.remainder},
+               {"decisions_left_out", report.decisions_left_out},
+               {"candidates", CountsJson(report.candidates)},
+               {"operators", std::move(operators)}};
+  if (const std::optional<ReportedPrecision>& precision = report.precision)
+    json["precision"] = {
+        {"permitted", precision->name}, {"tolerance", precision->tolerance}, {"offered", precision->offered}, {"taken", precision->taken}};
+  return json;
+}
+
+std::optional<ReportedPrecision> PrecisionFrom(const Json& report) {
+  if (!report.contains("precision")) return std::nullopt;
+  const Json& precision = report.at("precision");
+  return ReportedPrecision{precision.at("permitted"), precision.at("tolerance"), precision.at("offered"), precision.at("taken")};
 }
 
 std::optional<PlanWork> WorkFrom(const Json& entry) {
@@ -209,7 +220,8 @@ CompileReport ReportFrom(const Json& json) {
   for (const Json& entry : json.at("plan")) {
     report.plan.push_back({entry.at("partition"), entry.at("backend"), entry.at("variant"), entry.at("operators"), entry.at("cost_us"),
                            NumberOrNothing(entry.at("margin_us")), entry.value("nodes", std::vector<std::string>()),
-                           entry.value("device", std::string()), entry.value("form", std::string()), WorkFrom(entry)});
+                           entry.value("device", std::string()), entry.value("form", std::string()), WorkFrom(entry),
+                           entry.value("precision", std::string())});
   }
   for (const auto& [name, median] : json.at("end_to_end_ms").items()) {
     report.end_to_end.push_back(
@@ -242,6 +254,7 @@ CompileReport ReportFrom(const Json& json) {
   report.not_compared = json.value("not_compared", "");
   report.kept_off = json.value("kept_off", std::vector<std::string>());
   report.remainder = json.value("remainder", "");
+  report.precision = PrecisionFrom(json);
   report.decisions_left_out = json.value("decisions_left_out", size_t{0});
   report.candidates = CountsFrom(json.at("candidates"));
   for (const Json& placement : json.at("operators")) report.operators.push_back(OperatorFrom(placement));
@@ -297,6 +310,7 @@ bool IsSpread(const PlanTiming& timing) { return timing.name == kOneAfterAnother
 
 std::string NameInRace(const PlanTiming& timing, const CompileReport& report) {
   if (timing.name == "chosen") return "chosen (" + report.winner + ")";
+  if (timing.name == kInFloat32) return timing.name + " (as far as known)";
   return IsSpread(timing) ? timing.name : timing.name + " alone";
 }
 
@@ -311,6 +325,19 @@ std::string SideBySideText(const CompileReport& report) {
         "  side by side: {} of {} partitions run on other CPUs beside the host's, {:.2f} times as fast as one after another\n", elsewhere,
         report.plan.size(), other->ratio);
   return fmt::format("  side by side on several CPUs was {:.2f} times the chosen plan's time\n", other->ratio);
+}
+
+/// What was permitted, who took it, and what it did to the results.
+std::string PrecisionText(const CompileReport& report) {
+  if (!report.precision) return {};
+  const ReportedPrecision& precision = *report.precision;
+  std::string text = fmt::format("  {} permitted to a tolerance of {:.1e}: ", precision.name, precision.tolerance);
+  if (precision.offered == 0) return text + "no backend has such kernels for this model on this processor\n";
+  text += fmt::format("{} of {} partitions use it, of {} such kernels that were offered\n", precision.taken, report.plan.size(),
+                      precision.offered);
+  const std::optional<double> difference = report.end_to_end.empty() ? std::nullopt : report.end_to_end.front().difference;
+  if (difference) text += fmt::format("  differs from the float32 reference by {:.1e} of the largest value\n", *difference);
+  return text;
 }
 
 }  // namespace
@@ -340,6 +367,7 @@ std::string PlanTable(const CompileReport& report) {
   for (const auto& [variant, total] : by_variant) {
     text += fmt::format("  {:<10} {:<22} {:>4} partitions {:>12.1f} us\n", variant.first, variant.second, total.first, total.second);
   }
+  text += PrecisionText(report);
   for (const std::string& kept_off : report.kept_off) text += "  " + kept_off + "\n";
   if (!report.remainder.empty()) text += "  behind the plan, on the reference kernels: " + report.remainder + "\n";
   if (report.end_to_end.empty()) return text;

@@ -32,6 +32,7 @@ struct PlanEntry {
   std::string device = {};            ///< "opencl:0"; empty: the host
   std::string form = {};              ///< rule of the form that it computes, wholly or in part; empty: what the model says
   std::optional<PlanWork> work = {};  ///< nothing in files of before
+  std::string precision = {};         ///< "bf16"; empty: that of the model
 };
 
 /// A whole plan timed end to end against the others of the same race.
@@ -98,6 +99,14 @@ struct ReportedTie {
   double cost_us;
 };
 
+/// What the user permitted beside float32, and what became of it. How far the program is from the reference, its timing says.
+struct ReportedPrecision {
+  std::string name;      ///< "bf16"
+  double tolerance = 0;  ///< declared
+  size_t offered = 0;    ///< kernels that would use it, of all backends
+  size_t taken = 0;      ///< partitions of the plan whose kernel does
+};
+
 /// Of one program. That of several profiles has a report for each of them, and sums up counts and seconds; of the rest only model and
 /// threads are set.
 struct CompileReport {
@@ -127,10 +136,11 @@ struct CompileReport {
   std::vector<std::string> kept_off = {};  ///< what was kept off devices whose memory is too small, a sentence each
   std::string remainder = {};              ///< what of the model runs behind the plan on the reference kernels, and why; empty: nothing
   std::optional<ReportedTie> tie;
-  bool is_estimated = false;                 ///< prices are a user's estimates: nothing was timed
-  std::vector<std::string> timed_here = {};  ///< backends that only the compiling process had, where their kernels were timed
-  bool raced = false;                        ///< false: the outcome of an earlier, equal race was in the cache
-  std::string winner;                        ///< "searched", or the single backend whose plan won the race
+  std::optional<ReportedPrecision> precision = {};  ///< nothing: all is float32
+  bool is_estimated = false;                        ///< prices are a user's estimates: nothing was timed
+  std::vector<std::string> timed_here = {};         ///< backends that only the compiling process had, where their kernels were timed
+  bool raced = false;                               ///< false: the outcome of an earlier, equal race was in the cache
+  std::string winner;                               ///< "searched", or the single backend whose plan won the race
   std::vector<PlanTiming> end_to_end;
   double noise = 0;  ///< what an A/A pair of the same race differed by
   /// "Measured whole minus summed parts" of the plan that won: its median in the race less `estimated_us`.

@@ -78,10 +78,10 @@ Result<Agreement> CompareWithReference(Kernel& kernel, const ReferenceSample& sa
   return CompareWithReference([&](std::span<const Tensor> inputs) { return RunKernel(kernel, inputs); }, sample);
 }
 
-std::string ObjectionOfProgram(const Agreement& agreement, const ReferenceSample& sample) {
-  const bool differs = IsComparison(agreement) ? !Passes(agreement, sample.tolerance) : agreement.unequal > 0;
+std::string ObjectionOfProgram(const Agreement& agreement, double tolerance) {
+  const bool differs = IsComparison(agreement) ? !Passes(agreement, tolerance) : agreement.unequal > 0;
   if (!differs) return {};
-  const std::string objection = Objection(agreement, sample.tolerance);
+  const std::string objection = Objection(agreement, tolerance);
   return objection.empty() ? "differs from the reference where that is not finite" : objection;
 }
 

@@ -21,9 +21,9 @@ Result<Agreement> CompareWithReference(const RunTensors& run, const ReferenceSam
 /// Of a kernel that was compiled from the sample's function. An element that it does not write is NaN.
 Result<Agreement> CompareWithReference(Kernel& kernel, const ReferenceSample& sample);
 
-/// Why what a whole program gave will not do: it differs from the sample. Empty where it does not, and where nothing finite could be
-/// compared (IsComparison) and nothing else differs: that is for the caller to say.
-std::string ObjectionOfProgram(const Agreement& agreement, const ReferenceSample& sample);
+/// Why what a whole program gave will not do: it differs from the sample by more than the tolerance. Empty where it does not, and where
+/// nothing finite could be compared (IsComparison) and nothing else differs: that is for the caller to say.
+std::string ObjectionOfProgram(const Agreement& agreement, double tolerance);
 
 /// Runs a kernel on row-major tensors: converts them into its layouts and back. Errors when their types are not those of its ports.
 Result<std::vector<Tensor>> RunKernel(Kernel& kernel, std::span<const Tensor> inputs);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "collage/ir/op_sequence.h"
+#include "collage/ir/permitted_precision.h"
 #include "collage/ir/visit.h"
 #include "collage/op/quantisation_steps.h"
 #include "collage/op/value_range.h"
@@ -254,9 +255,11 @@ class Watch {
   size_t born_ = 0;
 };
 
-/// A value that an operator makes of a wider type is rounded; what only moves such values is exact.
+/// A value that an operator makes of a wider type is rounded; what only moves such values is exact. No permit asks for less than what is
+/// asked of float32.
 double ToleranceOf(const Expr& function) {
-  double tolerance = kTolerance;
+  const std::optional<Precision> precision = PermittedPrecision(*function->As<Function>());
+  double tolerance = precision ? std::max(kTolerance, precision->tolerance) : kTolerance;
   PostOrder(function, [&](const Expr& expr) {
     const Call* call = expr->As<Call>();
     if (!call) return;

@@ -19,7 +19,7 @@ struct ReferenceSample {
   /// Calls of operators that saw or gave no finite value, in the order in which they ran. What they compute has not been compared, whatever
   /// the outputs are.
   std::vector<Expr> unreached;
-  /// What the function's own rounding explains: Tolerance of the coarsest type that a value is rounded to.
+  /// What the function's own rounding explains: Tolerance of the coarsest type that a value is rounded to, or that of its permit.
   double tolerance = kTolerance;
   /// QuantisationSteps of the outputs, where the function has no control flow.
   std::vector<double> steps = {};

@@ -152,9 +152,8 @@ class Builder {
                                   conversion = std::move(conversion)](size_t tensor, size_t from, size_t to) {
       Cost& cost = (*table)[(tensor * layouts + from) * layouts + to];
       if (cost.IsUnknown()) {
-        const size_t rank = types[tensor].shape.size();
-        const auto fits = [&](const Layout& layout) { return layout.IsPlain() || layout.Rank() == rank; };
-        // A layout of another rank is no layout of this tensor: nobody asks for it but in bounds over all layouts.
+        const auto fits = [&](const Layout& layout) { return layout.Fits(types[tensor]); };
+        // A layout of another rank or type is no layout of this tensor: nobody asks for it but in bounds over all layouts.
         cost = fits(numbered[from]) && fits(numbered[to]) ? conversion(types[tensor], numbered[from], numbered[to]) : Cost();
       }
       return cost;

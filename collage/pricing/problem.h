@@ -25,9 +25,13 @@ struct PricedVariant {
 struct PricedCandidate {
   CandidatePartition candidate;
   ExtractedFunction extracted;
-  size_t backend = 0;  ///< position in the declared order
+  Expr permitted = {};  ///< the function with the user's permit, for variants that use it; null: there is none
+  size_t backend = 0;   ///< position in the declared order
   std::vector<PricedVariant> variants;
   bool is_partition = true;  ///< false: stays with the host, which makes it a view of its input
+
+  /// Of which a variant is a kernel.
+  [[nodiscard]] const Expr& FunctionOf(const Variant& variant) const { return variant.uses_precision ? permitted : extracted.function; }
 };
 
 /// A search problem over the operator calls of a function. What is no call (parameters, constants, tuples, projections) stays

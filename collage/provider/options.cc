@@ -80,7 +80,7 @@ const std::map<std::string, Option>& Options() {
       {"cache", {Text, false}},     {"prices", {Text, false}},       {"budget", {Seconds, false}},     {"threads", {Threads, true}},
       {"shapes", {Shapes, true}},   {"targets", {Strings, true}},    {"tune", {Seconds, false}},       {"cache_only", {Flag, false}},
       {"eager", {Flag, false}},     {"pin", {Strings, true}},        {"forbid", {Strings, true}},      {"search", {Text, true}},
-      {"plugins", {Strings, true}}, {"processors", {Strings, true}}, {"choose_devices", {Flag, true}},
+      {"plugins", {Strings, true}}, {"processors", {Strings, true}}, {"choose_devices", {Flag, true}}, {"precision", {Text, true}},
   };
   return *options;
 }

@@ -17,8 +17,7 @@ constexpr size_t kGrainBytes = 65536;
 class Steps {
  public:
   Steps(const Layout& layout, const Shape& shape, size_t dimension) {
-    const bool plain = layout.IsPlain();
-    COLLAGE_CHECK(plain || layout.Rank() == shape.size(), "layout " + layout.ToString() + " of shape " + ToString(shape));
+    const bool plain = layout.order().empty();
     int64_t stride = 1;
     int64_t granularity = 1;
     for (size_t i = layout.blocks().size(); i-- > 0;) {
@@ -186,13 +185,18 @@ void ForEachPaddingBox(const std::vector<Dimension>& dimensions, const Visit& vi
 }  // namespace
 
 LayoutConversion::LayoutConversion(const TensorType& type, const Layout& from, const Layout& to, int threads) : threads_(threads) {
+  for (const Layout* layout : {&from, &to}) COLLAGE_CHECK(layout->Fits(type), "layout " + layout->ToString() + " of " + ToString(type));
   std::vector<Dimension> dimensions;
   for (size_t i = 0; i < type.shape.size(); ++i) dimensions.push_back(MakeDimension(type, from, to, i));
-  const size_t bytes = ByteSize(type.dtype);
+  const size_t bytes = ElementBytes(type, from);
+  const ElementChange change = from.stored() == to.stored() ? ElementChange::kNone
+                               : to.stored()                ? ElementChange::kToBFloat16
+                                                            : ElementChange::kFromBFloat16;
   std::vector<std::vector<Segment>> segments;
   for (const Dimension& dimension : dimensions) segments.push_back(Segments(dimension, 0, dimension.extent));
-  ForEachBox(segments, [&](const Segment& box) { copies_.emplace_back(box.loops, bytes, box.source_offset, box.target_offset); });
-  ForEachPaddingBox(dimensions, [&](const Segment& box) { copies_.push_back(StridedCopy::Zero(box.loops, bytes, box.target_offset)); });
+  ForEachBox(segments, [&](const Segment& box) { copies_.emplace_back(box.loops, bytes, box.source_offset, box.target_offset, change); });
+  ForEachPaddingBox(
+      dimensions, [&](const Segment& box) { copies_.push_back(StridedCopy::Zero(box.loops, ElementBytes(type, to), box.target_offset)); });
 }
 
 void LayoutConversion::Run(const void* source, void* target) const {

@@ -10,12 +10,12 @@
 
 namespace collage {
 
-/// Brings a tensor from one physical layout into another: planned once, run often. Padding of the target is written as zero,
-/// padding of the source is not read. Every pair of layouts works; those whose blocks divide each other (all that libraries use)
-/// run as few large row copies and blocked transpositions, others as many small ones.
+/// Brings a tensor from one physical layout into another, rounding where that stores elements with fewer bits: planned once, run often.
+/// Padding of the target is written as zero, padding of the source is not read. Every pair of layouts works; those whose blocks divide each
+/// other (all that libraries use) run as few large row copies and blocked transpositions, others as many small ones.
 class LayoutConversion {
  public:
-  /// A layout that is not plain must have the rank of `type`. `threads` is the most that Run uses.
+  /// Both layouts must fit the type. `threads` is the most that Run uses.
   LayoutConversion(const TensorType& type, const Layout& from, const Layout& to, int threads);
 
   /// Reads PhysicalByteCount(type, from) bytes and writes PhysicalByteCount(type, to) bytes; the two must not overlap. Any

@@ -72,7 +72,7 @@ class Checker {
       return Fail(place + ": the kernel has " + std::to_string(ports.size()) + ", expected " + std::to_string(values.size()));
     }
     for (size_t i = 0; i < ports.size(); ++i) {
-      if (!ports[i].layout.IsPlain() && ports[i].layout.Rank() != ports[i].type.shape.size()) {
+      if (!ports[i].layout.Fits(ports[i].type)) {
         return Fail(place + ": number " + std::to_string(i) + " of the kernel has layout " + ports[i].layout.ToString() + " for " +
                     ToString(ports[i].type));
       }

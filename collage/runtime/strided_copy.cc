@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collage/support/check.h"
+#include "collage/tensor/float16.h"
 
 namespace collage {
 namespace {
@@ -108,10 +109,33 @@ void CopyStrided(const std::byte* source_bytes, const StridedLoop& middle_loop, 
   }
 }
 
+/// Loops that are contiguous on both sides run over vectors.
+template <class From, class To, To (*kChanged)(From)>
+void ChangeElements(const std::byte* source_bytes, const StridedLoop& middle_loop, const StridedLoop& row_loop, std::byte* target_bytes,
+                    int64_t middle, int64_t row) {
+  const bool is_contiguous = row_loop.source_stride == 1 && row_loop.target_stride == 1;
+  for (int64_t i = 0; i < middle; ++i) {
+    const From* source = reinterpret_cast<const From*>(source_bytes) + i * middle_loop.source_stride;
+    To* target = reinterpret_cast<To*>(target_bytes) + i * middle_loop.target_stride;
+    for (int64_t j = 0; is_contiguous && j < row; ++j) target[j] = kChanged(source[j]);
+    for (int64_t j = 0; !is_contiguous && j < row; ++j) target[j * row_loop.target_stride] = kChanged(source[j * row_loop.source_stride]);
+  }
+}
+
+size_t BytesAfter(ElementChange change, size_t bytes) {
+  if (change == ElementChange::kNone) return bytes;
+  return change == ElementChange::kToBFloat16 ? sizeof(uint16_t) : sizeof(float);
+}
+
 }  // namespace
 
-StridedCopy::StridedCopy(std::vector<StridedLoop> loops, size_t element_bytes, int64_t source_offset, int64_t target_offset)
-    : element_bytes_(element_bytes), source_offset_(source_offset), target_offset_(target_offset) {
+StridedCopy::StridedCopy(std::vector<StridedLoop> loops, size_t element_bytes, int64_t source_offset, int64_t target_offset,
+                         ElementChange change)
+    : change_(change),
+      source_bytes_(element_bytes),
+      element_bytes_(BytesAfter(change, element_bytes)),
+      source_offset_(source_offset),
+      target_offset_(target_offset) {
   Plan(std::move(loops));
 }
 
@@ -146,7 +170,8 @@ void StridedCopy::ChooseForm(std::vector<StridedLoop>& loops) {
   }
   form_ = row_.source_stride == 1 && row_.target_stride == 1 ? Form::kRows : Form::kStrided;
   const auto contiguous = std::find_if(loops.begin(), loops.end(), [](const StridedLoop& loop) { return loop.source_stride == 1; });
-  if (form_ == Form::kStrided && row_.target_stride == 1 && element_bytes_ == 4 && contiguous != loops.end()) {
+  const bool is_of_words = change_ == ElementChange::kNone && element_bytes_ == 4;
+  if (form_ == Form::kStrided && row_.target_stride == 1 && is_of_words && contiguous != loops.end()) {
     form_ = Form::kTranspose;
     middle_ = *contiguous;
     loops.erase(contiguous);
@@ -173,7 +198,7 @@ void StridedCopy::ChooseChunk() {
 
 bool StridedCopy::IsContiguous() const {
   const bool only_chunks = outer_.size() == 1 && middle_.extent == 1;
-  return form_ == Form::kRows && only_chunks && source_offset_ == target_offset_;
+  return form_ == Form::kRows && change_ == ElementChange::kNone && only_chunks && source_offset_ == target_offset_;
 }
 
 size_t StridedCopy::unit_bytes() const {
@@ -195,7 +220,7 @@ void StridedCopy::Run(const std::byte* source, std::byte* target, size_t begin, 
   for (size_t unit = begin; unit < end; ++unit) {
     const int64_t whole = chunk_row_ ? row_.extent : middle_.extent;
     const int64_t piece = std::min(chunk_, whole - index[chunk_position_] * chunk_);
-    const std::byte* unit_source = form_ == Form::kZero ? nullptr : source + from * bytes;
+    const std::byte* unit_source = form_ == Form::kZero ? nullptr : source + from * static_cast<int64_t>(source_bytes_);
     RunUnit(unit_source, target + to * bytes, chunk_row_ ? middle_.extent : piece, chunk_row_ ? piece : row_.extent);
     for (size_t i = outer_.size(); i-- > 0;) {
       from += outer_[i].source_stride;
@@ -210,6 +235,9 @@ void StridedCopy::Run(const std::byte* source, std::byte* target, size_t begin, 
 
 void StridedCopy::RunUnit(const std::byte* source, std::byte* target, int64_t middle, int64_t row) const {
   const auto bytes = static_cast<int64_t>(element_bytes_);
+  if (change_ == ElementChange::kToBFloat16) return ChangeElements<float, uint16_t, ToBFloat16>(source, middle_, row_, target, middle, row);
+  if (change_ == ElementChange::kFromBFloat16)
+    return ChangeElements<uint16_t, float, FromBFloat16>(source, middle_, row_, target, middle, row);
   switch (form_) {
     case Form::kZero: {
       const bool contiguous = row_.target_stride == 1;

@@ -17,7 +17,7 @@ std::optional<size_t> CheckedByteCount(const TensorType& type, const Layout& lay
   for (const Layout::Block& inner : layout.blocks()) {
     if (!MultiplyBy(static_cast<uint64_t>(inner.extent), block[inner.dimension])) return std::nullopt;
   }
-  uint64_t product = ByteSize(type.dtype);
+  uint64_t product = ElementBytes(type, layout);
   for (size_t i = 0; i < type.shape.size(); ++i) {
     if (type.shape[i] < 0 || static_cast<uint64_t>(type.shape[i]) > kAddressableBytes) return std::nullopt;
     const uint64_t blocks = (static_cast<uint64_t>(type.shape[i]) + block[i] - 1) / block[i];

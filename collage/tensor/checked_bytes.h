@@ -11,8 +11,8 @@ namespace collage {
 inline constexpr size_t kAddressableBytes = size_t{1} << 47;
 
 /// PhysicalByteCount for extents and blocks that came from a file. Nothing where an extent is negative, or where the product of the
-/// extents (those of zero counted as one, so that no part of it overflows either) exceeds kAddressableBytes. A layout that is not plain
-/// must have the rank of `type`.
+/// extents (those of zero counted as one, so that no part of it overflows either) exceeds kAddressableBytes. The layout
+/// must fit the type.
 std::optional<size_t> CheckedByteCount(const TensorType& type, const Layout& layout);
 
 }  // namespace collage

@@ -6,14 +6,6 @@
 
 namespace collage {
 
-uint16_t ToBFloat16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-float FromBFloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
 uint16_t ToFloat16(float value) {
   const uint16_t sign = std::signbit(value) ? 0x8000u : 0u;
   if (std::isnan(value)) return sign | 0x7e00u;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace collage {
@@ -10,8 +11,13 @@ namespace collage {
 uint16_t ToFloat16(float value);
 float FromFloat16(uint16_t bits);
 
-/// The upper half of a float32.
-uint16_t ToBFloat16(float value);
-float FromBFloat16(uint16_t bits);
+/// The upper half of a float32. Inline and without a branch, because whole tensors are changed so.
+inline uint16_t ToBFloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const uint32_t quiet = (bits >> 16) | 0x40u;
+  return static_cast<uint16_t>(value != value ? quiet : rounded);
+}
+inline float FromBFloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 }  // namespace collage

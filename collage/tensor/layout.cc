@@ -2,16 +2,27 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 #include "collage/support/check.h"
 
 namespace collage {
 
+namespace {
+
+constexpr std::string_view kStoredAsBFloat16 = ":bf16";
+
+}  // namespace
+
 Result<Layout> Layout::Parse(const std::string& tag) {
   if (tag.empty() || tag == "plain") return Layout();
+  const auto malformed = [&](const char* why) { return Fail("layout '" + tag + "': " + why); };
+  if (const size_t colon = tag.find(':'); colon != std::string::npos) {
+    if (std::string_view(tag).substr(colon) != kStoredAsBFloat16) return malformed("behind the colon bf16 is expected");
+    return COLLAGE_TRY(Parse(tag.substr(0, colon))).StoredAs(DType::kBFloat16);
+  }
   Layout layout;
   layout.tag_ = tag;
-  const auto malformed = [&](const char* why) { return Fail("layout '" + tag + "': " + why); };
   size_t at = 0;
   std::vector<bool> blocked;
   for (; at < tag.size() && std::isalpha(static_cast<unsigned char>(tag[at])); ++at) {
@@ -47,12 +58,29 @@ Layout Layout::Of(const std::string& tag) {
   return *layout;
 }
 
+Layout Layout::StoredAs(DType stored) const {
+  COLLAGE_CHECK(stored == DType::kBFloat16 || stored == DType::kFloat32);
+  Layout layout = *this;
+  const bool is_own = stored == DType::kFloat32;
+  layout.stored_ = is_own ? std::nullopt : std::optional(stored);
+  layout.tag_ = tag_.substr(0, tag_.find(':'));
+  if (layout.tag_ == "plain") layout.tag_.clear();
+  if (!is_own) layout.tag_ = layout.ToString() + std::string(kStoredAsBFloat16);
+  return layout;
+}
+
+bool Layout::Fits(const TensorType& type) const {
+  return (order_.empty() || order_.size() == type.shape.size()) && (!stored_ || type.dtype == DType::kFloat32);
+}
+
+size_t ElementBytes(const TensorType& type, const Layout& layout) { return ByteSize(layout.stored().value_or(type.dtype)); }
+
 size_t PhysicalByteCount(const TensorType& type, const Layout& layout) {
   if (layout.IsPlain()) return type.ByteCount();
-  COLLAGE_CHECK(layout.Rank() == type.shape.size(), "layout " + layout.ToString() + " of " + ToString(type));
+  COLLAGE_CHECK(layout.Fits(type), "layout " + layout.ToString() + " of " + ToString(type));
   std::vector<int64_t> block(type.shape.size(), 1);
   for (const Layout::Block& inner : layout.blocks()) block[inner.dimension] *= inner.extent;
-  size_t bytes = ByteSize(type.dtype);
+  size_t bytes = ElementBytes(type, layout);
   for (size_t i = 0; i < type.shape.size(); ++i) bytes *= static_cast<size_t>((type.shape[i] + block[i] - 1) / block[i] * block[i]);
   return bytes;
 }

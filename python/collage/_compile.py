@@ -41,6 +41,7 @@ def compile(
     forbid: Sequence[str] = (),
     processors: Sequence[str] = (),
     choose_devices: bool = False,
+    precision: str | None = None,
     search: str | None = None,
     partition_rules: PartitionRules | None = None,
     estimator: Estimator | None = None,
@@ -58,6 +59,8 @@ def compile(
     tune, cache_only, eager, pin, forbid: as the options of `collage compile`.
     processors: of CPUs beside the host, "cpu:1=2-3"; targets and pins may name them then, and the host, cpu:0, has those that are left.
     choose_devices: as the option of `collage compile`: the device of everything that no pin fixes is chosen, too.
+    precision: "bf16", or "bf16=0.02": kernels may compute numbers of float32 so where that is faster, and the whole program may differ
+        from the float32 reference by that share of an output's largest value; None: all is float32.
     search: "sweep", "exact", "op-level", "evolutionary" or "greedy"; None: "sweep", which finds the cheapest plan.
     partition_rules: what "-partition_rule=NAME" of a target may name, instead of the rules of its backend.
     estimator: prices instead of measurements. Nothing is timed then, and the plan depends on no machine.
@@ -71,7 +74,7 @@ def compile(
     options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid), "cache_only": cache_only, "eager": eager,
                                "processors": list(processors), "choose_devices": choose_devices}
     given = {"targets": targets and list(targets), "budget": budget, "threads": threads, "tune": tune, "cache": cache and os.fspath(cache)}
-    options.update(_given(**given, shapes=_profiles(shapes), search=search))
+    options.update(_given(**given, shapes=_profiles(shapes), search=search, precision=precision))
     trees, options["partition_rules"] = _split(partition_rules or {})
     with tempfile.TemporaryDirectory(prefix="collage.") as folder:
         source = _as_file(model, folder)

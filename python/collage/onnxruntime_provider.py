@@ -32,7 +32,7 @@ def add_to(session_options: onnxruntime.SessionOptions, **options: Any) -> None:
     """Makes Collage the first provider of sessions with these options.
 
     `options` are those of `collage.compile` (budget, threads, targets, shapes, tune, cache_only, eager, pin, forbid, search, plugins, processors,
-    choose_devices), but for
+    choose_devices, precision), but for
     two paths: `cache` is the folder of compiled programs, ~/.cache/collage/onnxruntime where nothing is said, and `prices` the file of prices.
     A wrong one is an error when a session is made. ONNX Runtime's sessions in Python print errors of providers and go on without them, unless
     they are made with `enable_fallback=False`.

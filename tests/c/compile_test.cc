@@ -53,6 +53,7 @@ TEST_F(CompileTest, WrongOptionsAreErrorsOfTheCaller) {
   EXPECT_THAT(Compile(R"({"processors": ["cpu:1"]})"),
               "1: option 'processors' is wrong: cpu:1: expected a CPU and its processors, such as cpu:1=2-3");
   EXPECT_EQ(Compile(R"({"choose_devices": 1})"), "1: option 'choose_devices' is 1, expected true or false");
+  EXPECT_THAT(Compile(R"({"precision": "fp8"})"), StartsWith("1: option 'precision' is 'fp8', expected bf16"));
   EXPECT_THAT(Compile(R"({"thread": 2})"), StartsWith("1: unknown option 'thread'; there are 'budget', 'cache', "));
   EXPECT_THAT(Said(collage_compile(nullptr, nullptr, nullptr, nullptr, nullptr)), StartsWith("1: collage_compile"));
 }

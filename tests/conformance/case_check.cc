@@ -3,6 +3,7 @@
 #include <exception>
 #include <set>
 
+#include "collage/ir/permitted_precision.h"
 #include "tests/conformance/backends.h"
 
 namespace collage::conformance {
@@ -34,6 +35,10 @@ void CheckLayouts(const std::vector<Port>& ports, const std::vector<Layout>& lay
   }
 }
 
+std::string Run(KernelRunner& runner, const Sample& sample) {
+  return runner.Check(sample.inputs, sample.expected, sample.steps, sample.tolerance);
+}
+
 }  // namespace
 
 Device CaseChecker::On(int threads) const { return DeviceFor(backend_, Device{DeviceKind::kCpu, 0, threads}); }
@@ -47,13 +52,12 @@ void CaseChecker::CheckVariant(const Partition& partition, const Device& device,
   CheckLayouts((*kernel)->inputs(), variant.inputs, "input", problems);
   CheckLayouts((*kernel)->outputs(), variant.outputs, "output", problems);
   auto runner = std::make_unique<KernelRunner>(std::move(*kernel), device.threads);
-  for (const Sample& sample : samples) problems.Add(runner->Check(sample.inputs, sample.expected, sample.steps));
+  for (const Sample& sample : samples) problems.Add(Run(*runner, sample));
   runner->ChangeBuffers();
-  problems.Add(runner->Check(samples[0].inputs, samples[0].expected, samples[0].steps), "at other addresses");
+  problems.Add(Run(*runner, samples[0]), "at other addresses");
   if (earlier_.runner) {
-    problems.Add(earlier_.runner->Check(earlier_.sample.inputs, earlier_.sample.expected, earlier_.sample.steps),
-                 "an earlier kernel, run again");
-    problems.Add(runner->Check(samples[0].inputs, samples[0].expected, samples[0].steps), "after another kernel");
+    problems.Add(Run(*earlier_.runner, earlier_.sample), "an earlier kernel, run again");
+    problems.Add(Run(*runner, samples[0]), "after another kernel");
   }
   earlier_ = {std::move(runner), samples[0]};
 }
@@ -68,6 +72,26 @@ void CaseChecker::CheckPartition(const Program& program, const Partition& partit
     if (!names.insert(variant.name).second) problems.Add("two variants named " + variant.name);
     CheckVariant(partition, On(threads), variant, samples, result);
   }
+  CheckPermitted(partition, variants, On(threads), samples, result);
+}
+
+void CaseChecker::CheckPermitted(const Partition& partition, const std::vector<Variant>& usual, const Device& device,
+                                 std::vector<Sample> samples, CaseResult& result) {
+  const Precision precision{DType::kBFloat16, kToleranceOfBFloat16};
+  Partition permitted = partition;
+  permitted.name += ", " + ToString(precision);
+  permitted.function = WithPrecision(partition.function, precision);
+  for (Sample& sample : samples) sample.tolerance = precision.tolerance;
+  std::set<std::string> names;
+  for (const Variant& variant : usual) names.insert(variant.name);
+  size_t unchanged = 0;
+  for (const Variant& variant : backend_.Variants(*permitted.function->As<Function>(), device)) {
+    const bool is_new = names.insert(variant.name).second;
+    if (is_new != variant.uses_precision) Problems(permitted.name, result).Add("variant " + variant.name + " is marked wrongly");
+    unchanged += is_new ? 0 : 1;
+    if (variant.uses_precision) CheckVariant(permitted, device, variant, samples, result);
+  }
+  if (unchanged != usual.size()) Problems(permitted.name, result).Add("the permit changes the variants that do not use it");
 }
 
 CaseResult CaseChecker::Check(const ProgramCase& one) {

@@ -97,12 +97,12 @@ std::string KernelRunner::CheckWrites() const {
   return workspace_.GuardsIntact() ? std::string() : "wrote outside of the workspace";
 }
 
-std::string KernelRunner::CheckOutput(size_t index, const Tensor& expected, double step) const {
+std::string KernelRunner::CheckOutput(size_t index, const Tensor& expected, double step, double tolerance) const {
   const Port& port = kernel_->outputs()[index];
   const std::string place = "output " + std::to_string(index);
   Tensor plain(port.type);
   LayoutConversion(port.type, port.layout, Layout(), threads_).Run(outputs_[index].data(), plain.MutableBytes());
-  const std::string objection = Objection(Compare(plain, expected, step));
+  const std::string objection = Objection(Compare(plain, expected, step), tolerance);
   if (!objection.empty()) return place + ": " + objection;
   std::vector<std::byte> clean(outputs_[index].size());
   LayoutConversion(port.type, Layout(), port.layout, threads_).Run(plain.Bytes(), clean.data());
@@ -136,14 +136,16 @@ Status KernelRunner::RunOnDevice() {
   return context->WaitForAll();
 }
 
-std::string KernelRunner::Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected, const std::vector<double>& steps) {
+std::string KernelRunner::Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected, const std::vector<double>& steps,
+                                double tolerance) {
   std::string problem = CheckPorts(inputs, expected);
   if (!problem.empty()) return problem;
   WriteInputs(inputs);
   const Status status = Run();
   if (!status) return "it failed: " + status.error().message;
   problem = CheckWrites();
-  for (size_t i = 0; i < expected.size() && problem.empty(); ++i) problem = CheckOutput(i, expected[i], i < steps.size() ? steps[i] : 0);
+  for (size_t i = 0; i < expected.size() && problem.empty(); ++i)
+    problem = CheckOutput(i, expected[i], i < steps.size() ? steps[i] : 0, tolerance);
   return problem;
 }
 

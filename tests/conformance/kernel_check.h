@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collage/runtime/kernel.h"
+#include "collage/tensor/agreement.h"
 #include "collage/tensor/tensor.h"
 
 namespace collage::conformance {
@@ -35,9 +36,10 @@ class KernelRunner {
   KernelRunner(std::unique_ptr<Kernel> kernel, int threads);
 
   /// Differences from what a kernel of these ports must do, empty when there are none: results that agree
-  /// with `expected` (Passes, by `steps` as Compare has them), nothing written outside of the output buffers and nothing into inputs (but
-  /// the accumulated one), padding of blocked layouts zero.
-  std::string Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected, const std::vector<double>& steps = {});
+  /// with `expected` (Passes, by `tolerance` and by `steps` as Compare has them), nothing written outside of the output buffers and nothing
+  /// into inputs (but the accumulated one), padding of blocked layouts zero.
+  std::string Check(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected, const std::vector<double>& steps = {},
+                    double tolerance = kTolerance);
 
   /// From now on at other addresses.
   void ChangeBuffers();
@@ -51,7 +53,7 @@ class KernelRunner {
   /// On copies of the buffers, guards included, which are copied back.
   Status RunOnDevice();
   [[nodiscard]] std::string CheckWrites() const;
-  [[nodiscard]] std::string CheckOutput(size_t index, const Tensor& expected, double step) const;
+  [[nodiscard]] std::string CheckOutput(size_t index, const Tensor& expected, double step, double tolerance) const;
 
   std::unique_ptr<Kernel> kernel_;
   int threads_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collage/backend/backend.h"
+#include "collage/tensor/agreement.h"
 #include "tests/conformance/program.h"
 
 namespace collage::conformance {
@@ -35,7 +36,8 @@ Partitions PartitionsOf(const Program& program, const Backend& backend, const De
 struct Sample {
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;
-  std::vector<double> steps;  ///< QuantisationSteps
+  std::vector<double> steps;      ///< QuantisationSteps
+  double tolerance = kTolerance;  ///< by which what is given may differ
 };
 
 Sample MakeSample(const Program& program, const Partition& partition, uint64_t seed);

@@ -34,9 +34,10 @@ class Decided {
           const UserConstraints& constraints = {}, std::shared_ptr<const OnnxModel> original = nullptr)
       : options_(std::move(options)), pricer_({}, cache, measure) {
     const std::vector<PlacementTarget>& targets = on.targets;
-    placement_ = MakePlacement(function, targets, pricer_, options_.progress, constraints,
-                               {.choose_devices = options_.choose_devices, .original = std::move(original)})
-                     .value();
+    placement_ =
+        MakePlacement(function, targets, pricer_, options_.progress, constraints,
+                      {.choose_devices = options_.choose_devices, .original = std::move(original), .precision = options_.precision})
+            .value();
     lower_.find_backend = [targets](const std::string& name, const Device&) -> Result<const Backend*> {
       for (const PlacementTarget& target : targets) {
         if (target.backend->Name() == name) return target.backend;

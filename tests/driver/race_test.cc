@@ -226,7 +226,7 @@ TEST(VerdictTest, WhoDiffersIsBlamedBeforeAnybodyRaces) {
   std::vector<std::string> blamed;
   const auto backend_of = [&](const Plan& plan) { return other.placement().kernels[plan.kernels.front().kernel].key.backend; };
   const auto blame = [&](bool finds) {
-    return [&, finds](const Plan& plan) -> Result<bool> {
+    return [&, finds](const Plan& plan, double /*excess*/) -> Result<bool> {
       blamed.push_back(backend_of(plan));
       return finds;
     };

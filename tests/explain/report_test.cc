@@ -84,6 +84,24 @@ TEST(ReportTest, WhatIsNotThereIsNullAndReadsBack) {
   EXPECT_FALSE(read.additive_error_us || read.apparent_loss || read.budget_seconds || read.open > 0 || read.plan[0].margin_us);
 }
 
+TEST(ReportTest, ThePermittedPrecisionReadsBackAndFilesOfBeforeDoWithout) {
+  CompileReport report = Example();
+  EXPECT_EQ(ToJson(report).find("precision"), std::string::npos);
+  EXPECT_EQ(PlanTable(report).find("permitted"), std::string::npos);
+  report.precision = ReportedPrecision{"bf16", 0.02, 7, 1};
+  report.plan[0].precision = "bf16";
+  report.end_to_end[0].difference = 0.004;
+  const CompileReport read = ReportFromJson(ToJson(report)).value();
+  EXPECT_EQ(ToJson(read), ToJson(report));
+  EXPECT_EQ(read.precision->tolerance, 0.02);
+  EXPECT_EQ(read.plan[0].precision, "bf16");
+  EXPECT_THAT(PlanTable(read),
+              testing::HasSubstr("  bf16 permitted to a tolerance of 2.0e-02: 1 of 1 partitions use it, of 7 such kernels "
+                                 "that were offered\n  differs from the float32 reference by 4.0e-03 of the largest value\n"));
+  report.precision->offered = report.precision->taken = 0;
+  EXPECT_THAT(PlanTable(report), testing::HasSubstr("no backend has such kernels for this model on this processor"));
+}
+
 TEST(ReportTest, MalformedJsonIsAnError) {
   for (const char* text : {"", "{", "{}", "[]", R"({"model": 3})"}) EXPECT_FALSE(ReportFromJson(text).has_value()) << text;
 }

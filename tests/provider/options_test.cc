@@ -36,6 +36,7 @@ TEST(ProviderOptionsTest, AProgramDependsOnSomeOfThem) {
   EXPECT_EQ(identity({{"budget", "3"}, {"cache", "a"}, {"prices", "b"}, {"cache_only", "1"}}), identity({}));
   EXPECT_NE(identity({{"threads", "1"}}), identity({{"threads", "2"}}));
   EXPECT_NE(identity({{"forbid", "dnnl"}}), identity({}));
+  EXPECT_NE(identity({{"precision", "bf16"}}), identity({}));
   EXPECT_EQ(identity({{"targets", "cpu"}}), identity({{"targets", R"(["cpu"])"}}));
 }
 

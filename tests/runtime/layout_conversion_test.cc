@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 
+#include "collage/tensor/float16.h"
+#include "collage/tensor/tensor.h"
 #include "tests/runtime/layout_oracle.h"
 
 namespace collage {
@@ -71,6 +76,61 @@ TEST(LayoutConversionTest, NothingToDoWithoutElements) {
   std::mt19937 random(10);
   CheckConversion({{1, 0, 4, 4}, DType::kFloat32}, "plain", "aBcd16b", 2, random);
   CheckConversion({{0, 5, 4, 4}, DType::kFloat32}, "aBcd16b", "acdb", 2, random);
+}
+
+void CheckStored(const TensorType& type, const std::string& from_tag, const std::string& to_tag, int threads) {
+  SCOPED_TRACE(ToString(type) + " " + from_tag + " -> " + to_tag);
+  const Layout from = Layout::Of(from_tag);
+  const Layout to = Layout::Of(to_tag);
+  Tensor plain(type);
+  FillRandom(plain, 3);
+  const auto store = [&](const Layout& layout, const std::function<float(float)>& changed) {
+    std::vector<std::byte> bytes(PhysicalByteCount(type, layout), std::byte{0});
+    int64_t i = 0;
+    ForEachIndex(type.shape, [&](const std::vector<int64_t>& index) {
+      const float value = changed(plain.Data<float>()[i++]);
+      const uint16_t narrow = ToBFloat16(value);
+      const size_t offset = PhysicalOffset(type, layout, index);
+      if (layout.stored()) std::memcpy(&bytes[offset * sizeof narrow], &narrow, sizeof narrow);
+      if (!layout.stored()) std::memcpy(&bytes[offset * sizeof value], &value, sizeof value);
+    });
+    return bytes;
+  };
+  const auto as_it_is = [](float value) { return value; };
+  const auto rounded = [](float value) { return FromBFloat16(ToBFloat16(value)); };
+  const std::vector<std::byte> source = store(from, as_it_is);
+  const std::vector<std::byte> expected = from.stored() ? store(to, rounded) : store(to, as_it_is);
+  std::vector<std::byte> target(expected.size(), std::byte{0x5a});
+  const LayoutConversion conversion(type, from, to, threads);
+  conversion.Run(source.data(), target.data());
+  EXPECT_EQ(target, expected);
+  EXPECT_FALSE(conversion.IsIdentity() && from.stored() != to.stored());
+}
+
+TEST(LayoutConversionTest, RoundsWhatIsStoredWithFewerBits) {
+  const std::vector<std::string> tags = {"plain", "acdb", "aBcd16b", "plain:bf16", "acdb:bf16", "aBcd16b:bf16"};
+  for (const Shape& shape : {Shape{2, 35, 5, 7}, Shape{1, 64, 28, 28}, Shape{1, 3, 64, 65}}) {
+    for (const std::string& from : tags) {
+      for (const std::string& to : tags) CheckStored({shape, DType::kFloat32}, from, to, 2);
+    }
+  }
+  CheckStored({{1000003}, DType::kFloat32}, "plain", "plain:bf16", 2);
+  CheckStored({{}, DType::kFloat32}, "plain:bf16", "plain", 1);
+}
+
+TEST(LayoutConversionTest, RoundsToTheNearestAndKeepsWhatIsNoNumber) {
+  // Halfway to an even and to an odd neighbour, beyond the greatest number, and a NaN whose upper bits are those of an infinity.
+  const std::vector<float> values = {0x1.01p0f, 0x1.03p0f, -0x1.010002p0f, 0x1.fffffep127f, std::bit_cast<float>(0x7f800001u)};
+  const TensorType type{{static_cast<int64_t>(values.size())}, DType::kFloat32};
+  std::vector<uint16_t> narrow(values.size());
+  LayoutConversion(type, Layout(), Layout::Of("plain:bf16"), 1).Run(values.data(), narrow.data());
+  std::vector<float> wide(values.size());
+  LayoutConversion(type, Layout::Of("plain:bf16"), Layout(), 1).Run(narrow.data(), wide.data());
+  EXPECT_EQ(wide[0], 0x1.00p0f);
+  EXPECT_EQ(wide[1], 0x1.04p0f);
+  EXPECT_EQ(wide[2], -0x1.02p0f);
+  EXPECT_TRUE(std::isinf(wide[3]));
+  EXPECT_TRUE(std::isnan(wide[4]));
 }
 
 }  // namespace

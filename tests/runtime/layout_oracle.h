@@ -10,7 +10,7 @@ namespace collage {
 /// first, what remains of each dimension is numbered in the outer order.
 inline size_t PhysicalOffset(const TensorType& type, const Layout& layout, std::vector<int64_t> index) {
   std::vector<size_t> order = layout.order();
-  if (layout.IsPlain()) {
+  if (order.empty()) {
     for (size_t i = 0; i < type.shape.size(); ++i) order.push_back(i);
   }
   std::vector<int64_t> extent = type.shape;

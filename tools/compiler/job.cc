@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "collage/query/rule_json.h"
@@ -100,6 +101,16 @@ Reader Searcher(std::string& target) {
   };
 }
 
+Reader Permit(std::optional<Precision>& target) {
+  return [&target](const Json& value) -> Status {
+    if (!value.is_string()) return Fail("is " + value.dump() + ", expected a string such as \"bf16=0.02\"");
+    Result<Precision> precision = Precision::Parse(value.get<std::string>());
+    if (!precision) return Fail(precision.error().message);
+    target = *precision;
+    return {};
+  };
+}
+
 }  // namespace
 
 Result<CompileOptions> ReadJobOptions(const std::string& text) {
@@ -118,6 +129,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
       {"choose_devices", Flag(options.choose_devices)},
       {"cache", Into(
                     cache, [](const Json& value) { return value.is_string(); }, "the path of a file")},
+      {"precision", Permit(options.precision)},
       {"search", Searcher(options.search)},
       {"partition_rules", Rules(options.partition_rules)},
       {"tune", Seconds(options.tuning_seconds)},

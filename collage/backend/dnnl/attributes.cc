@@ -28,8 +28,9 @@ bool IsSum(const Chain& chain, const PostOp& post_op) {
 
 Argument Operand(const Chain& chain, size_t index, const PostOp& post_op, const memory::dims& dims, const std::string& tag) {
   const std::string own_tag = IsWhole(chain, post_op) ? tag : kPlain;
-  return {DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(index)) | DNNL_ARG_SRC_1, *post_op.operand, Describe(dims, own_tag),
-          PhysicalLayout(dims, own_tag)};
+  const DType stored = IsWhole(chain, post_op) ? chain.stored_result : DType::kFloat32;
+  return {DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(index)) | DNNL_ARG_SRC_1, *post_op.operand, Describe(dims, own_tag, stored),
+          PhysicalLayout(dims, own_tag, stored)};
 }
 
 // Sums become numbers, to which the post-operations apply.

@@ -6,6 +6,7 @@
 #include "collage/backend/dnnl/plan_cache.h"
 #include "collage/backend/dnnl/rules.h"
 #include "collage/backend/entry.h"
+#include "collage/ir/permitted_precision.h"
 
 namespace collage {
 namespace {
@@ -37,32 +38,44 @@ class DnnlBackend final : public Backend {
     const Result<OpSequence> sequence = ToOpSequence(function);
     if (!sequence) return {};
     std::vector<Variant> variants;
-    const std::shared_ptr<const std::vector<Plan>> plans = PlansFor(*sequence, device);
-    for (const Plan& plan : *plans) variants.push_back(VariantOf(*sequence, plan));
+    for (const DType stored : StoredIn(function)) {
+      const std::shared_ptr<const std::vector<Plan>> plans = PlansFor(*sequence, device, stored);
+      for (const Plan& plan : *plans) {
+        variants.push_back(VariantOf(*sequence, plan));
+        variants.back().uses_precision = stored != DType::kFloat32;
+      }
+    }
     return variants;
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
-    const std::shared_ptr<const std::vector<Plan>> plans = PlansFor(sequence, device);
-    for (const Plan& plan : *plans) {
-      if (plan.name != variant.name) continue;
-      try {
-        return dnnl_backend::MakeKernel(sequence, plan, device);
-      } catch (const std::exception& error) {
-        return Fail("oneDNN: " + variant.name + ": " + error.what());
+    for (const DType stored : StoredIn(function)) {
+      const std::shared_ptr<const std::vector<Plan>> plans = PlansFor(sequence, device, stored);
+      for (const Plan& plan : *plans) {
+        if (plan.name != variant.name) continue;
+        try {
+          return dnnl_backend::MakeKernel(sequence, plan, device);
+        } catch (const std::exception& error) {
+          return Fail("oneDNN: " + variant.name + ": " + error.what());
+        }
       }
     }
     return Fail("oneDNN: there is no variant '" + variant.name + "' of this function on this processor");
   }
 
  private:
+  static std::vector<DType> StoredIn(const Function& function) {
+    const std::optional<Precision> precision = PermittedPrecision(function);
+    return precision ? std::vector{DType::kFloat32, precision->stored} : std::vector{DType::kFloat32};
+  }
+
   // The library chooses implementations for the number of threads that OpenMP would give.
-  static std::shared_ptr<const std::vector<Plan>> PlansFor(const OpSequence& sequence, const Device& device) {
+  static std::shared_ptr<const std::vector<Plan>> PlansFor(const OpSequence& sequence, const Device& device, DType stored) {
     omp_set_num_threads(device.threads);
     try {
-      return dnnl_backend::CachedPlans(sequence, device.threads);
+      return dnnl_backend::CachedPlans(sequence, device.threads, stored);
     } catch (const std::exception&) {
       return std::make_shared<const std::vector<Plan>>();
     }

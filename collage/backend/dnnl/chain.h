@@ -31,14 +31,20 @@ struct Chain {
   std::span<const OpSequence::Step> views_ahead;
   /// Set where the product's operands are integers; `sequence` is then what is computed of numbers between its ends.
   std::optional<QuantisedEnds> quantised = {};
+  /// In which type numbers that are not integers are given to the library, weights too, and in which its result is stored: float32, or
+  /// where the function permits that, bfloat16. A bias and operands of post-operations that are not as large as the result stay float32.
+  DType stored = DType::kFloat32;
+  DType stored_result = DType::kFloat32;
 
   /// What the library is given of the base's data, and where it stores the result.
   [[nodiscard]] size_t DataValue() const { return quantised ? quantised->data.value : base->inputs[0]; }
-  [[nodiscard]] DType DataType() const { return quantised ? quantised->data.dtype : DType::kFloat32; }
-  [[nodiscard]] DType WeightType() const { return quantised ? DType::kInt8 : DType::kFloat32; }
+  [[nodiscard]] DType DataType() const { return quantised ? quantised->data.dtype : stored; }
+  [[nodiscard]] DType WeightType() const { return quantised ? DType::kInt8 : stored; }
+  /// Of weights as the function has them, where that is not what the library is given.
+  [[nodiscard]] DType GivenWeightType() const { return quantised ? DType::kInt8 : DType::kFloat32; }
   [[nodiscard]] bool StoresIntegers() const { return quantised && quantised->result.dtype != DType::kFloat32; }
   [[nodiscard]] size_t ResultValue() const { return quantised ? quantised->result.value : result; }
-  [[nodiscard]] DType ResultType() const { return quantised ? quantised->result.dtype : DType::kFloat32; }
+  [[nodiscard]] DType ResultType() const { return quantised ? quantised->result.dtype : stored_result; }
   [[nodiscard]] const TensorType& TypeOf(size_t value) const { return sequence->values[value].type; }
   [[nodiscard]] const Shape& ShapeOf(size_t value) const { return sequence->values[value].type.shape; }
   [[nodiscard]] bool IsConstant(size_t value) const { return sequence->values[value].constant.has_value(); }

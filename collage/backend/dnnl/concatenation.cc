@@ -23,18 +23,19 @@ bool Fits(const Chain& chain, size_t axis, const std::string& tag) {
 std::optional<Found> Concatenation(const Chain& chain, size_t axis, const std::string& tag) {
   const memory::dims dims = Dims(chain.ShapeOf(chain.result));
   std::vector<memory::desc> parts;
-  for (const size_t part : chain.base->inputs) parts.push_back(Describe(Dims(chain.ShapeOf(part)), tag));
+  for (const size_t part : chain.base->inputs) parts.push_back(Describe(Dims(chain.ShapeOf(part)), tag, chain.stored));
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const Descriptor primitive =
-      OrEmpty<Descriptor>([&] { return Descriptor(Describe(dims, tag), static_cast<int>(axis), parts, Engine(), attributes); });
+  const Descriptor primitive = OrEmpty<Descriptor>(
+      [&] { return Descriptor(Describe(dims, tag, chain.stored), static_cast<int>(axis), parts, Engine(), attributes); });
   if (!primitive.get(/*allow_empty=*/true)) return std::nullopt;
   Plan plan{"concatenation/" + ImplementationOf(primitive) + "/" + tag, primitive, {}};
   for (size_t i = 0; i < parts.size(); ++i) {
     const memory::desc desc = primitive.src_desc(static_cast<int>(i));
-    plan.arguments.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), chain.base->inputs[i], desc, PhysicalLayout(desc.dims(), tag)});
+    plan.arguments.push_back(
+        {DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), chain.base->inputs[i], desc, PhysicalLayout(desc.dims(), tag, chain.stored)});
   }
-  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(dims, tag)});
+  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(dims, tag, chain.stored)});
   return Found{std::move(plan), ImplementationOf(primitive), tag};
 }
 

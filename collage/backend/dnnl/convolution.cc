@@ -62,10 +62,10 @@ Plan MakePlan(const Chain& chain, const Descriptor& primitive, const std::string
   Plan plan{{}, primitive, attached.arguments, attached.accumulated};
   const memory::desc data = primitive.src_desc();
   const memory::desc result = primitive.dst_desc();
-  plan.arguments.push_back({DNNL_ARG_SRC, chain.DataValue(), data, PhysicalLayout(data.dims(), in)});
+  plan.arguments.push_back({DNNL_ARG_SRC, chain.DataValue(), data, PhysicalLayout(data.dims(), in, chain.stored)});
   for (Argument& argument : ConstantArguments(chain, primitive.weights_desc(), primitive.bias_desc()))
     plan.arguments.push_back(std::move(argument));
-  plan.arguments.push_back({DNNL_ARG_DST, chain.ResultValue(), result, PhysicalLayout(result.dims(), out)});
+  plan.arguments.push_back({DNNL_ARG_DST, chain.ResultValue(), result, PhysicalLayout(result.dims(), out, chain.stored_result)});
   return plan;
 }
 

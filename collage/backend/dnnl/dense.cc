@@ -37,11 +37,10 @@ memory::desc ResultOf(const Chain& chain, const Problem& problem) {
 Plan MakePlan(const Chain& chain, const char* algorithm, const dnnl::primitive_desc_base& primitive, const memory::desc& bias,
               const memory::desc& given_weight, const Attached& attached, const Problem& problem) {
   Plan plan{std::string(algorithm) + "/" + ImplementationOf(primitive), primitive, attached.arguments, attached.accumulated};
-  plan.arguments.push_back({DNNL_ARG_SRC, chain.DataValue(), DataOf(chain, problem)});
-  const bool packed = chain.IsConstant(chain.base->inputs[1]);
-  const memory::desc weight = packed ? primitive.query_md(dnnl::query::weights_md, 0) : given_weight;
+  plan.arguments.push_back({DNNL_ARG_SRC, chain.DataValue(), DataOf(chain, problem), PlainLayout(chain.stored)});
+  const memory::desc weight = primitive.query_md(dnnl::query::weights_md, 0);
   for (Argument& argument : ConstantArguments(chain, weight, bias, given_weight)) plan.arguments.push_back(std::move(argument));
-  plan.arguments.push_back({DNNL_ARG_DST, chain.ResultValue(), ResultOf(chain, problem)});
+  plan.arguments.push_back({DNNL_ARG_DST, chain.ResultValue(), ResultOf(chain, problem), PlainLayout(chain.stored_result)});
   return plan;
 }
 
@@ -55,15 +54,18 @@ std::optional<Found> InnerProduct(const Chain& chain, const Problem& problem, co
     return Descriptor(desc, attached.attributes, Engine(), /*allow_empty=*/true);
   });
   if (!primitive.get(/*allow_empty=*/true)) return std::nullopt;
-  const memory::desc given(dims, DataTypeOf(chain.WeightType()), {problem.column_stride, problem.depth_stride});
+  const memory::desc given(dims, DataTypeOf(chain.GivenWeightType()), {problem.column_stride, problem.depth_stride});
   return Found{MakePlan(chain, "inner_product", primitive, bias, given, attached, problem), ImplementationOf(primitive), kPlain};
 }
 
 std::optional<Found> Matmul(const Chain& chain, const Problem& problem, const Attached& attached) {
   using Descriptor = dnnl::matmul::primitive_desc;
   const memory::dims dims = {problem.depth, problem.columns};
-  const memory::desc given(dims, DataTypeOf(chain.WeightType()), {problem.depth_stride, problem.column_stride});
-  const memory::desc weight = chain.IsConstant(chain.base->inputs[1]) ? Describe(dims, kAny, chain.WeightType()) : given;
+  const memory::dims strides = {problem.depth_stride, problem.column_stride};
+  const memory::desc given(dims, DataTypeOf(chain.GivenWeightType()), strides);
+  const bool packed = chain.IsConstant(chain.base->inputs[1]);
+  const memory::desc weight =
+      packed ? Describe(dims, kAny, chain.WeightType()) : memory::desc(dims, DataTypeOf(chain.WeightType()), strides);
   const memory::desc bias = chain.bias ? Describe({1, problem.columns}, kPlain) : memory::desc();
   const Descriptor primitive = OrEmpty<Descriptor>([&] {
     const dnnl::matmul::desc desc(DataOf(chain, problem), weight, bias, ResultOf(chain, problem));

@@ -133,7 +133,7 @@ std::optional<LayerNormalization> RecogniseLayerNormalization(const OpSequence& 
   return Walk(sequence).Recognise();
 }
 
-std::vector<Plan> LayerNormalizationPlans(const OpSequence& sequence, const LayerNormalization& found) {
+std::vector<Plan> LayerNormalizationPlans(const OpSequence& sequence, const LayerNormalization& found, DType stored) {
   using Descriptor = dnnl::layer_normalization_forward::primitive_desc;
   const memory::dims dims = Dims(sequence.values[found.input].type.shape);
   dnnl::primitive_attr attributes;
@@ -142,17 +142,17 @@ std::vector<Plan> LayerNormalizationPlans(const OpSequence& sequence, const Laye
   if (found.scale) flags = flags | dnnl::normalization_flags::use_scale;
   if (found.shift) flags = flags | dnnl::normalization_flags::use_shift;
   const Descriptor primitive = OrEmpty<Descriptor>([&] {
-    const dnnl::layer_normalization_forward::desc desc(dnnl::prop_kind::forward_inference, Describe(dims, kPlain),
+    const dnnl::layer_normalization_forward::desc desc(dnnl::prop_kind::forward_inference, Describe(dims, kPlain, stored),
                                                        static_cast<float>(found.epsilon), flags);
     return Descriptor(desc, attributes, Engine(), /*allow_empty=*/true);
   });
   if (!primitive.get(/*allow_empty=*/true)) return {};
   Plan plan{"layer_normalization/" + ImplementationOf(primitive), primitive, {}};
-  plan.arguments.push_back({DNNL_ARG_SRC, found.input, primitive.src_desc()});
+  plan.arguments.push_back({DNNL_ARG_SRC, found.input, primitive.src_desc(), PlainLayout(stored)});
   const memory::desc vector = Describe({dims.back()}, kPlain);
   if (found.scale) plan.arguments.push_back({DNNL_ARG_SCALE, *found.scale, vector});
   if (found.shift) plan.arguments.push_back({DNNL_ARG_SHIFT, *found.shift, vector});
-  plan.arguments.push_back({DNNL_ARG_DST, found.result, primitive.dst_desc()});
+  plan.arguments.push_back({DNNL_ARG_DST, found.result, primitive.dst_desc(), PlainLayout(stored)});
   return {std::move(plan)};
 }
 

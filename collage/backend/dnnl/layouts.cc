@@ -55,6 +55,7 @@ memory::data_type DataTypeOf(DType dtype) {
   if (dtype == DType::kInt8) return memory::data_type::s8;
   if (dtype == DType::kUInt8) return memory::data_type::u8;
   if (dtype == DType::kInt32) return memory::data_type::s32;
+  if (dtype == DType::kBFloat16) return memory::data_type::bf16;
   COLLAGE_CHECK(dtype == DType::kFloat32);
   return memory::data_type::f32;
 }
@@ -74,12 +75,20 @@ std::string TagOf(const memory::desc& desc) {
   return {};
 }
 
-Layout PhysicalLayout(const memory::dims& dims, const std::string& tag) {
+namespace {
+
+Layout OrderOf(const memory::dims& dims, const std::string& tag) {
   if (tag == kPlain) return {};
   const bool one_pixel = dims[2] * dims[3] == 1;
   const Layout layout = Layout::Of(tag);
   if (layout.blocks().empty()) return one_pixel || dims[1] == 1 ? Layout() : layout;
   return one_pixel && dims[1] % layout.blocks()[0].extent == 0 ? Layout() : layout;
 }
+
+}  // namespace
+
+Layout PhysicalLayout(const memory::dims& dims, const std::string& tag, DType stored) { return OrderOf(dims, tag).StoredAs(stored); }
+
+Layout PlainLayout(DType stored) { return Layout().StoredAs(stored); }
 
 }  // namespace collage::dnnl_backend

@@ -22,7 +22,7 @@ const std::string& BlockedTag();
 
 /// Extents as the library takes them; a scalar is one element of one dimension.
 dnnl::memory::dims Dims(const Shape& shape);
-/// The library's name for a type of float32, int32, int8 or uint8.
+/// The library's name for a type of float32, bfloat16, int32, int8 or uint8.
 dnnl::memory::data_type DataTypeOf(DType dtype);
 /// A tensor of these extents in a layout; tags other than plain and any are for four dimensions.
 dnnl::memory::desc Describe(const dnnl::memory::dims& dims, const std::string& tag, DType dtype = DType::kFloat32);
@@ -30,6 +30,9 @@ dnnl::memory::desc Describe(const dnnl::memory::dims& dims, const std::string& t
 std::string TagOf(const dnnl::memory::desc& desc);
 /// The layout to report for a tag. Where the physical order is that of the plain layout anyway (N x C x 1 x 1), it is plain,
 /// so that no conversion is charged.
-Layout PhysicalLayout(const dnnl::memory::dims& dims, const std::string& tag);
+/// `stored`: in which numbers of float32 lie there.
+Layout PhysicalLayout(const dnnl::memory::dims& dims, const std::string& tag, DType stored = DType::kFloat32);
+/// Row-major.
+Layout PlainLayout(DType stored);
 
 }  // namespace collage::dnnl_backend

@@ -13,7 +13,7 @@ namespace {
 using dnnl::memory;
 
 // The last two dimensions exchanged if asked, with ones in front up to `rank`.
-memory::desc Matrices(StridedView view, size_t rank, bool transposed) {
+memory::desc Matrices(StridedView view, size_t rank, bool transposed, DType stored) {
   memory::dims& dims = view.dims;
   memory::dims& strides = view.strides;
   if (transposed) {
@@ -23,7 +23,7 @@ memory::desc Matrices(StridedView view, size_t rank, bool transposed) {
   const size_t missing = rank - dims.size();
   dims.insert(dims.begin(), missing, 1);
   strides.insert(strides.begin(), missing, ElementCount(dims));
-  return {dims, memory::data_type::f32, strides};
+  return {dims, DataTypeOf(stored), strides};
 }
 
 struct Views {
@@ -62,9 +62,11 @@ std::vector<Plan> MatmulPlans(const Chain& chain) {
   const Shape& result = chain.ShapeOf(chain.result);
   const std::optional<Attached> attached = AttachPostOps(chain, AlignedTo(result), kPlain, /*allow_sum=*/true);
   if (!attached || std::max(left_rank, right_rank) != result.size()) return {};
-  const memory::desc left = Matrices(views->left, result.size(), transpose_a);
-  const memory::desc right = Matrices(views->right, result.size(), transpose_b);
-  const memory::desc target(views->target.dims, memory::data_type::f32, views->target.strides);
+  const memory::desc left = Matrices(views->left, result.size(), transpose_a, chain.stored);
+  const memory::desc right = Matrices(views->right, result.size(), transpose_b, chain.stored);
+  const memory::desc given_left = Matrices(views->left, result.size(), transpose_a, DType::kFloat32);
+  const memory::desc given_right = Matrices(views->right, result.size(), transpose_b, DType::kFloat32);
+  const memory::desc target(views->target.dims, DataTypeOf(chain.stored_result), views->target.strides);
   memory::dims bias_dims(result.size(), 1);
   bias_dims.back() = result.back();
   const memory::desc bias = chain.bias ? Describe(bias_dims, kPlain) : memory::desc();
@@ -76,10 +78,10 @@ std::vector<Plan> MatmulPlans(const Chain& chain) {
   if (has_views && ImplementationOf(primitive).starts_with("ref")) return {};
   Plan plan{"matmul/" + ImplementationOf(primitive), primitive, attached->arguments, attached->accumulated};
   // Constants keep their strides too: a packed form exists for two dimensions only.
-  plan.arguments.push_back({DNNL_ARG_SRC, views->left.value, left, {}, left});
-  plan.arguments.push_back({DNNL_ARG_WEIGHTS, views->right.value, right, {}, right});
+  plan.arguments.push_back({DNNL_ARG_SRC, views->left.value, left, PlainLayout(chain.stored), given_left});
+  plan.arguments.push_back({DNNL_ARG_WEIGHTS, views->right.value, right, PlainLayout(chain.stored), given_right});
   if (chain.bias) plan.arguments.push_back({DNNL_ARG_BIAS, *chain.bias, bias});
-  plan.arguments.push_back({DNNL_ARG_DST, views->target.value, target});
+  plan.arguments.push_back({DNNL_ARG_DST, views->target.value, target, PlainLayout(chain.stored_result)});
   return {std::move(plan)};
 }
 

@@ -21,8 +21,8 @@ std::optional<Found> OneToOne(const Chain& chain, const char* family, const Desc
   if (!primitive.get(/*allow_empty=*/true)) return std::nullopt;
   const memory::dims dims = primitive.dst_desc().dims();
   Plan plan{std::string(family) + "/" + ImplementationOf(primitive) + "/" + tag, primitive, {}};
-  plan.arguments.push_back({DNNL_ARG_SRC, chain.base->inputs[0], primitive.src_desc(), PhysicalLayout(dims, tag)});
-  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(dims, tag)});
+  plan.arguments.push_back({DNNL_ARG_SRC, chain.base->inputs[0], primitive.src_desc(), PhysicalLayout(dims, tag, chain.stored)});
+  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(dims, tag, chain.stored)});
   return Found{std::move(plan), ImplementationOf(primitive), tag};
 }
 
@@ -33,7 +33,7 @@ std::vector<Plan> SoftmaxOf(const Chain& chain, const char* family) {
   int64_t axis = chain.base->attributes.Int("axis", -1).value_or(-1);
   if (axis < 0) axis += static_cast<int64_t>(dims.size());
   const Descriptor primitive = OrEmpty<Descriptor>([&] {
-    const typename Primitive::desc desc(dnnl::prop_kind::forward_inference, Describe(dims, kPlain), static_cast<int>(axis));
+    const typename Primitive::desc desc(dnnl::prop_kind::forward_inference, Describe(dims, kPlain, chain.stored), static_cast<int>(axis));
     return Descriptor(desc, UserScratchpad(), Engine(), /*allow_empty=*/true);
   });
   std::optional<Found> found = OneToOne(chain, family, primitive, kPlain);
@@ -57,8 +57,9 @@ std::vector<Plan> LocalResponseNormalizationPlans(const Chain& chain) {
   std::vector<Found> found;
   for (const std::string& tag : {BlockedTag(), std::string(kChannelsLast), std::string(kPlain)}) {
     const Descriptor primitive = OrEmpty<Descriptor>([&] {
-      const dnnl::lrn_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::lrn_across_channels, Describe(dims, tag),
-                                         *size, static_cast<float>(*alpha), static_cast<float>(*beta), static_cast<float>(*bias));
+      const dnnl::lrn_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::lrn_across_channels,
+                                         Describe(dims, tag, chain.stored), *size, static_cast<float>(*alpha), static_cast<float>(*beta),
+                                         static_cast<float>(*bias));
       return Descriptor(desc, UserScratchpad(), Engine(), /*allow_empty=*/true);
     });
     if (std::optional<Found> one = OneToOne(chain, "lrn", primitive, tag)) found.push_back(std::move(*one));

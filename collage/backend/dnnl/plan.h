@@ -35,8 +35,9 @@ struct Plan {
 std::vector<Argument> ConstantArguments(const Chain& chain, const dnnl::memory::desc& weight, const dnnl::memory::desc& bias,
                                         std::optional<dnnl::memory::desc> given_weight = {});
 
-/// The ways to run a chain, without duplicates; empty when the library cannot.
-std::vector<Plan> Plans(const OpSequence& sequence);
+/// The ways to run a function, without duplicates; empty when the library cannot. With `stored` bfloat16 those that the float32 ones have
+/// no name of: sources and weights are bfloat16, sums float32, and the result either. Of these the library's reference loops are none.
+std::vector<Plan> Plans(const OpSequence& sequence, DType stored = DType::kFloat32);
 
 // By family.
 std::vector<Plan> ConvolutionPlans(const Chain& chain);
@@ -48,7 +49,7 @@ std::vector<Plan> PointwisePlans(const Chain& chain);
 std::vector<Plan> ConcatenationPlans(const Chain& chain);
 std::vector<Plan> LocalResponseNormalizationPlans(const Chain& chain);
 std::vector<Plan> SoftmaxPlans(const Chain& chain);
-std::vector<Plan> LayerNormalizationPlans(const OpSequence& sequence, const LayerNormalization& found);
-std::vector<Plan> ShufflePlans(const OpSequence& sequence, const Shuffle& shuffle);
+std::vector<Plan> LayerNormalizationPlans(const OpSequence& sequence, const LayerNormalization& found, DType stored);
+std::vector<Plan> ShufflePlans(const OpSequence& sequence, const Shuffle& shuffle, DType stored);
 
 }  // namespace collage::dnnl_backend

@@ -19,10 +19,10 @@ void DescribeValue(const OpSequence::Value& value, bool by_content, std::ostream
   if (value.type.ElementCount() == 1) out << value.constant->ToDouble()[0];
 }
 
-std::string KeyOf(const OpSequence& sequence, int threads) {
+std::string KeyOf(const OpSequence& sequence, int threads, DType stored) {
   std::ostringstream key;
   key.precision(17);
-  key << threads;
+  key << threads << Name(stored);
   // The scales of integers are the primitive's own, and follow from the weights.
   const bool by_content = IsQuantised(sequence);
   for (const OpSequence::Value& value : sequence.values) DescribeValue(value, by_content, key << ';');
@@ -39,13 +39,13 @@ std::string KeyOf(const OpSequence& sequence, int threads) {
 
 }  // namespace
 
-std::shared_ptr<const std::vector<Plan>> CachedPlans(const OpSequence& sequence, int threads) {
+std::shared_ptr<const std::vector<Plan>> CachedPlans(const OpSequence& sequence, int threads, DType stored) {
   static std::mutex mutex;
   static std::unordered_map<std::string, std::shared_ptr<const std::vector<Plan>>> cache;
-  std::string key = KeyOf(sequence, threads);
+  std::string key = KeyOf(sequence, threads, stored);
   const std::lock_guard lock(mutex);
   std::shared_ptr<const std::vector<Plan>>& plans = cache[key];
-  if (!plans) plans = std::make_shared<const std::vector<Plan>>(Plans(sequence));
+  if (!plans) plans = std::make_shared<const std::vector<Plan>>(Plans(sequence, stored));
   return plans;
 }
 

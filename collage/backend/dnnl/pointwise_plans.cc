@@ -21,13 +21,14 @@ std::optional<Found> Eltwise(const Chain& chain, const memory::dims& dims, const
   if (!attached) return std::nullopt;
   using Descriptor = dnnl::eltwise_forward::primitive_desc;
   const Descriptor primitive = OrEmpty<Descriptor>([&] {
-    const dnnl::eltwise_forward::desc desc(dnnl::prop_kind::forward_inference, step.algorithm, Describe(dims, tag), step.alpha, step.beta);
+    const dnnl::eltwise_forward::desc desc(dnnl::prop_kind::forward_inference, step.algorithm, Describe(dims, tag, chain.stored),
+                                           step.alpha, step.beta);
     return Descriptor(desc, attached->attributes, Engine(), /*allow_empty=*/true);
   });
   if (!primitive.get(/*allow_empty=*/true)) return std::nullopt;
   Plan plan{"eltwise/" + ImplementationOf(primitive) + "/" + tag, primitive, std::move(attached->arguments)};
-  plan.arguments.push_back({DNNL_ARG_SRC, chain.input, primitive.src_desc(), PhysicalLayout(dims, tag)});
-  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(dims, tag)});
+  plan.arguments.push_back({DNNL_ARG_SRC, chain.input, primitive.src_desc(), PhysicalLayout(dims, tag, chain.stored)});
+  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(dims, tag, chain.stored)});
   return Found{std::move(plan), ImplementationOf(primitive), tag};
 }
 
@@ -40,16 +41,19 @@ std::optional<Found> Binary(const Chain& chain, const memory::dims& dims, const 
   // A broadcast operand that is given stays row-major (it is small); a constant is packed as the other operand is.
   const bool whole = *operand_dims == dims;
   const std::string operand_tag = whole || chain.IsConstant(*step.operand) ? tag : kPlain;
+  const DType operand_type = whole ? chain.stored : DType::kFloat32;
   using Descriptor = dnnl::binary::primitive_desc;
   const Descriptor primitive = OrEmpty<Descriptor>([&] {
-    const dnnl::binary::desc desc(step.algorithm, Describe(dims, tag), Describe(*operand_dims, operand_tag), Describe(dims, tag));
+    const dnnl::binary::desc desc(step.algorithm, Describe(dims, tag, chain.stored), Describe(*operand_dims, operand_tag, operand_type),
+                                  Describe(dims, tag, chain.stored));
     return Descriptor(desc, attached->attributes, Engine(), /*allow_empty=*/true);
   });
   if (!primitive.get(/*allow_empty=*/true)) return std::nullopt;
   Plan plan{"binary/" + ImplementationOf(primitive) + "/" + tag, primitive, std::move(attached->arguments)};
-  plan.arguments.push_back({DNNL_ARG_SRC_0, chain.input, primitive.src0_desc(), PhysicalLayout(dims, tag)});
-  plan.arguments.push_back({DNNL_ARG_SRC_1, *step.operand, primitive.src1_desc(), PhysicalLayout(*operand_dims, operand_tag)});
-  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(dims, tag)});
+  plan.arguments.push_back({DNNL_ARG_SRC_0, chain.input, primitive.src0_desc(), PhysicalLayout(dims, tag, chain.stored)});
+  plan.arguments.push_back(
+      {DNNL_ARG_SRC_1, *step.operand, primitive.src1_desc(), PhysicalLayout(*operand_dims, operand_tag, operand_type)});
+  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(dims, tag, chain.stored)});
   return Found{std::move(plan), ImplementationOf(primitive), tag};
 }
 

@@ -65,11 +65,12 @@ Result<Problem> WindowPooling(const Chain& chain) {
   return problem;
 }
 
-Descriptor AskFor(const Problem& problem, const std::string& tag, const dnnl::primitive_attr& attributes) {
+Descriptor AskFor(const Problem& problem, const Chain& chain, const std::string& tag, const dnnl::primitive_attr& attributes) {
   return OrEmpty<Descriptor>([&] {
-    const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, problem.algorithm, Describe(problem.data, tag),
-                                              Describe(problem.result, tag), problem.strides, problem.window, problem.dilation,
-                                              problem.padding_before, problem.padding_after);
+    const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, problem.algorithm,
+                                              Describe(problem.data, tag, chain.stored), Describe(problem.result, tag, chain.stored_result),
+                                              problem.strides, problem.window, problem.dilation, problem.padding_before,
+                                              problem.padding_after);
     return Descriptor(desc, attributes, Engine(), /*allow_empty=*/true);
   });
 }
@@ -85,11 +86,11 @@ std::vector<Plan> PoolingPlans(const Chain& chain) {
   for (const std::string& tag : {BlockedTag(), std::string(kChannelsLast), std::string(kPlain)}) {
     std::optional<Attached> attached = AttachPostOps(chain, AlignedTo(problem->result), tag, /*allow_sum=*/false);
     if (!attached) continue;
-    const Descriptor primitive = AskFor(*problem, tag, attached->attributes);
+    const Descriptor primitive = AskFor(*problem, chain, tag, attached->attributes);
     if (!primitive.get(/*allow_empty=*/true)) continue;
     Plan plan{"pooling/" + ImplementationOf(primitive) + "/" + tag, primitive, std::move(attached->arguments)};
-    plan.arguments.push_back({DNNL_ARG_SRC, chain.base->inputs[0], primitive.src_desc(), PhysicalLayout(problem->data, tag)});
-    plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(problem->result, tag)});
+    plan.arguments.push_back({DNNL_ARG_SRC, chain.base->inputs[0], primitive.src_desc(), PhysicalLayout(problem->data, tag, chain.stored)});
+    plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(problem->result, tag, chain.stored_result)});
     found.push_back({std::move(plan), ImplementationOf(primitive), tag});
   }
   return WorthOffering(std::move(found), 1);

@@ -23,7 +23,7 @@ std::optional<Shuffle> RecogniseShuffle(const OpSequence& sequence) {
   return Shuffle{input, result, split[1]};
 }
 
-std::vector<Plan> ShufflePlans(const OpSequence& sequence, const Shuffle& shuffle) {
+std::vector<Plan> ShufflePlans(const OpSequence& sequence, const Shuffle& shuffle, DType stored) {
   using Descriptor = dnnl::shuffle_forward::primitive_desc;
   const dnnl::memory::dims dims = Dims(sequence.values[shuffle.input].type.shape);
   dnnl::primitive_attr attributes;
@@ -32,14 +32,14 @@ std::vector<Plan> ShufflePlans(const OpSequence& sequence, const Shuffle& shuffl
   for (const std::string& tag : {BlockedTag(), std::string(kChannelsLast), std::string(kPlain)}) {
     // The library counts the channels of a group where we count groups.
     const Descriptor primitive = OrEmpty<Descriptor>([&] {
-      const dnnl::shuffle_forward::desc desc(dnnl::prop_kind::forward_inference, Describe(dims, tag), 1,
+      const dnnl::shuffle_forward::desc desc(dnnl::prop_kind::forward_inference, Describe(dims, tag, stored), 1,
                                              static_cast<int>(dims[1] / shuffle.groups));
       return Descriptor(desc, Engine(), attributes, /*allow_empty=*/true);
     });
     if (!primitive.get(/*allow_empty=*/true)) continue;
     Plan plan{"shuffle/" + ImplementationOf(primitive) + "/" + tag, primitive, {}};
-    plan.arguments.push_back({DNNL_ARG_SRC, shuffle.input, primitive.src_desc(), PhysicalLayout(dims, tag)});
-    plan.arguments.push_back({DNNL_ARG_DST, shuffle.result, primitive.dst_desc(), PhysicalLayout(dims, tag)});
+    plan.arguments.push_back({DNNL_ARG_SRC, shuffle.input, primitive.src_desc(), PhysicalLayout(dims, tag, stored)});
+    plan.arguments.push_back({DNNL_ARG_DST, shuffle.result, primitive.dst_desc(), PhysicalLayout(dims, tag, stored)});
     plans.push_back(std::move(plan));
   }
   return plans;

@@ -50,9 +50,9 @@ Descriptor AskFor(const Problem& problem, const Chain& chain, const std::string&
   return OrEmpty<Descriptor>([&] {
     const memory::desc bias = chain.bias ? Describe({problem.result[1]}, kAny) : memory::desc();
     const dnnl::deconvolution_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
-                                                 Describe(problem.data, tag), Describe(problem.weight, kAny), bias,
-                                                 Describe(problem.result, tag), problem.strides, problem.dilation, problem.padding_before,
-                                                 problem.padding_after);
+                                                 Describe(problem.data, tag, chain.stored), Describe(problem.weight, kAny, chain.stored),
+                                                 bias, Describe(problem.result, tag, chain.stored_result), problem.strides,
+                                                 problem.dilation, problem.padding_before, problem.padding_after);
     return Descriptor(desc, attributes, Engine(), /*allow_empty=*/true);
   });
 }
@@ -64,11 +64,11 @@ std::optional<Found> TransposedConvolution(const Chain& chain, const Problem& pr
   if (in.empty() || out.empty()) return std::nullopt;
   const std::string layouts = in == out ? in : in + "-" + out;
   Plan plan{"direct/" + ImplementationOf(primitive) + "/" + layouts, primitive, attached.arguments, attached.accumulated};
-  plan.arguments.push_back({DNNL_ARG_SRC, chain.base->inputs[0], primitive.src_desc(), PhysicalLayout(problem.data, in)});
+  plan.arguments.push_back({DNNL_ARG_SRC, chain.base->inputs[0], primitive.src_desc(), PhysicalLayout(problem.data, in, chain.stored)});
   const memory::desc weight(problem.weight, memory::data_type::f32, problem.weight_strides);
   plan.arguments.push_back({DNNL_ARG_WEIGHTS, chain.base->inputs[1], primitive.weights_desc(), {}, weight});
   if (chain.bias) plan.arguments.push_back({DNNL_ARG_BIAS, *chain.bias, primitive.bias_desc()});
-  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(problem.result, out)});
+  plan.arguments.push_back({DNNL_ARG_DST, chain.result, primitive.dst_desc(), PhysicalLayout(problem.result, out, chain.stored_result)});
   return Found{std::move(plan), ImplementationOf(primitive), layouts};
 }
 

@@ -110,8 +110,9 @@ bool IsVariantOf(const OpSequence& sequence, const Variant& variant) {
   const auto fits = [&](const std::vector<size_t>& values, const std::vector<Layout>& layouts) {
     if (values.size() != layouts.size()) return false;
     for (size_t i = 0; i < values.size(); ++i) {
-      const Shape& shape = sequence.values[values[i]].type.shape;
-      if (!layouts[i].IsPlain() && layouts[i].Rank() != shape.size()) return false;
+      const TensorType& type = sequence.values[values[i]].type;
+      const Shape& shape = type.shape;
+      if (layouts[i].stored() || !layouts[i].Fits(type)) return false;
       for (const Layout::Block& block : layouts[i].blocks()) {
         if (shape[block.dimension] % block.extent != 0) return false;
       }

@@ -1,5 +1,6 @@
 #include "collage/backend/openvino/session.h"
 
+#include <algorithm>
 #include <exception>
 #include <openvino/openvino.hpp>
 #include <optional>
@@ -28,10 +29,10 @@ auto Guarded(const Body& body) -> decltype(body()) {
   }
 }
 
-ov::AnyMap Properties(const Device& device) {
+ov::AnyMap Properties(const Device& device, Arithmetic arithmetic) {
   return {
       // The default is bfloat16 wherever the processor has it in hardware.
-      ov::hint::inference_precision(ov::element::f32),
+      ov::hint::inference_precision(arithmetic == Arithmetic::kBFloat16 ? ov::element::bf16 : ov::element::f32),
       // Else activations in front of weights of 8 bits are rounded to 8 bits too.
       ov::hint::dynamic_quantization_group_size(0),
       ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
@@ -121,9 +122,17 @@ Result<std::string> RuntimeVersion() {
   });
 }
 
-Result<std::unique_ptr<Kernel>> CompileModel(const OnnxForm& form, const Device& device) {
+bool HasBFloat16() {
+  const Result<bool> has = Guarded([]() -> Result<bool> {
+    const std::vector<std::string> can = Core().get_property("CPU", ov::device::capabilities);
+    return std::find(can.begin(), can.end(), ov::device::capability::BF16) != can.end();
+  });
+  return has && *has;
+}
+
+Result<std::unique_ptr<Kernel>> CompileModel(const OnnxForm& form, const Device& device, Arithmetic arithmetic) {
   return Guarded([&]() -> Result<std::unique_ptr<Kernel>> {
-    ov::CompiledModel compiled = Core().compile_model(form.bytes, ov::Tensor(), "CPU", Properties(device));
+    ov::CompiledModel compiled = Core().compile_model(form.bytes, ov::Tensor(), "CPU", Properties(device, arithmetic));
     const auto input_ports = COLLAGE_TRY(FindPorts(compiled.inputs(), form.input_names, form.inputs));
     const auto output_ports = COLLAGE_TRY(FindPorts(compiled.outputs(), form.output_names, form.outputs));
     for (size_t i = 0; i < output_ports.size(); ++i) {
