@@ -30,7 +30,7 @@ struct Found {
   size_t rank = 0;      ///< 0 for the library's first choice for these layouts
 };
 
-/// Drops what cannot win: the same implementation in the same layouts twice, code for an older instruction set than the best
+/// Drops what is broken, and what cannot win: the same implementation in the same layouts twice, code for an older instruction set than the best
 /// that was found, the library's reference loops beside anything else, and alternatives beyond `most` for one layout.
 std::vector<Plan> WorthOffering(std::vector<Found> found, size_t most);
 
