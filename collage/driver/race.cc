@@ -34,11 +34,28 @@ struct Entry {
   double excess = 1;                      // by how many times its tolerance it differs; at least once where nobody has measured it
   bool has_no_time = false;               // the budget ended before it was built
   std::string not_built = {};             // why it could not be built, while the searched plan could
-  std::vector<std::string> same_as = {};  // single backends whose plan is this very program
+  std::vector<const Plan*> same_as = {};  // others that come to this very program
   std::optional<LoweredModel> lowered = {};
+
+  [[nodiscard]] std::vector<const Plan*> Plans() const {
+    std::vector<const Plan*> plans = same_as;
+    plans.insert(plans.begin(), plan);
+    return plans;
+  }
+  [[nodiscard]] std::vector<std::string> SingleBackends() const {
+    std::vector<std::string> names;
+    for (const Plan* one : Plans()) {
+      if (one->is_single_backend) names.push_back(one->name);
+    }
+    return names;
+  }
+  [[nodiscard]] bool Is(std::string_view name) const {
+    const std::vector<const Plan*> plans = Plans();
+    return std::any_of(plans.begin(), plans.end(), [&](const Plan* one) { return one->name == name; });
+  }
 };
 
-/// Two backends may come to the same program; it races once, under the name of the first.
+/// Two plans may come to the same program; it races once.
 Result<std::vector<Entry>> Rewrite(const Placement& placement, const std::vector<Plan>& contestants) {
   std::vector<Entry> entries;
   for (const Plan& plan : contestants) {
@@ -47,8 +64,8 @@ Result<std::vector<Entry>> Rewrite(const Placement& placement, const std::vector
     const auto same = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.hash == hash; });
     if (same == entries.end()) {
       entries.push_back({&plan, std::move(module), hash});
-    } else if (plan.is_single_backend) {
-      same->same_as.push_back(plan.name);
+    } else {
+      same->same_as.push_back(&plan);
     }
   }
   return entries;
@@ -293,8 +310,9 @@ class PlanRace {
   [[nodiscard]] std::optional<double> ApparentLoss() const {
     std::optional<double> worst;
     for (size_t i = 0; i < entries_.size(); ++i) {
-      const bool is_single = entries_[i].plan->is_single_backend || !entries_[i].same_as.empty();
-      if (!is_single || !entries_[i].is_right.value_or(true) || results_[i].rounds.empty() || results_.front().rounds.empty()) continue;
+      if (entries_[i].SingleBackends().empty() || !entries_[i].is_right.value_or(true) || results_[i].rounds.empty() ||
+          results_.front().rounds.empty())
+        continue;
       const double loss = i == 0 ? 0 : PairedRatio(results_.front().rounds, results_[i].rounds) - 1;
       worst = std::max(worst.value_or(loss), loss);
     }
@@ -328,13 +346,11 @@ class PlanRace {
       if (i != winner && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kSideBySide, i));
     }
     for (size_t i = 0; i < entries_.size(); ++i) {
-      const bool is_other = entries_[i].plan->name == kInFloat32 && i != winner;
+      const bool is_other = entries_[i].Is(kInFloat32) && i != winner;
       if (is_other && !results_[i].rounds.empty() && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kInFloat32, i));
     }
     for (size_t i = 0; i < entries_.size(); ++i) {
-      std::vector<std::string> names = entries_[i].same_as;
-      if (entries_[i].plan->is_single_backend) names.insert(names.begin(), entries_[i].plan->name);
-      for (const std::string& name : names) {
+      for (const std::string& name : entries_[i].SingleBackends()) {
         if (!results_[i].rounds.empty() && entries_[i].is_right.value_or(true)) {
           outcome.timings.push_back(timing(name, i));
         } else {
