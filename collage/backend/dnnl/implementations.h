@@ -30,8 +30,8 @@ struct Found {
   size_t rank = 0;      ///< 0 for the library's first choice for these layouts
 };
 
-/// Drops what is broken, and what cannot win: the same implementation in the same layouts twice, code for an older instruction set than the best
-/// that was found, the library's reference loops beside anything else, and alternatives beyond `most` for one layout.
+/// Drops what is broken, and what cannot win: the same implementation in the same layouts twice, code for an older instruction set than the
+/// best that was found, the library's reference loops beside anything else, and alternatives beyond `most` for one layout.
 std::vector<Plan> WorthOffering(std::vector<Found> found, size_t most);
 
 }  // namespace collage::dnnl_backend
