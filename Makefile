@@ -49,7 +49,7 @@ models: setup
 
 demo: program
 	@$(PYTHON) bench/models.py --output build/models --models vgg19,resnet50
-	@$(PYTHON) bench/demo.py --threads $(THREADS) build/models/vgg19.onnx build/models/resnet50.onnx
+	@$(PYTHON) bench/demo.py --threads $(THREADS) --collage $(COLLAGE) build/models/vgg19.onnx build/models/resnet50.onnx
 
 # Every model against every peer: hours with cold prices. Stopped, it goes on where it was.
 bench: program
@@ -57,7 +57,7 @@ bench: program
 	@$(PYTHON) bench/benchmark.py --threads $(THREADS) --collage $(COLLAGE) $(MODELS)
 
 peers: program
-	@$(PYTHON) bench/peers.py --threads $(THREADS) $(MODELS)
+	@$(PYTHON) bench/peers.py --threads $(THREADS) --collage $(COLLAGE) $(MODELS)
 
 format:
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i
