@@ -169,15 +169,21 @@ class ControlCompile {
     return {};
   }
 
+  [[nodiscard]] bool UsesPrecision() const {
+    return std::any_of(reports_.begin(), reports_.end(),
+                       [](const BlockReport& block) { return block.report.precision && block.report.precision->taken > 0; });
+  }
+
   Status CompareWhole(Executable& executable) {
     for (const WholeSample& sample : samples_) {
       const std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(sample.inputs));
-      double tolerance = kTolerance;
+      double tolerance = UsesPrecision() ? std::max(kTolerance, options_.precision->tolerance) : kTolerance;
       for (const NamedType& output : executable.outputs()) tolerance = std::max(tolerance, Tolerance(output.type.dtype));
       const Agreement agreement = Compare(outputs, sample.expected);
       if (!IsComparison(agreement) && agreement.unequal == 0) continue;
       if (!Passes(agreement, tolerance))
-        return Fail("the program " + Objection(agreement, tolerance) + ", although each of its blocks agrees");
+        return Fail("the program " + Objection(agreement, tolerance) + ", although each of its blocks agrees" +
+                    (UsesPrecision() ? "; permit " + NameOf(*options_.precision) + " with a larger tolerance, or not at all" : ""));
       difference_ = std::max(difference_.value_or(0), agreement.difference);
     }
     if (!samples_.empty() && !difference_) not_compared_ = "the whole program: on random inputs its outputs are not finite";

@@ -39,6 +39,10 @@ void Add(const BlockReport& block, CompileReport& whole) {
   whole.decisions_left_out += part.decisions_left_out;
   if (whole.not_compared.empty() && !part.not_compared.empty()) whole.not_compared = prefix + " " + part.not_compared;
   AddCounts(part.candidates, whole.candidates);
+  if (!part.precision) return;
+  if (!whole.precision) whole.precision = ReportedPrecision{part.precision->name, part.precision->tolerance};
+  whole.precision->offered += part.precision->offered;
+  whole.precision->taken += part.precision->taken;
 }
 
 }  // namespace

@@ -100,6 +100,31 @@ class PrecisionTest(InOneFolderTestCase):
         kernels = [line for line in lines if line.get("fact", "kernel") == "kernel" and "samples" in line]
         return {(line["function_hash"], line["backend"], line["variant"]): line["samples"] for line in kernels}
 
+    def test_permitted_in_branches(self):
+        """Blocks of control flow are placed one by one; the whole is held to the same tolerance, and the report sums them up."""
+        generator = np.random.default_rng(5)
+        shape = [1, 128, 56, 56]
+
+        def branch(name, weight):
+            nodes = [helper.make_node("Conv", ["x", weight], [name + "c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", [name + "c"], [name])]
+            return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)])
+
+        weights = [numpy_helper.from_array((generator.standard_normal((128, 128, 3, 3)) / 34).astype(np.float32), name) for name in ("w", "v")]
+        graph = helper.make_graph(
+            [helper.make_node("If", ["c"], ["y"], then_branch=branch("a", "w"), else_branch=branch("b", "v"))], "branches",
+            [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], weights)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), self.folder / "branches.onnx")
+        arguments = ["--cache", "prices.sqlite", "--budget", "40s", "--json", "branches.json"]
+        self.collage("compile", "branches.onnx", "-o", "branches.collage", "--precision", "bf16=0.03", *arguments, code=0)
+        report = json.loads((self.folder / "branches.json").read_text())
+        precision = report["precision"]
+        self.assertEqual(precision["taken"], sum(entry.get("precision") == "bf16" for entry in report["plan"]))
+        self.assertLess(report["difference_from_reference"]["chosen"], 0.03)
+        if "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text():
+            self.assertGreater(precision["taken"], 0)
+            self.assertGreater(report["difference_from_reference"]["chosen"], 1e-4)
+
     def test_too_strict(self):
         """A tolerance that only float32 keeps."""
         done, report = self.compile("strict.collage", "--precision", "bf16=1e-5")
