@@ -119,6 +119,12 @@ Result<FoundCandidates> FindCandidates(const Placement& placement) {
     const std::vector<CandidatePartition> fallback = AllCandidates(graph, FallbackSpec(*specs.last_resort));
     all.insert(all.end(), fallback.begin(), fallback.end());
   }
+  std::erase_if(all, [&](const CandidatePartition& found) {
+    const std::string& name = found.spec->name;
+    if (found.spec->is_host || name == specs.last_resort || !found.sub_graph.inside().Intersects(placement.of_strings)) return false;
+    result.refusals.push_back({"strings", found.sub_graph.inside(), "kernels for strings are the reference's alone", name});
+    return true;
+  });
   const size_t by_rules = all.size();
   for (CandidatePartition& whole : WholeModels(placement, specs.found)) all.push_back(std::move(whole));
   COLLAGE_TRY_STATUS(placement.constraints->Check(all, result.refusals));

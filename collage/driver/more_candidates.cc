@@ -82,7 +82,7 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
   options.check = [&](const CandidatePartition& partition, const ExtractedFunction& function) -> Status {
     if (!placement.constraints->Allow(partition)) return Fail("the user's pins or forbids exclude it");
     const size_t target = TargetOf(placement, partition, kHost);
-    if (!placement.MayTake(target, partition.sub_graph.inside())) return Fail("what is said of devices excludes it");
+    if (!placement.MayTake(target, partition.sub_graph.inside())) return Fail("what is said of devices excludes it, or it is of strings");
     const bool has_any = !placement.targets[target].backend->Variants(*function.function->As<Function>(), Device{}).empty();
     return has_any ? Status{} : Fail("it has no variant");
   };

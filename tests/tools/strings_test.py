@@ -62,6 +62,13 @@ class StringsTest(InOneFolderTestCase):
                 self.assertEqual(np.load(self.folder / "outputs/known.npy").tolist(), known.tolist())
                 np.testing.assert_allclose(np.load(self.folder / "outputs/scores.npy"), scores, rtol=1e-4)
 
+    def test_nobody_else_can_be_made_to_take_strings(self):
+        model = self.folder / "pinned.onnx"
+        model.write_bytes(labelled().SerializeToString())
+        done = self.collage("compile", model, "-o", self.folder / "pinned.collage", "--pin", "equal=native", code=2)
+        self.assertIn("--pin equal=native: native does not take", done.stderr)
+        self.assertIn("kernels for strings are the reference's alone", done.stderr)
+
     def test_the_same_model_gives_the_same_file(self):
         model = self.folder / "warm.onnx"
         model.write_bytes(labelled().SerializeToString())
