@@ -100,8 +100,11 @@ def _without(model: onnx.ModelProto, absent: set[str]) -> onnx.ModelProto:
     kept = [value for value in copy.graph.input if value.name not in absent]
     del copy.graph.input[:]
     copy.graph.input.extend(kept)
-    for node in copy.graph.node:
-        node.input[:] = ["" if name in absent else name for name in node.input]
+    graphs = [copy.graph]  # with those of branches and bodies, which see its names
+    for graph in graphs:
+        for node in graph.node:
+            node.input[:] = ["" if name in absent else name for name in node.input]
+            graphs.extend(one for attribute in node.attribute for one in [attribute.g, *attribute.graphs] if one.node)
     return copy
 
 

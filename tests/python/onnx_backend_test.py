@@ -46,6 +46,18 @@ class InterfaceTest(unittest.TestCase):
         (y,) = collage.onnx_backend.run_node(helper.make_node("Tanh", ["a"], ["b"]), [x], **QUICK)
         np.testing.assert_allclose(y, np.tanh(x), rtol=1e-5, atol=1e-6)
 
+    def test_an_absent_optional_is_absent_in_branches_too(self):
+        type = helper.make_optional_type_proto(helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [2]))
+        bool_of = functools.partial(helper.make_tensor_value_info, elem_type=onnx.TensorProto.BOOL, shape=[])
+        asks = helper.make_graph([helper.make_node("OptionalHasElement", ["x"], ["has"])], "asks", [], [bool_of("has")])
+        denies = helper.make_graph([helper.make_node("Not", ["c"], ["not"])], "denies", [], [bool_of("not")])
+        node = helper.make_node("If", ["c"], ["y"], then_branch=asks, else_branch=denies)
+        graph = helper.make_graph([node], "branches", [bool_of("c"), helper.make_value_info("x", type)], [bool_of("y")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+        for x, expected in ((None, False), (np.ones(2, np.float32), True)):
+            (y,) = collage.onnx_backend.run_model(model, {"c": np.array(True), "x": x}, **QUICK)
+            self.assertEqual(y, expected)
+
     def test_there_is_only_the_processor(self):
         self.assertTrue(collage.onnx_backend.supports_device("CPU"))
         self.assertFalse(collage.onnx_backend.supports_device("CUDA:1"))
