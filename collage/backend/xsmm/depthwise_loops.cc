@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
+#include "collage/backend/xsmm/vectors.h"
+
 namespace collage::xsmm {
 namespace {
-
-// What is called inside of loops has to be compiled as part of them, for their instruction set.
-#define COLLAGE_INLINE [[gnu::always_inline]] inline
-
-template <int64_t lanes>
-struct Of {
-  typedef float Vector __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
-};
-template <>
-struct Of<1> {
-  typedef float Vector;
-};
 
 // The taps of a window that lie in the image, across.
 struct Taps {
@@ -44,18 +34,7 @@ COLLAGE_INLINE void SumInRegisters(const DepthwiseRow& row, const Taps& taps, in
     }
   }
   float* result = row.result + (x - row.first) * row.result_pixel + channel;
-  const Vector low = Vector{} + row.low;
-  const Vector high = Vector{} + row.high;
-#pragma GCC unroll 16
-  for (int64_t v = 0; v < vectors; ++v) {
-    const Vector bias = row.bias ? *reinterpret_cast<const Vector*>(row.bias + channel + v * lanes) : Vector{};
-#pragma GCC unroll 16
-    for (int64_t p = 0; p < pixels; ++p) {
-      const Vector sum = sums[p][v] + bias;
-      const Vector above = sum < low ? low : sum;
-      *reinterpret_cast<Vector*>(result + p * row.result_pixel + v * lanes) = above > high ? high : above;
-    }
-  }
+  StoreSums<lanes, pixels, vectors>(sums, row.bias ? row.bias + channel : nullptr, row.low, row.high, result, row.result_pixel);
 }
 
 // All channels of some pixels. The last vector reaches back over channels that are done already, which come out the same.
@@ -97,9 +76,6 @@ COLLAGE_INLINE void Row(const DepthwiseRow& row) {
   for (; x < last_inside; ++x) AllChannels<lanes, 1, 4>(row, all, x);
   for (; x < end; ++x) AtEdge<lanes>(row, x);
 }
-
-#define COLLAGE_FOR_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")))
-#define COLLAGE_FOR_AVX2 __attribute__((target("avx2,fma")))
 
 COLLAGE_FOR_AVX512 void RowOfAvx512(const DepthwiseRow& row) {
   if (row.channels < 16) return Row<1>(row);

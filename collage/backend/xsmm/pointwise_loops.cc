@@ -1,15 +1,9 @@
 #include "collage/backend/xsmm/pointwise_loops.h"
 
+#include "collage/backend/xsmm/vectors.h"
+
 namespace collage::xsmm {
 namespace {
-
-// What is called inside of loops has to be compiled as part of them, for their instruction set.
-#define COLLAGE_INLINE [[gnu::always_inline]] inline
-
-template <int64_t lanes>
-struct Of {
-  typedef float Vector __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
-};
 
 // Some pixels by some vectors of columns, summed in registers: that takes loops which are unrolled wholly.
 template <int64_t lanes, int64_t vectors, int64_t pixels>
@@ -29,18 +23,8 @@ COLLAGE_INLINE void Block(const PixelProduct& product, int64_t pixel, int64_t co
       for (int64_t v = 0; v < vectors; ++v) sums[p][v] += one * row[v];
     }
   }
-  const Vector low = Vector{} + product.low;
-  const Vector high = Vector{} + product.high;
-#pragma GCC unroll 16
-  for (int64_t v = 0; v < vectors; ++v) {
-    const Vector bias = product.bias ? *reinterpret_cast<const Vector*>(product.bias + column + v * lanes) : Vector{};
-#pragma GCC unroll 16
-    for (int64_t p = 0; p < pixels; ++p) {
-      const Vector sum = sums[p][v] + bias;
-      const Vector above = sum < low ? low : sum;
-      *reinterpret_cast<Vector*>(product.result + (pixel + p) * product.result_pixel + column + v * lanes) = above > high ? high : above;
-    }
-  }
+  StoreSums<lanes, pixels, vectors>(sums, product.bias ? product.bias + column : nullptr, product.low, product.high,
+                                    product.result + pixel * product.result_pixel + column, product.result_pixel);
 }
 
 template <int64_t lanes, int64_t vectors, int64_t most_pixels>
@@ -52,9 +36,6 @@ COLLAGE_INLINE void Columns(const PixelProduct& product, int64_t column) {
 }
 
 // Of 32 registers sums take 24, of 16 they take 12; weights and a pixel take the rest.
-#define COLLAGE_FOR_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")))
-#define COLLAGE_FOR_AVX2 __attribute__((target("avx2,fma")))
-
 COLLAGE_FOR_AVX512 void ProductOfAvx512(const PixelProduct& product) {
   int64_t column = 0;
   for (; column + 64 <= product.columns; column += 64) Columns<16, 4, 6>(product, column);

@@ -3,11 +3,10 @@
 #include <array>
 #include <bit>
 
+#include "collage/backend/xsmm/vectors.h"
+
 namespace collage::xsmm {
 namespace {
-
-// What is called inside of loops has to be compiled as part of them, for their instruction set.
-#define COLLAGE_INLINE [[gnu::always_inline]] inline
 
 // Comparisons are such that what is no number stays so.
 COLLAGE_INLINE float Bounded(float x, float low, float high) {
@@ -41,8 +40,9 @@ COLLAGE_INLINE float Exponential(float x) {
   return sum * std::bit_cast<float>((power + kBias) << kMantissaBits);
 }
 
-// 1 / x of a normal number from 1 to 2^100: the bits of x subtracted from those of nearly 1 are right within an eighth, and each step of
-// Newton's squares the relative error. A division of vectors takes as long as twenty such operations.
+// 1 / x for x from 1 to 2^125, whose reciprocals are normal numbers; 1 + exp(80) is less. Subtracting the bits of x from a constant negates
+// the exponent and nearly inverts the mantissa: with this constant, found by trying those around it, within 0.051 of 1 / x. Each of
+// Newton's steps squares that error, and after three it is 1.2e-7. A division of vectors takes as long as twenty such operations.
 COLLAGE_INLINE float Reciprocal(float x) {
   constexpr uint32_t kReflector = 0x7ef311c7;
   float y = std::bit_cast<float>(kReflector - std::bit_cast<uint32_t>(x));

@@ -2,16 +2,10 @@
 
 #include <algorithm>
 
+#include "collage/backend/xsmm/vectors.h"
+
 namespace collage::xsmm {
 namespace {
-
-// What is called inside of loops has to be compiled as part of them, for their instruction set.
-#define COLLAGE_INLINE [[gnu::always_inline]] inline
-
-template <int64_t lanes>
-struct Of {
-  typedef float Vector __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
-};
 
 constexpr int64_t kTile = kWinogradTile;
 constexpr int64_t kPatch = kWinogradPatch;
@@ -105,9 +99,6 @@ COLLAGE_INLINE void TransformResults(const WinogradResults& tile) {
     }
   }
 }
-
-#define COLLAGE_FOR_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")))
-#define COLLAGE_FOR_AVX2 __attribute__((target("avx2,fma")))
 
 COLLAGE_FOR_AVX512 void PatchOfAvx512(const WinogradPatch& patch) { TransformPatch<16>(patch); }
 COLLAGE_FOR_AVX512 void ResultsOfAvx512(const WinogradResults& tile) { TransformResults<16>(tile); }

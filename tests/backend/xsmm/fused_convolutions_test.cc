@@ -1,11 +1,10 @@
 #include <gmock/gmock.h>
 
-#include <random>
-
 #include "collage/backend/tuning.h"
 #include "collage/dataflow/dataflow_graph.h"
 #include "collage/pattern/fusion.h"
 #include "tests/backend/kernel_harness.h"
+#include "tests/backend/xsmm/dice.h"
 
 namespace collage {
 namespace {
@@ -14,6 +13,7 @@ using namespace testing_backend;  // NOLINT(google-build-using-namespace)
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
+using xsmm::Dice;
 using Ints = std::vector<int64_t>;
 
 const Backend& Xsmm() {
@@ -77,16 +77,6 @@ TEST(FusedConvolutionsTest, OtherChains) {
                            Depthwise(Pointwise(x, 33), {{3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}})})
     EXPECT_THAT(CheckAllVariants(Xsmm(), FunctionOf({x}, body)), ElementsAre("fused/acdb"));
 }
-
-class Dice {
- public:
-  explicit Dice(unsigned seed) : engine_(seed) {}
-  int64_t Roll(int64_t low, int64_t high) { return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1)); }
-  bool Flip() { return Roll(0, 1) == 1; }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 Expr RandomTail(Dice& dice, const Expr& convolution) {
   const Expr x = dice.Flip() ? Biased(convolution) : convolution;

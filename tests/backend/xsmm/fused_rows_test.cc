@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <random>
+#include "tests/backend/xsmm/dice.h"
 
 namespace collage::xsmm {
 namespace {
@@ -27,15 +27,6 @@ TEST(FusedRowsTest, ABandBeginsWithTheRowsThatItsNeighbourComputesAsWell) {
   EXPECT_THAT(steps[1], ElementsAre(RowSpan{7, 8}, RowSpan{6, 8}, RowSpan{6, 8}));
   EXPECT_THAT(RowsKept(windows, steps), ElementsAre(4, 2));
 }
-
-class Dice {
- public:
-  explicit Dice(unsigned seed) : engine_(seed) {}
-  int64_t Roll(int64_t low, int64_t high) { return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1)); }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 /// Windows of a chain in which each reads the rows of the one before; the last gives `rows` rows.
 std::vector<RowWindow> RandomWindows(Dice& dice, int64_t& rows) {

@@ -4,26 +4,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "tests/backend/xsmm/dice.h"
+
 namespace collage::xsmm {
 namespace {
-
-class Dice {
- public:
-  explicit Dice(unsigned seed) : engine_(seed) {}
-  int64_t Roll(int64_t low, int64_t high) { return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1)); }
-  std::vector<float> Numbers(int64_t count) {
-    std::vector<float> numbers(static_cast<size_t>(count));
-    for (float& number : numbers) number = static_cast<float>(Roll(-8, 8));
-    return numbers;
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 /// Small integers, whose sums are exact whatever their order.
 void CheckOne(Dice& dice, int64_t lanes) {

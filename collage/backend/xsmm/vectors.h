@@ -1,0 +1,46 @@
+#pragma once
+
+// What the loops of this folder are written with: each is compiled once for each instruction set, in a source file of its own. Everything
+// here lies in a namespace without a name, so that no two files share code that was compiled for different processors.
+
+#include <cstdint>
+
+// What is called inside of loops has to be compiled as part of them, for their instruction set.
+#define COLLAGE_INLINE [[gnu::always_inline]] inline
+#define COLLAGE_FOR_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")))
+#define COLLAGE_FOR_AVX2 __attribute__((target("avx2,fma")))
+
+namespace collage::xsmm {
+namespace {
+
+template <int64_t lanes>
+struct Of {
+  typedef float Vector __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
+};
+template <>
+struct Of<1> {
+  typedef float Vector;
+};
+
+/// Writes sums that are in registers: `vectors` of `lanes` channels for each of some pixels, `pixel` elements apart, each plus the bias of
+/// its channel (null: none) and within bounds.
+template <int64_t lanes, int64_t pixels, int64_t vectors>
+COLLAGE_INLINE void StoreSums(const typename Of<lanes>::Vector (&sums)[pixels][vectors], const float* bias, float low, float high,
+                              float* result, int64_t pixel) {
+  using Vector = typename Of<lanes>::Vector;
+  const Vector lowest = Vector{} + low;
+  const Vector highest = Vector{} + high;
+#pragma GCC unroll 16
+  for (int64_t v = 0; v < vectors; ++v) {
+    const Vector added = bias ? *reinterpret_cast<const Vector*>(bias + v * lanes) : Vector{};
+#pragma GCC unroll 16
+    for (int64_t p = 0; p < pixels; ++p) {
+      const Vector sum = sums[p][v] + added;
+      const Vector above = sum < lowest ? lowest : sum;
+      *reinterpret_cast<Vector*>(result + p * pixel + v * lanes) = above > highest ? highest : above;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace collage::xsmm

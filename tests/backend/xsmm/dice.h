@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace collage::xsmm {
+
+/// Random numbers from a seed.
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : engine_(seed) {}
+  int64_t Roll(int64_t low, int64_t high) { return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1)); }
+  bool Flip() { return Roll(0, 1) == 1; }
+  /// Whole, so that their sums are exact whatever their order.
+  std::vector<float> Numbers(int64_t count) {
+    std::vector<float> numbers(static_cast<size_t>(count));
+    for (float& number : numbers) number = static_cast<float>(Roll(-8, 8));
+    return numbers;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace collage::xsmm
