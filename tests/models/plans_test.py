@@ -1,5 +1,5 @@
-"""Compiles a model for all backends with an empty cache and holds every plan against the reference executor, then runs the saved file
-in a fresh process and holds its outputs against ONNX Runtime's. The plan written as an ONNX model gives the same there."""
+"""Compiles a model for all backends with an empty cache and holds every plan that races against the reference executor, then runs the
+saved file in a fresh process and holds its outputs against ONNX Runtime's. The plan written as an ONNX model gives the same there."""
 
 import argparse
 import json
