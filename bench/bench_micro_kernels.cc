@@ -55,17 +55,18 @@ Case DenseCase(int64_t rows, int64_t columns, int64_t depth, const std::string& 
           "fn (" + parameters + ") -> " + result + " { " + body + " }", 2.0 * static_cast<double>(rows * columns * depth)};
 }
 
-/// A convolution of a square image of `size` x `size` pixels by a window of odd extent, which keeps that size.
-Case ConvolutionCase(int64_t size, int64_t inputs, int64_t outputs, int64_t window, bool has_tail) {
-  const std::string result = TypeOf({1, outputs, size, size});
+/// A convolution of a square image of `size` x `size` pixels, padded by half of the window on each side.
+Case ConvolutionCase(int64_t size, int64_t inputs, int64_t outputs, int64_t window, bool has_tail, int64_t stride = 1) {
+  const int64_t size_of_result = (size + window / 2 * 2 - window) / stride + 1;
+  const std::string result = TypeOf({1, outputs, size_of_result, size_of_result});
   std::string body = "nn.conv2d(%x, " + Constant(0, {outputs, inputs, window, window}) + ", padding=[" + std::to_string(window / 2) + ", " +
-                     std::to_string(window / 2) + "])";
+                     std::to_string(window / 2) + "], strides=[" + std::to_string(stride) + ", " + std::to_string(stride) + "])";
   if (has_tail) body = "%1 = " + body + "; %2 = nn.bias_add(%1, " + Constant(1, {outputs}) + "); %3 = add(%2, %r); nn.relu(%3)";
   const std::string parameters = "%x: " + TypeOf({1, inputs, size, size}) + (has_tail ? ", %r: " + result : "");
-  return {"conv" + std::to_string(window) + " " + std::to_string(size * size) + "x" + std::to_string(inputs) + "x" +
-              std::to_string(outputs) + (has_tail ? " bias+add+relu" : ""),
+  return {"conv" + std::to_string(window) + (stride > 1 ? "/" + std::to_string(stride) : "") + " " + std::to_string(size * size) + "x" +
+              std::to_string(inputs) + "x" + std::to_string(outputs) + (has_tail ? " bias+add+relu" : ""),
           "fn (" + parameters + ") -> " + result + " { " + body + " }",
-          2.0 * static_cast<double>(size * size * inputs * outputs * window * window)};
+          2.0 * static_cast<double>(size_of_result * size_of_result * inputs * outputs * window * window)};
 }
 
 /// The heads of attention: queries by keys.
@@ -212,6 +213,10 @@ class Bench {
       if (!is_first && Median(heats[i].rounds) < Median(heats[at->second].rounds)) at->second = i;
     }
     Print(one, names, kernels, best);
+    for (size_t i = 0; i < heats.size(); ++i) {
+      if (names[i].starts_with("xsmm")) std::printf("    %s %.1f us in the heats\n", names[i].c_str(), Median(heats[i].rounds) * 1e6);
+    }
+    std::fflush(stdout);
   }
 
  private:
@@ -322,7 +327,6 @@ class Bench {
     options.declared.smallest_difference = 0;  // no one leaves early: all ratios are wanted
     PrintResults(one, contestants, Race(contestants, options, Progress()));
     for (const auto& [library, kernel] : best) std::printf("    %s\n", names[kernel].c_str());
-    std::fflush(stdout);
   }
 
   Device device_;
@@ -383,6 +387,17 @@ std::vector<Case> Cases() {
                                                                                {14, 256, 256},
                                                                                {7, 512, 512}})
       cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], 3, has_tail));
+    // As which DCGAN's transposed convolutions run.
+    for (const std::vector<int64_t>& shape :
+         std::vector<std::vector<int64_t>>{{4, 1024, 2048}, {8, 512, 1024}, {16, 256, 512}, {32, 128, 256}})
+      cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], 2, has_tail));
+    // Of Inception and AlexNet.
+    for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{28, 16, 32}, {28, 32, 96}, {14, 32, 128}, {27, 64, 192}})
+      cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], 5, has_tail));
+    // Of ResNets.
+    cases.push_back(ConvolutionCase(224, 3, 64, 7, has_tail, 2));
+    for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{56, 128, 128}, {28, 256, 256}, {14, 512, 512}})
+      cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], 3, has_tail, 2));
   }
   AddChains(cases);
   return cases;

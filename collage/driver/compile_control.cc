@@ -6,6 +6,7 @@
 
 #include "collage/cost/statistics.h"
 #include "collage/driver/control_report.h"
+#include "collage/driver/kernel_work.h"
 #include "collage/ir/call_names.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/visit.h"
@@ -32,16 +33,13 @@ struct WholeSample {
   std::vector<Tensor> expected;
 };
 
-/// Seconds that a call might take, roughly, since only proportions matter: one of dispatch, and the speeds of one slow core.
-double RoughSeconds(const Expr& expr) {
-  constexpr double kSecondsOfDispatch = 1e-6;
-  constexpr double kFlopsPerSecond = 2e10;
-  constexpr double kBytesPerSecond = 1e10;
+/// The least time a call could take: only proportions matter.
+double LeastSeconds(const Expr& expr, const DeviceLimits& limits) {
   const Call& call = *expr->As<Call>();
   std::vector<Type> types;
   for (const Expr& arg : call.args) types.push_back(arg->type());
   const Work work = call.callee->As<Op>()->def->work(types, expr->type(), call.attributes);
-  return kSecondsOfDispatch + work.flops / kFlopsPerSecond + work.bytes / kBytesPerSecond;
+  return std::max(work.flops / limits.flops_per_second, work.bytes / limits.bytes_per_second);
 }
 
 bool IsFinite(const Tensor& tensor) {
@@ -82,9 +80,10 @@ class ControlCompile {
       double seconds;
     };
     std::unordered_map<const ExprNode*, Place> places;
+    const DeviceLimits limits = LimitsOf({DeviceKind::kCpu, 0, options_.threads});
     for (size_t i = 0; i < control_.blocks.size(); ++i) {
       PostOrder(outlined_.Find(control_.blocks[i]), [&](const Expr& expr) {
-        if (CalledOp(expr)) places.emplace(expr.get(), Place{i, RoughSeconds(expr)});
+        if (CalledOp(expr)) places.emplace(expr.get(), Place{i, LeastSeconds(expr, limits)});
       });
     }
     work_.assign(control_.blocks.size(), 0);

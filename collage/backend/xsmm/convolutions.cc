@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "collage/backend/xsmm/forms.h"
+#include "collage/backend/xsmm/winograd.h"
 
 namespace collage::xsmm {
 namespace {
@@ -60,8 +62,7 @@ Tiling Begin(const Problem& problem, size_t data, size_t weight) {
 Tiling ChannelsLast(const Problem& problem, size_t data, size_t weight, const InstructionSet& instructions, int64_t tile_rows) {
   Tiling tiling = Begin(problem, data, weight);
   tiling.depth = problem.inputs;
-  tiling.row_stride = problem.across * problem.inputs;
-  tiling.result_stride = problem.outputs;
+  tiling.kinds = {{problem.inputs, problem.across * problem.inputs, problem.outputs}};
   tiling.packing = Packing{1, problem.inputs};
   tiling.rows = CutPixels(problem, tile_rows, problem.inputs, problem.outputs);
   for (const auto& [first, count] : CutEvenly(problem.outputs, instructions.panel_columns, instructions.lanes))
@@ -74,14 +75,14 @@ Tiling ChannelsLast(const Problem& problem, size_t data, size_t weight, const In
 Tiling Blocked(const Problem& problem, size_t data, size_t weight, int64_t block, int64_t tile_rows) {
   Tiling tiling = Begin(problem, data, weight);
   tiling.depth = block;
-  tiling.row_stride = problem.across * block;
-  tiling.result_stride = block;
+  Tiling::Kind kind{block, problem.across * block, block, {}, {}};
   tiling.packing = Packing{1, problem.inputs, {0}, {}};
-  tiling.row_terms.clear();
   for (int64_t c = 0; c < problem.inputs; c += block) {
-    tiling.row_terms.push_back(c * problem.Pixels());
+    kind.row_terms.push_back(c * problem.Pixels());
+    kind.panel_terms.push_back(c);
     tiling.packing->term_offsets.push_back(c);
   }
+  tiling.kinds = {std::move(kind)};
   tiling.rows = CutPixels(problem, tile_rows, block, block);
   for (int64_t c = 0; c < problem.outputs; c += block) tiling.panels.push_back({c * problem.inputs, c * problem.OutPixels(), block, c});
   tiling.order = BetterOrder(tiling);
@@ -93,9 +94,8 @@ Tiling Plain(const Problem& problem, size_t data, size_t weight, const Instructi
   Tiling tiling = Begin(problem, weight, data);
   for (Tiling::Batch& image : tiling.batches) std::swap(image.row, image.panel);
   tiling.depth = problem.inputs;
-  tiling.row_stride = problem.inputs;
+  tiling.kinds = {{problem.inputs, problem.inputs, problem.Pixels()}};
   tiling.panel_stride = problem.Pixels();
-  tiling.result_stride = problem.Pixels();
   tiling.channels_along_rows = true;
   for (const auto& [first, count] : CutEvenly(problem.outputs, tile_rows, 1))
     tiling.rows.push_back({first * problem.inputs, first * problem.Pixels(), count, first});
@@ -131,6 +131,37 @@ std::vector<Form> PointwiseForms(const Chain& chain, const Problem& problem, con
   return forms;
 }
 
+// Of what several algorithms compute, those that are not too much work beside the least.
+Result<std::vector<Form>> SpatialForms(const Chain& chain, const Convolution& convolution, const InstructionSet& instructions) {
+  // What shapes say is no closer to the time that kernels take.
+  constexpr double kMostWork = 1.5;
+  const auto sizes_of = [&](int64_t patch) {
+    const auto along = [&](int64_t taps) {
+      return taps == 1 ? WinogradSize() : WinogradSize{std::max<int64_t>(patch + 1 - taps, 1), taps};
+    };
+    return WinogradSizes{along(convolution.window.kernel[0]), along(convolution.window.kernel[1])};
+  };
+  const double direct_work = WinogradCost(convolution, sizes_of(0));
+  double least_work = direct_work;
+  std::vector<WinogradSizes> fast;
+  for (const int64_t patch : {6, 4}) {
+    const WinogradSizes sizes = sizes_of(patch);
+    if (!MayBeWinograd(convolution, sizes, instructions)) continue;
+    fast.push_back(sizes);
+    least_work = std::min(least_work, WinogradCost(convolution, sizes));
+  }
+  std::vector<Form> forms;
+  for (const WinogradSizes& sizes : fast) {
+    if (WinogradCost(convolution, sizes) > kMostWork * least_work) continue;
+    for (Form& form : WinogradForms(convolution, sizes, instructions)) forms.push_back(std::move(form));
+  }
+  if (direct_work > kMostWork * least_work) return forms;
+  Result<std::vector<Form>> direct = DirectForms(chain, convolution, instructions);
+  if (!direct && forms.empty()) return direct;
+  if (direct) std::move(direct->begin(), direct->end(), std::back_inserter(forms));
+  return forms;
+}
+
 }  // namespace
 
 Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions) {
@@ -140,14 +171,9 @@ Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const Instruction
   using Extents = std::array<int64_t, 2>;
   if (convolution.groups != 1) return Fail("libxsmm: a convolution in groups is no product");
   if (!chain.IsConstant(step.inputs[1])) return Fail("libxsmm: the weights of a convolution must be constant");
-  if (window.kernel == Extents{1, 1}) {
-    if (window.pad_begin != Extents{0, 0} || window.pad_end != Extents{0, 0})
-      return Fail("libxsmm: padding of a convolution by 1x1 is not supported");
+  if (window.kernel == Extents{1, 1} && window.pad_begin == Extents{0, 0} && window.pad_end == Extents{0, 0})
     return PointwiseForms(chain, Problem(convolution), instructions);
-  }
-  if (window.kernel == Extents{3, 3} && window.stride == Extents{1, 1} && window.dilation == Extents{1, 1})
-    return WinogradForms(convolution, instructions);
-  return Fail("libxsmm: of convolutions those by 1x1 and those by 3x3 with stride 1 become products");
+  return SpatialForms(chain, convolution, instructions);
 }
 
 }  // namespace collage::xsmm

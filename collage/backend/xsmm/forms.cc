@@ -119,18 +119,22 @@ std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_s
   return cut;
 }
 
-Tiling::Order BetterOrder(const Tiling& tiling) {
+Tiling::Order BetterOrder(int64_t row_elements, int64_t panel_elements) {
   // Half of the second-level cache of the smallest processors with AVX-512, in elements: what may stay there beside what streams by.
   constexpr int64_t kCached = 512 * 1024 / sizeof(float);
-  const auto terms = static_cast<int64_t>(tiling.row_terms.size());
+  // By panels all rows are read once for each panel, which is wider than a tile of rows is high; so that is the rule, unless
+  // the rows do not stay in the cache and the panels do.
+  return row_elements > kCached && panel_elements <= kCached ? Tiling::Order::kRows : Tiling::Order::kPanels;
+}
+
+Tiling::Order BetterOrder(const Tiling& tiling) {
   int64_t rows = 0;
   int64_t columns = 0;
   for (const Tiling::Rows& part : tiling.rows) rows += part.count;
   for (const Tiling::Panel& panel : tiling.panels) columns += panel.count;
-  // By panels all rows are read once for each panel, which is wider than a tile of rows is high; so that is the rule, unless
-  // the rows do not stay in the cache and the panels do.
-  const int64_t depth = tiling.depth * terms;
-  return rows * depth > kCached && columns * depth <= kCached ? Tiling::Order::kRows : Tiling::Order::kPanels;
+  const Tiling::Kind& kind = tiling.kinds.front();
+  const int64_t depth = kind.depth * static_cast<int64_t>(kind.row_terms.size());
+  return BetterOrder(rows * depth, columns * depth);
 }
 
 }  // namespace collage::xsmm

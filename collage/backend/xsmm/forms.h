@@ -57,9 +57,8 @@ Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instru
 // By family.
 Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet& instructions);
 Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions);
-/// Of a convolution by 3x3 with stride 1.
-Result<std::vector<Form>> WinogradForms(const Convolution& convolution, const InstructionSet& instructions);
-
+/// Of any convolution in one group, as a sum of products over the taps of its window.
+Result<std::vector<Form>> DirectForms(const Chain& chain, const Convolution& convolution, const InstructionSet& instructions);
 /// Of a chain of several convolutions.
 Result<std::vector<Form>> FusedForms(const Chain& chain, const InstructionSet& instructions);
 
@@ -69,7 +68,9 @@ Layout LayoutOfImage(const char* tag, int64_t channels, int64_t pixels);
 /// Rows and panels of one matrix product, or of each of a batch: channels along the columns.
 std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_stride, int64_t result_stride);
 
-/// The order in which less is read again from beyond the second-level cache.
+/// The order in which less is read again from beyond the second-level cache, of so many elements of either operand.
+Tiling::Order BetterOrder(int64_t row_elements, int64_t panel_elements);
+/// The same of a tiling whose rows are all of one kind and share no elements.
 Tiling::Order BetterOrder(const Tiling& tiling);
 
 }  // namespace collage::xsmm

@@ -53,6 +53,8 @@ Result<MicroKernel> MicroKernel::Make(const MicroShape& shape) {
   const int prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
   MicroKernel kernel;
   if (shape.row_terms.size() == 1) {
+    kernel.panel_begin_ = shape.panel_terms[0];
+    kernel.row_begin_ = shape.row_terms[0];
     kernel.plain_ = libxsmm_smmdispatch(m, n, k, &panel_stride, &row_stride, &result_stride, &alpha, &beta, &flags, &prefetch);
   } else {
     kernel.panel_terms_ = InBytes(shape.panel_terms);
@@ -69,7 +71,7 @@ Result<MicroKernel> MicroKernel::Make(const MicroShape& shape) {
 // for the product.
 __attribute__((target("avx"))) void MicroKernel::operator()(const float* rows, const float* panel, float* result) const {
   if (plain_) {
-    plain_(panel, rows, result);
+    plain_(panel + panel_begin_, rows + row_begin_, result);
   } else {
     const unsigned long long terms = row_terms_.size();
     sum_(panel, rows, result, &terms, panel_terms_.data(), row_terms_.data());

@@ -41,7 +41,9 @@ class MicroKernel {
   using Sum = void (*)(const float* panel, const float* rows, float* result, const unsigned long long* terms,
                        const unsigned long long* panel_terms, const unsigned long long* row_terms, ...);
 
-  Plain plain_ = nullptr;
+  Plain plain_ = nullptr;  // where there is one term, which begins there:
+  int64_t panel_begin_ = 0;
+  int64_t row_begin_ = 0;
   Sum sum_ = nullptr;                            // where there are several terms
   std::vector<unsigned long long> panel_terms_;  // bytes
   std::vector<unsigned long long> row_terms_;

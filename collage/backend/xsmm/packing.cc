@@ -8,7 +8,7 @@ namespace {
 int64_t MatrixCount(const Tiling& tiling) {
   int64_t columns = 0;
   for (const Tiling::Panel& panel : tiling.panels) columns += panel.count;
-  return columns * tiling.depth * static_cast<int64_t>(tiling.row_terms.size());
+  return columns * tiling.depth * static_cast<int64_t>(tiling.packing->term_offsets.size());
 }
 
 // A square of 8 x 8 in registers of AVX2, which every processor has that this backend runs on.
@@ -54,12 +54,6 @@ void Pack(const Tiling& tiling, const float* constant, float* packed) {
       first += panel.count;
     }
   }
-}
-
-std::vector<int64_t> PanelTerms(const Tiling& tiling, int64_t columns) {
-  std::vector<int64_t> terms;
-  for (size_t term = 0; term < tiling.row_terms.size(); ++term) terms.push_back(static_cast<int64_t>(term) * tiling.depth * columns);
-  return terms;
 }
 
 void TransposePanel(const float* source, int64_t source_stride, int64_t columns, int64_t depth, float* target) {

@@ -10,8 +10,6 @@ namespace collage::xsmm {
 int64_t PackedCount(const Tiling& tiling);
 /// Packs `constant` as Packing says; `packed` has room for PackedCount elements.
 void Pack(const Tiling& tiling, const float* constant, float* packed);
-/// Where each term of a panel of `columns` columns begins, from the beginning of the panel.
-std::vector<int64_t> PanelTerms(const Tiling& tiling, int64_t columns);
 
 /// target[d][c] = source[c * source_stride + d] for depth x columns elements; the target's rows follow one another.
 void TransposePanel(const float* source, int64_t source_stride, int64_t columns, int64_t depth, float* target);

@@ -50,9 +50,8 @@ Tiling Tile(const Problem& problem, size_t left, size_t right, bool is_constant,
   Tiling tiling;
   tiling.batches = problem.batches;
   tiling.depth = problem.depth;
-  tiling.row_stride = problem.depth;
+  tiling.kinds = {{problem.depth, problem.depth, problem.columns}};
   tiling.panel_stride = problem.transposed ? problem.depth : problem.columns;
-  tiling.result_stride = problem.columns;
   tiling.row_value = left;
   tiling.panel_value = right;
   tiling.rows = CutRows(problem.rows, tile_rows, problem.depth, problem.columns);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "collage/backend/xsmm/packing.h"
@@ -24,8 +25,12 @@ int64_t TotalCount(const std::vector<Part>& parts) {
 }
 
 double OperationsOf(const Tiling& tiling) {
-  return 2.0 * static_cast<double>(tiling.batches.size()) * static_cast<double>(TotalCount(tiling.rows)) *
-         static_cast<double>(TotalCount(tiling.panels)) * static_cast<double>(tiling.depth) * static_cast<double>(tiling.row_terms.size());
+  double depth = 0;  // of all rows
+  for (const Tiling::Rows& rows : tiling.rows) {
+    const Tiling::Kind& kind = tiling.kinds[rows.kind];
+    depth += static_cast<double>(rows.count) * static_cast<double>(kind.depth) * static_cast<double>(kind.row_terms.size());
+  }
+  return 2.0 * static_cast<double>(tiling.batches.size()) * depth * static_cast<double>(TotalCount(tiling.panels));
 }
 
 }  // namespace
@@ -48,17 +53,21 @@ Result<std::shared_ptr<const Program>> TileProgram::Make(const Chain& chain, con
 }
 
 Status TileProgram::MakeKernels() {
-  std::map<std::pair<int64_t, int64_t>, size_t> known;
+  std::map<std::tuple<size_t, int64_t, int64_t>, size_t> known;
   kernel_of_.assign(tiling_.rows.size(), {});
+  const bool is_dense = tiling_.packing || tiling_.transposes_panels;
   for (size_t r = 0; r < tiling_.rows.size(); ++r) {
+    const Tiling::Rows& rows = tiling_.rows[r];
+    const Tiling::Kind& kind = tiling_.kinds[rows.kind];
     for (const Tiling::Panel& panel : tiling_.panels) {
-      const auto [at, is_new] = known.try_emplace({tiling_.rows[r].count, panel.count}, kernels_.size());
+      const auto [at, is_new] = known.try_emplace({rows.kind, rows.count, panel.count}, kernels_.size());
       kernel_of_[r].push_back(at->second);
       if (!is_new) continue;
-      const bool is_dense = tiling_.packing || tiling_.transposes_panels;
-      kernels_.push_back(COLLAGE_TRY(MicroKernel::Make(
-          {tiling_.rows[r].count, panel.count, tiling_.depth, tiling_.row_stride, is_dense ? panel.count : tiling_.panel_stride,
-           tail_.IsEmpty() ? tiling_.result_stride : panel.count, tiling_.row_terms, PanelTerms(tiling_, panel.count)})));
+      std::vector<int64_t> panel_terms;
+      for (const int64_t row : kind.panel_terms) panel_terms.push_back(row * panel.count);
+      kernels_.push_back(COLLAGE_TRY(
+          MicroKernel::Make({rows.count, panel.count, kind.depth, kind.row_stride, is_dense ? panel.count : tiling_.panel_stride,
+                             tail_.IsEmpty() ? kind.result_stride : panel.count, kind.row_terms, panel_terms})));
     }
   }
   return {};
@@ -97,7 +106,7 @@ void TileProgram::Run(size_t piece, std::span<const void* const> inputs, float* 
     const TailTile tile{row_part.count,
                         panel_part.count,
                         batch.result + row_part.result + panel_part.result,
-                        tiling_.result_stride,
+                        tiling_.kinds[row_part.kind].result_stride,
                         tiling_.channels_along_rows ? row_part.channel : panel_part.channel,
                         tiling_.channels_along_rows};
     const float* panel = panels + batch.panel + panel_part.offset;

@@ -30,7 +30,7 @@ class TileProgram final : public Program {
   Source rows_, panels_;
   BoundTail tail_;
   std::vector<MicroKernel> kernels_;
-  std::vector<std::vector<size_t>> kernel_of_;  // by number of rows and panel
+  std::vector<std::vector<size_t>> kernel_of_;  // by rows and panel
   size_t pieces_ = 1;
   size_t slot_ = 0;     // elements of a tile in scratch memory
   size_t scratch_ = 0;  // elements of a piece

@@ -13,7 +13,7 @@ struct Packing {
   int64_t depth_stride = 0;
   int64_t column_stride = 0;
   std::vector<int64_t> matrices = {0};      ///< where each begins
-  std::vector<int64_t> term_offsets = {0};  ///< one for each term of the tiling
+  std::vector<int64_t> term_offsets = {0};  ///< one for each term
 };
 
 /// A product cut into tiles, to which dense layers, batches of products and convolutions in each layout come down:
@@ -23,10 +23,19 @@ struct Tiling {
   struct Batch {
     int64_t row, panel, result;  ///< where its matrices begin
   };
+  /// What rows have in common.
+  struct Kind {
+    int64_t depth = 0;                       ///< of each term
+    int64_t row_stride = 0;                  ///< from row to row of the row operand
+    int64_t result_stride = 0;               ///< from row to row
+    std::vector<int64_t> row_terms = {0};    ///< where each term begins in the row operand
+    std::vector<int64_t> panel_terms = {0};  ///< and at which row of a packed panel
+  };
   struct Rows {
     int64_t offset, result;  ///< from the beginning of the batch's, of the first row
     int64_t count;
     int64_t channel = 0;  ///< of the first row, where channels lie along rows
+    size_t kind = 0;
   };
   struct Panel {
     int64_t offset, result;
@@ -41,11 +50,9 @@ struct Tiling {
   std::vector<Batch> batches = {{0, 0, 0}};
   std::vector<Rows> rows;
   std::vector<Panel> panels;
-  int64_t depth = 0;
-  int64_t row_stride = 0;                ///< from row to row of the row operand
-  int64_t panel_stride = 0;              ///< from depth to depth of the panel operand; unless it is packed
-  int64_t result_stride = 0;             ///< from row to row
-  std::vector<int64_t> row_terms = {0};  ///< where each term begins in the row operand
+  std::vector<Kind> kinds = {};  ///< of rows
+  int64_t depth = 0;             ///< of a term as it is packed, and of panels that are not
+  int64_t panel_stride = 0;      ///< from depth to depth of the panel operand; unless it is packed
 
   size_t row_value = 0;  ///< indices into the sequence's values
   size_t panel_value = 0;

@@ -19,8 +19,8 @@ class WinogradProgram final : public Program {
  public:
   /// Parts of about `tiles` tiles. Channels lie in blocks of `data_block` and `result_block`.
   static Result<std::shared_ptr<const Program>> Make(const Chain& chain, const Form& form, const Convolution& convolution,
-                                                     const InstructionSet& instructions, int64_t data_block, int64_t result_block,
-                                                     int64_t tiles, int threads);
+                                                     const WinogradSizes& sizes, const InstructionSet& instructions, int64_t data_block,
+                                                     int64_t result_block, int64_t tiles, int threads);
 
   [[nodiscard]] size_t pieces() const override { return pieces_; }
   [[nodiscard]] size_t scratch_bytes() const override { return scratch_ * sizeof(float); }
@@ -38,7 +38,7 @@ class WinogradProgram final : public Program {
     const float* weights = nullptr;                   // for each plane, for each panel, [channels of the data][columns]
     std::array<std::vector<MicroKernel>, 2> kernels;  // by panel, for parts of the fewest tiles and of one more
   };
-  /// Where tile number `tile`, counted over all images, begins.
+  /// Where tile number `tile`, counted over all images, begins: perhaps behind the end of the image.
   struct Place {
     int64_t image, y, x;
   };
@@ -68,10 +68,11 @@ class WinogradProgram final : public Program {
   void StoreChunk(const Row& row, int64_t tile_stride, const Columns& chunk, const Target& target) const;
 
   Convolution convolution_{};
+  WinogradSizes sizes_{};
   WinogradLoops loops_{};
   int64_t data_block_ = 0;
   int64_t result_block_ = 0;
-  int64_t tiles_down_ = 0;  // of an image
+  int64_t tiles_down_ = 0;  // of one of the images of which a dilated convolution's results are made
   int64_t tiles_across_ = 0;
   int64_t tile_count_ = 0;  // of all images
   int64_t part_count_ = 0;
@@ -85,5 +86,13 @@ class WinogradProgram final : public Program {
   size_t slot_ = 0;  // of the tail
   size_t scratch_ = 0;
 };
+
+/// Strides of 1, whole vectors of channels, and a size for which there are transforms.
+bool MayBeWinograd(const Convolution& convolution, const WinogradSizes& sizes, const InstructionSet& instructions);
+/// By size, in multiplications for each pair of channels: those of all tiles, and what reading the weights takes beside. A tile of one
+/// result is the convolution by its definition.
+double WinogradCost(const Convolution& convolution, const WinogradSizes& sizes);
+/// Of a convolution that may be so.
+std::vector<Form> WinogradForms(const Convolution& convolution, const WinogradSizes& sizes, const InstructionSet& instructions);
 
 }  // namespace collage::xsmm

@@ -1,139 +1,203 @@
 #include "collage/backend/xsmm/winograd_loops.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "collage/backend/xsmm/vectors.h"
 
 namespace collage::xsmm {
 namespace {
 
-constexpr int64_t kTile = kWinogradTile;
-constexpr int64_t kPatch = kWinogradPatch;
+// The points, in pairs that differ in sign only; infinity comes last.
+constexpr std::array<double, 5> kPoints = {0, 1, -1, 2, -2};
 
-// With the points 0, 1, -1, 2, -2 and infinity. Both share what differs in sign only.
-template <class Vector>
-COLLAGE_INLINE void TransformData(const Vector (&d)[kPatch], Vector (&t)[kPatch]) {
-  const Vector even = d[4] - 4 * d[2];
-  const Vector odd = d[3] - 4 * d[1];
-  const Vector difference = d[4] - d[2];
-  const Vector twice = 2 * (d[3] - d[1]);
-  t[0] = 4 * d[0] - 5 * d[2] + d[4];
-  t[1] = even + odd;
-  t[2] = even - odd;
-  t[3] = difference + twice;
-  t[4] = difference - twice;
-  t[5] = 4 * d[1] - 5 * d[3] + d[5];
+template <int64_t patch, class Vector>
+COLLAGE_INLINE void TransformData(const Vector (&d)[patch], Vector (&t)[patch]) {
+  if constexpr (patch == 1) {
+    t[0] = d[0];
+  } else if constexpr (patch == 4) {
+    t[0] = d[2] - d[0];
+    t[1] = d[2] + d[1];
+    t[2] = d[2] - d[1];
+    t[3] = d[3] - d[1];
+  } else {
+    static_assert(patch == 6);
+    const Vector even = d[4] - 4 * d[2];
+    const Vector odd = d[3] - 4 * d[1];
+    const Vector difference = d[4] - d[2];
+    const Vector twice = 2 * (d[3] - d[1]);
+    t[0] = 4 * d[0] - 5 * d[2] + d[4];
+    t[1] = even + odd;
+    t[2] = even - odd;
+    t[3] = difference + twice;
+    t[4] = difference - twice;
+    t[5] = 4 * d[1] - 5 * d[3] + d[5];
+  }
 }
 
-template <class Vector>
-COLLAGE_INLINE void TransformProducts(const Vector (&m)[kPatch], Vector (&r)[kTile]) {
-  const Vector sum_of_one = m[1] + m[2];
-  const Vector difference_of_one = m[1] - m[2];
-  const Vector sum_of_two = m[3] + m[4];
-  const Vector difference_of_two = m[3] - m[4];
-  r[0] = m[0] + sum_of_one + sum_of_two;
-  r[1] = difference_of_one + 2 * difference_of_two;
-  r[2] = sum_of_one + 4 * sum_of_two;
-  r[3] = difference_of_one + 8 * difference_of_two + m[5];
+// Result i is the sum of the products, each times the i-th power of its point; infinity counts in the last one only.
+template <int64_t patch, int64_t tile, class Vector>
+COLLAGE_INLINE void TransformProducts(const Vector (&m)[patch], Vector (&r)[tile]) {
+  if constexpr (patch == 1) {
+    r[0] = m[0];
+  } else {
+    const Vector one[2] = {m[1] + m[2], m[1] - m[2]};
+#pragma GCC unroll 5
+    for (int64_t i = 0; i < tile; ++i) r[i] = one[i % 2];
+    if constexpr (patch == 6) {
+      const Vector two[2] = {m[3] + m[4], m[3] - m[4]};
+#pragma GCC unroll 5
+      for (int64_t i = 0; i < tile; ++i) r[i] += static_cast<float>(1 << i) * two[i % 2];
+    }
+    r[0] += m[0];
+    r[tile - 1] += m[patch - 1];
+  }
 }
 
 // One vector of channels of a patch that lies wholly in memory.
-template <class Vector>
+template <int64_t rows, int64_t columns, class Vector>
 COLLAGE_INLINE void TransformVector(const float* data, int64_t row_stride, int64_t pixel_stride, float* result, int64_t plane_stride) {
-  Vector half[kPatch][kPatch];
-  for (int64_t x = 0; x < kPatch; ++x) {
-    Vector column[kPatch];
-    Vector transformed[kPatch];
-    for (int64_t y = 0; y < kPatch; ++y) column[y] = *reinterpret_cast<const Vector*>(data + y * row_stride + x * pixel_stride);
-    TransformData(column, transformed);
-    for (int64_t i = 0; i < kPatch; ++i) half[i][x] = transformed[i];
+  Vector half[rows][columns];
+  for (int64_t x = 0; x < columns; ++x) {
+    Vector column[rows];
+    Vector transformed[rows];
+    for (int64_t y = 0; y < rows; ++y) column[y] = *reinterpret_cast<const Vector*>(data + y * row_stride + x * pixel_stride);
+    TransformData<rows>(column, transformed);
+    for (int64_t i = 0; i < rows; ++i) half[i][x] = transformed[i];
   }
-  for (int64_t i = 0; i < kPatch; ++i) {
-    Vector transformed[kPatch];
-    TransformData(half[i], transformed);
-    for (int64_t j = 0; j < kPatch; ++j) *reinterpret_cast<Vector*>(result + (i * kPatch + j) * plane_stride) = transformed[j];
+  for (int64_t i = 0; i < rows; ++i) {
+    Vector transformed[columns];
+    TransformData<columns>(half[i], transformed);
+    for (int64_t j = 0; j < columns; ++j) *reinterpret_cast<Vector*>(result + (i * columns + j) * plane_stride) = transformed[j];
   }
 }
 
-template <int64_t lanes>
+template <int64_t rows, int64_t columns, int64_t lanes>
 COLLAGE_INLINE void TransformPatch(const WinogradPatch& patch) {
   using Vector = typename Of<lanes>::Vector;
-  const bool is_inside = patch.first_row == 0 && patch.first_column == 0 && patch.last_row == kPatch && patch.last_column == kPatch;
+  const bool is_inside = patch.first_row == 0 && patch.first_column == 0 && patch.last_row == rows && patch.last_column == columns;
   // Padding stays zero for all channels.
-  Vector copy[kPatch][kPatch] = {};
+  Vector copy[rows][columns] = {};
   int64_t channel = 0;
   for (const float* block = patch.data; channel < patch.channels; block += patch.block_stride) {
     const int64_t end = std::min(channel + patch.block, patch.channels);
     for (const float* data = block; channel < end; channel += lanes, data += lanes) {
       if (is_inside) {
-        TransformVector<Vector>(data, patch.row_stride, patch.pixel_stride, patch.result + channel, patch.plane_stride);
+        TransformVector<rows, columns, Vector>(data, patch.row_stride, patch.pixel_stride, patch.result + channel, patch.plane_stride);
         continue;
       }
       for (int64_t y = patch.first_row; y < patch.last_row; ++y) {
         for (int64_t x = patch.first_column; x < patch.last_column; ++x)
           copy[y][x] = *reinterpret_cast<const Vector*>(data + y * patch.row_stride + x * patch.pixel_stride);
       }
-      TransformVector<Vector>(reinterpret_cast<const float*>(&copy), kPatch * lanes, lanes, patch.result + channel, patch.plane_stride);
+      TransformVector<rows, columns, Vector>(reinterpret_cast<const float*>(&copy), columns * lanes, lanes, patch.result + channel,
+                                             patch.plane_stride);
     }
   }
 }
 
-template <int64_t lanes>
+template <int64_t patch_rows, int64_t patch_columns, int64_t rows, int64_t columns, int64_t lanes>
 COLLAGE_INLINE void TransformResults(const WinogradResults& tile) {
   using Vector = typename Of<lanes>::Vector;
   for (int64_t channel = 0; channel < tile.channels; channel += lanes) {
-    Vector half[kTile][kPatch];
-    for (int64_t j = 0; j < kPatch; ++j) {
-      Vector column[kPatch];
-      Vector transformed[kTile];
-      for (int64_t i = 0; i < kPatch; ++i)
-        column[i] = *reinterpret_cast<const Vector*>(tile.products + (i * kPatch + j) * tile.plane_stride + channel);
-      TransformProducts(column, transformed);
-      for (int64_t y = 0; y < kTile; ++y) half[y][j] = transformed[y];
+    Vector half[rows][patch_columns];
+    for (int64_t j = 0; j < patch_columns; ++j) {
+      Vector column[patch_rows];
+      Vector transformed[rows];
+      for (int64_t i = 0; i < patch_rows; ++i)
+        column[i] = *reinterpret_cast<const Vector*>(tile.products + (i * patch_columns + j) * tile.plane_stride + channel);
+      TransformProducts<patch_rows>(column, transformed);
+      for (int64_t y = 0; y < rows; ++y) half[y][j] = transformed[y];
     }
     for (int64_t y = 0; y < tile.rows; ++y) {
-      Vector transformed[kTile];
-      TransformProducts(half[y], transformed);
+      Vector transformed[columns];
+      TransformProducts<patch_columns>(half[y], transformed);
       float* row = tile.result + y * tile.row_stride + channel;
       for (int64_t x = 0; x < tile.columns; ++x) *reinterpret_cast<Vector*>(row + x * tile.pixel_stride) = transformed[x];
     }
   }
 }
 
-COLLAGE_FOR_AVX512 void PatchOfAvx512(const WinogradPatch& patch) { TransformPatch<16>(patch); }
-COLLAGE_FOR_AVX512 void ResultsOfAvx512(const WinogradResults& tile) { TransformResults<16>(tile); }
-COLLAGE_FOR_AVX2 void PatchOfAvx2(const WinogradPatch& patch) { TransformPatch<8>(patch); }
-COLLAGE_FOR_AVX2 void ResultsOfAvx2(const WinogradResults& tile) { TransformResults<8>(tile); }
+template <int64_t rows, int64_t columns>
+COLLAGE_FOR_AVX512 void PatchOfAvx512(const WinogradPatch& patch) {
+  TransformPatch<rows, columns, 16>(patch);
+}
+template <int64_t patch_rows, int64_t patch_columns, int64_t rows, int64_t columns>
+COLLAGE_FOR_AVX512 void ResultsOfAvx512(const WinogradResults& tile) {
+  TransformResults<patch_rows, patch_columns, rows, columns, 16>(tile);
+}
+template <int64_t rows, int64_t columns>
+COLLAGE_FOR_AVX2 void PatchOfAvx2(const WinogradPatch& patch) {
+  TransformPatch<rows, columns, 8>(patch);
+}
+template <int64_t patch_rows, int64_t patch_columns, int64_t rows, int64_t columns>
+COLLAGE_FOR_AVX2 void ResultsOfAvx2(const WinogradResults& tile) {
+  TransformResults<patch_rows, patch_columns, rows, columns, 8>(tile);
+}
 
-void TransformTaps(const float (&g)[3], float (&t)[kPatch]) {
-  const float even = g[0] + g[2];
-  const float far = g[0] / 24 + g[2] / 6;
-  t[0] = g[0] / 4;
-  t[1] = -(even + g[1]) / 6;
-  t[2] = -(even - g[1]) / 6;
-  t[3] = far + g[1] / 12;
-  t[4] = far - g[1] / 12;
-  t[5] = g[2];
+struct Record {
+  WinogradSizes sizes;
+  WinogradLoops avx512, avx2;
+};
+
+template <int64_t tile_down, int64_t taps_down, int64_t tile_across, int64_t taps_across>
+constexpr Record RecordOf() {
+  constexpr int64_t kRows = tile_down + taps_down - 1;
+  constexpr int64_t kColumns = tile_across + taps_across - 1;
+  return {{{tile_down, taps_down}, {tile_across, taps_across}},
+          {PatchOfAvx512<kRows, kColumns>, ResultsOfAvx512<kRows, kColumns, tile_down, tile_across>},
+          {PatchOfAvx2<kRows, kColumns>, ResultsOfAvx2<kRows, kColumns, tile_down, tile_across>}};
+}
+
+template <int64_t tile, int64_t taps>
+constexpr std::array<Record, 3> RecordsOf() {
+  return {RecordOf<tile, taps, tile, taps>(), RecordOf<1, 1, tile, taps>(), RecordOf<tile, taps, 1, 1>()};
+}
+
+constexpr std::array kRecords = {RecordsOf<3, 2>(), RecordsOf<2, 3>(), RecordsOf<5, 2>(),
+                                 RecordsOf<4, 3>(), RecordsOf<3, 4>(), RecordsOf<2, 5>()};
+
+// The kernel's polynomial at each point, divided by the product of the point's distances from the others: with that the data's transform is
+// one of integers.
+void TransformTaps(const WinogradSize& size, const double* taps, int64_t stride, double* transformed) {
+  const int64_t patch = size.patch();
+  for (int64_t i = 0; i + 1 < patch; ++i) {
+    const double point = kPoints[static_cast<size_t>(i)];
+    double value = 0;
+    for (int64_t tap = size.taps - 1; tap >= 0; --tap) value = value * point + taps[tap * stride];
+    for (int64_t other = 0; other + 1 < patch; ++other) {
+      if (other != i) value /= point - kPoints[static_cast<size_t>(other)];
+    }
+    transformed[i] = value;
+  }
+  transformed[patch - 1] = taps[(size.taps - 1) * stride];
 }
 
 }  // namespace
 
-WinogradLoops WinogradLoopsFor(int64_t lanes) {
-  if (lanes == 16) return {PatchOfAvx512, ResultsOfAvx512};
-  return {PatchOfAvx2, ResultsOfAvx2};
+WinogradLoops WinogradLoopsFor(const WinogradSizes& sizes, int64_t lanes) {
+  for (const auto& records : kRecords) {
+    for (const Record& record : records) {
+      if (record.sizes.down == sizes.down && record.sizes.across == sizes.across) return lanes == 16 ? record.avx512 : record.avx2;
+    }
+  }
+  return {};
 }
 
-void TransformWinogradWeights(const float* kernel, float (&planes)[kWinogradPlanes]) {
-  float half[kPatch][3];
-  for (int64_t x = 0; x < 3; ++x) {
-    float transformed[kPatch];
-    TransformTaps({kernel[x], kernel[3 + x], kernel[6 + x]}, transformed);
-    for (int64_t i = 0; i < kPatch; ++i) half[i][x] = transformed[i];
+void TransformWinogradWeights(const WinogradSizes& sizes, const float* kernel, float* planes) {
+  const auto [down, across] = sizes;
+  const std::vector<double> taps(kernel, kernel + down.taps * across.taps);
+  double half[6][6];  // [row of a patch][tap across]
+  for (int64_t x = 0; x < across.taps; ++x) {
+    double column[6];
+    TransformTaps(down, taps.data() + x, across.taps, column);
+    for (int64_t i = 0; i < down.patch(); ++i) half[i][x] = column[i];
   }
-  for (int64_t i = 0; i < kPatch; ++i) {
-    float transformed[kPatch];
-    TransformTaps(half[i], transformed);
-    std::copy_n(transformed, kPatch, planes + i * kPatch);
+  for (int64_t i = 0; i < down.patch(); ++i) {
+    double row[6];
+    TransformTaps(across, half[i], 1, row);
+    for (int64_t j = 0; j < across.patch(); ++j) *planes++ = static_cast<float>(row[j]);
   }
 }
 

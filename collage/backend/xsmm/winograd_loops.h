@@ -1,16 +1,28 @@
 #pragma once
 
-// The transforms of Winograd's algorithm F(4x4, 3x3): four by four results of a convolution by 3x3 take 36 multiplications instead of 144
-// (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Compiled once for each instruction set.
+// The transforms of Winograd's algorithm F(m x m, r x r): m by m results of a convolution by r x r take (m + r - 1)^2 multiplications
+// instead of m^2 r^2 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Compiled once for each instruction set.
 
 #include <cstdint>
 
 namespace collage::xsmm {
 
-inline constexpr int64_t kWinogradTile = 4;   ///< results along each dimension
-inline constexpr int64_t kWinogradPatch = 6;  ///< data along each dimension that they come from
-inline constexpr int64_t kWinogradPlanes = kWinogradPatch * kWinogradPatch;
-inline constexpr int64_t kWinogradTaps = 9;  ///< of a kernel, 3 by 3
+/// The algorithm along one dimension.
+struct WinogradSize {
+  int64_t tile = 1;  ///< results
+  int64_t taps = 1;  ///< of the kernel
+  /// Data that the results come from, and multiplications: 4 with the points 0, 1, -1 and infinity; 6 with 2 and -2 besides; 1 where
+  /// nothing is transformed.
+  [[nodiscard]] int64_t patch() const { return tile + taps - 1; }
+  friend bool operator==(const WinogradSize&, const WinogradSize&) = default;
+};
+
+struct WinogradSizes {
+  WinogradSize down, across;
+  [[nodiscard]] int64_t planes() const { return down.patch() * across.patch(); }
+};
+
+inline constexpr int64_t kMostWinogradPlanes = 36;
 
 /// A patch of pixels, each with channels in blocks. Numbers are elements.
 struct WinogradPatch {
@@ -19,7 +31,7 @@ struct WinogradPatch {
   int64_t channels, block;  ///< multiples of a vector
   /// Of its rows and columns those from the first to before the last are in the image; others are zero.
   int64_t first_row, last_row, first_column, last_column;
-  float* result;  ///< its channels side by side; element (i, j) of the transform lies in plane 6 i + j
+  float* result;  ///< its channels side by side; element (i, j) of the transform lies in plane i * columns of a patch + j
   int64_t plane_stride;
 };
 
@@ -34,14 +46,15 @@ struct WinogradResults {
 };
 
 struct WinogradLoops {
-  void (*transform_patch)(const WinogradPatch&);
-  void (*transform_results)(const WinogradResults&);
+  void (*transform_patch)(const WinogradPatch&) = nullptr;
+  void (*transform_results)(const WinogradResults&) = nullptr;
 };
 
-/// For vectors of so many elements: 16 with AVX-512, 8 with AVX2.
-WinogradLoops WinogradLoopsFor(int64_t lanes);
+/// For vectors of so many elements: 16 with AVX-512, 8 with AVX2. There are loops for patches of 4 and 6 in both dimensions alike, and of 1
+/// in one of them; null for others.
+WinogradLoops WinogradLoopsFor(const WinogradSizes& sizes, int64_t lanes);
 
-/// The transform of one 3x3 kernel, by plane.
-void TransformWinogradWeights(const float* kernel, float (&planes)[kWinogradPlanes]);
+/// The transform of one kernel, [taps down][taps across], by plane; `planes` has room for all of them.
+void TransformWinogradWeights(const WinogradSizes& sizes, const float* kernel, float* planes);
 
 }  // namespace collage::xsmm
