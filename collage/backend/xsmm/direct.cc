@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "collage/backend/xsmm/forms.h"
@@ -13,8 +13,8 @@ struct Stretch {
   friend bool operator==(const Stretch&, const Stretch&) = default;
 };
 
-std::vector<Stretch> StretchesAlong(const Convolution& convolution, size_t dimension) {
-  const Window& window = convolution.window;
+std::vector<Stretch> StretchesAlong(const VolumeConvolution& convolution, size_t dimension) {
+  const VolumeWindow& window = convolution.window;
   std::vector<Stretch> stretches;
   for (int64_t position = 0; position < convolution.output[dimension]; ++position) {
     const int64_t begin = position * window.stride[dimension] - window.pad_begin[dimension];
@@ -38,28 +38,29 @@ std::vector<Stretch> StretchesAlong(const Convolution& convolution, size_t dimen
 /// of that depth do not overlap, which the library declines.
 class DirectTiling {
  public:
-  explicit DirectTiling(const Convolution& convolution)
-      : convolution_(convolution),
-        pixel_(convolution.input_channels),
-        row_(convolution.input[1] * pixel_),
-        result_pixel_(convolution.output_channels),
-        result_row_(convolution.output[1] * result_pixel_) {}
+  explicit DirectTiling(const VolumeConvolution& convolution) : convolution_(convolution) {
+    strides_ = Strides(convolution.input, convolution.input_channels);
+    result_strides_ = Strides(convolution.output, convolution.output_channels);
+  }
 
   Result<Tiling> Cut(size_t data, size_t weight, const InstructionSet& instructions, int64_t tile_rows) const {
     Tiling tiling;
-    for (const Stretch& down : StretchesAlong(convolution_, 0)) {
-      for (const Stretch& across : StretchesAlong(convolution_, 1)) {
-        if (down.taps == 0 || across.taps == 0) return Fail("libxsmm: of a convolution some results come from padding alone");
-        AddRows(down, across, tile_rows, tiling);
+    for (const Stretch& deep : StretchesAlong(convolution_, 0)) {
+      for (const Stretch& down : StretchesAlong(convolution_, 1)) {
+        for (const Stretch& across : StretchesAlong(convolution_, 2)) {
+          if (deep.taps == 0 || down.taps == 0 || across.taps == 0)
+            return Fail("libxsmm: of a convolution some results come from padding alone");
+          AddRows({deep, down, across}, tile_rows, tiling);
+        }
       }
     }
     const int64_t inputs = convolution_.input_channels;
     const int64_t outputs = convolution_.output_channels;
-    const int64_t taps = convolution_.window.kernel[0] * convolution_.window.kernel[1];
-    const int64_t pixels = convolution_.input[0] * convolution_.input[1];
+    const int64_t taps = convolution_.window.Taps();
+    const int64_t image = convolution_.input[0] * strides_[0];
     tiling.batches.clear();
-    for (int64_t image = 0; image < convolution_.batch; ++image)
-      tiling.batches.push_back({image * pixels * inputs, 0, image * convolution_.output[0] * result_row_});
+    for (int64_t n = 0; n < convolution_.batch; ++n)
+      tiling.batches.push_back({n * image, 0, n * convolution_.output[0] * result_strides_[0]});
     tiling.row_value = data;
     tiling.panel_value = weight;
     tiling.depth = inputs;
@@ -67,23 +68,33 @@ class DirectTiling {
     for (int64_t tap = 0; tap < taps; ++tap) tiling.packing->term_offsets.push_back(tap);
     for (const auto& [first, count] : CutEvenly(outputs, instructions.panel_columns, instructions.lanes))
       tiling.panels.push_back({first * inputs * taps, first, count, first});
-    tiling.order = BetterOrder(convolution_.batch * pixels * inputs, outputs * inputs * taps);
+    tiling.order = BetterOrder(convolution_.batch * image, outputs * inputs * taps);
     return tiling;
   }
 
  private:
-  // Along the longer side, where tiles are higher.
-  void AddRows(const Stretch& down, const Stretch& across, int64_t tile_rows, Tiling& tiling) const {
-    const auto [stride_down, stride_across] = convolution_.window.stride;
-    const bool is_wide = across.count >= down.count;
-    Tiling::Kind kind = KindOf(down, across, is_wide ? stride_across * pixel_ : stride_down * row_);
-    kind.result_stride = is_wide ? result_pixel_ : result_row_;
-    for (int64_t line = 0; line < (is_wide ? down.count : across.count); ++line) {
-      const int64_t y = down.begin + (is_wide ? line : 0);
-      const int64_t x = across.begin + (is_wide ? 0 : line);
-      for (Tiling::Rows rows : CutRows(is_wide ? across.count : down.count, tile_rows, kind.row_stride, kind.result_stride)) {
-        rows.offset += DataOf(0, y, down.first_tap) * row_ + DataOf(1, x, across.first_tap) * pixel_;
-        rows.result += y * result_row_ + x * result_pixel_;
+  using Stretches = std::array<Stretch, 3>;
+
+  /// Elements from plane to plane, from row to row and from pixel to pixel.
+  static Triple Strides(const Triple& extents, int64_t channels) {
+    return {extents[1] * extents[2] * channels, extents[2] * channels, channels};
+  }
+
+  // Along the longer side of a plane, where tiles are higher.
+  void AddRows(const Stretches& stretches, int64_t tile_rows, Tiling& tiling) const {
+    const size_t along = stretches[2].count >= stretches[1].count ? 2 : 1;
+    const size_t other = 3 - along;
+    const int64_t stride = convolution_.window.stride[along] * strides_[along];
+    Tiling::Kind kind = KindOf(stretches, stride);
+    kind.result_stride = result_strides_[along];
+    for (int64_t line = 0; line < stretches[0].count * stretches[other].count; ++line) {
+      Triple position = {stretches[0].begin + line / stretches[other].count, stretches[1].begin, stretches[2].begin};
+      position[other] += line % stretches[other].count;
+      for (Tiling::Rows rows : CutRows(stretches[along].count, tile_rows, stride, kind.result_stride)) {
+        for (size_t d = 0; d < 3; ++d) {
+          rows.offset += DataOf(d, position[d], stretches[d].first_tap) * strides_[d];
+          rows.result += position[d] * result_strides_[d];
+        }
         rows.kind = tiling.kinds.size();
         tiling.rows.push_back(rows);
       }
@@ -91,14 +102,19 @@ class DirectTiling {
     tiling.kinds.push_back(std::move(kind));
   }
 
-  [[nodiscard]] Tiling::Kind KindOf(const Stretch& down, const Stretch& across, int64_t row_stride) const {
-    const auto [dilation_down, dilation_across] = convolution_.window.dilation;
-    const int64_t joined = dilation_across == 1 && across.taps * pixel_ <= row_stride ? across.taps : 1;
-    Tiling::Kind kind{joined * pixel_, row_stride, 0, {}, {}};
-    for (int64_t y = 0; y < down.taps; ++y) {
-      for (int64_t x = 0; x < across.taps; x += joined) {
-        kind.row_terms.push_back(y * dilation_down * row_ + x * dilation_across * pixel_);
-        kind.panel_terms.push_back(((down.first_tap + y) * convolution_.window.kernel[1] + across.first_tap + x) * pixel_);
+  [[nodiscard]] Tiling::Kind KindOf(const Stretches& stretches, int64_t row_stride) const {
+    const VolumeWindow& window = convolution_.window;
+    const auto& [deep, down, across] = stretches;
+    const int64_t joined = window.dilation[2] == 1 && across.taps * strides_[2] <= row_stride ? across.taps : 1;
+    Tiling::Kind kind{joined * strides_[2], row_stride, 0, {}, {}};
+    for (int64_t z = 0; z < deep.taps; ++z) {
+      for (int64_t y = 0; y < down.taps; ++y) {
+        for (int64_t x = 0; x < across.taps; x += joined) {
+          kind.row_terms.push_back(z * window.dilation[0] * strides_[0] + y * window.dilation[1] * strides_[1] +
+                                   x * window.dilation[2] * strides_[2]);
+          const int64_t tap = ((deep.first_tap + z) * window.kernel[1] + down.first_tap + y) * window.kernel[2] + across.first_tap + x;
+          kind.panel_terms.push_back(tap * convolution_.input_channels);
+        }
       }
     }
     return kind;
@@ -106,28 +122,29 @@ class DirectTiling {
 
   /// Which position of the data a tap meets.
   [[nodiscard]] int64_t DataOf(size_t dimension, int64_t position, int64_t tap) const {
-    const Window& window = convolution_.window;
+    const VolumeWindow& window = convolution_.window;
     return position * window.stride[dimension] + tap * window.dilation[dimension] - window.pad_begin[dimension];
   }
 
-  const Convolution convolution_;
-  int64_t pixel_, row_;                // elements, of the data
-  int64_t result_pixel_, result_row_;  // and of the result
+  VolumeConvolution convolution_;
+  Triple strides_{};  // of the data
+  Triple result_strides_{};
 };
 
 }  // namespace
 
-Result<std::vector<Form>> DirectForms(const Chain& chain, const Convolution& convolution, const InstructionSet& instructions) {
+Result<std::vector<Form>> DirectForms(const Chain& chain, const SpatialConvolution& convolution, const InstructionSet& instructions) {
   const size_t data = chain.base->inputs[0];
   const size_t weight = chain.base->inputs[1];
   const DirectTiling tiling(convolution);
   // As for products.
   constexpr int64_t kTileRows = 24;
   COLLAGE_TRY_STATUS(tiling.Cut(data, weight, instructions, kTileRows));
-  return std::vector<Form>{ProductForm("direct/acdb",
-                                       LayoutOfImage("acdb", convolution.input_channels, convolution.input[0] * convolution.input[1]),
-                                       LayoutOfImage("acdb", convolution.output_channels, convolution.output[0] * convolution.output[1]),
-                                       kTileRows, [=](int64_t tile_rows) { return *tiling.Cut(data, weight, instructions, tile_rows); })};
+  const auto pixels = [](const Triple& extents) { return extents[0] * extents[1] * extents[2]; };
+  const std::string tag = convolution.LastTag();
+  return std::vector<Form>{ProductForm("direct/" + tag, LayoutOfImage(tag, convolution.input_channels, pixels(convolution.input)),
+                                       LayoutOfImage(tag, convolution.output_channels, pixels(convolution.output)), kTileRows,
+                                       [=](int64_t tile_rows) { return *tiling.Cut(data, weight, instructions, tile_rows); })};
 }
 
 }  // namespace collage::xsmm

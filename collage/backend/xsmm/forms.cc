@@ -11,11 +11,11 @@
 namespace collage::xsmm {
 namespace {
 
-constexpr std::array<std::string_view, 4> kBases = {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv2d"};
+constexpr std::array<std::string_view, 5> kBases = {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv2d", "nn.conv3d"};
 
 bool IsBase(const OpSequence::Step& step) { return std::find(kBases.begin(), kBases.end(), step.op->name) != kBases.end(); }
 
-bool IsConvolution(const OpSequence::Step& step) { return step.op->name == "nn.conv2d"; }
+bool IsConvolution(const OpSequence::Step& step) { return step.op->name == "nn.conv2d" || step.op->name == "nn.conv3d"; }
 
 Status CheckTensors(const OpSequence& sequence) {
   if (sequence.steps.empty()) return Fail("libxsmm: nothing is computed");
@@ -109,7 +109,7 @@ Form ProductForm(std::string name, Layout data, Layout result, int64_t tile_rows
   return {std::move(name), std::move(data), std::move(result), std::move(size), make};
 }
 
-Layout LayoutOfImage(const char* tag, int64_t channels, int64_t pixels) {
+Layout LayoutOfImage(const std::string& tag, int64_t channels, int64_t pixels) {
   return pixels == 1 || channels == 1 ? Layout() : Layout::Of(tag);
 }
 

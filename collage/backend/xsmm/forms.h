@@ -10,7 +10,7 @@
 #include "collage/backend/xsmm/program.h"
 #include "collage/backend/xsmm/tail.h"
 #include "collage/backend/xsmm/tiling.h"
-#include "collage/op/window.h"
+#include "collage/op/volume.h"
 #include "collage/tensor/layout.h"
 
 namespace collage::xsmm {
@@ -51,6 +51,15 @@ struct Form {
 /// A form that is a product in tiles of at most `tile_rows` rows, or of others: `tile` says how it is cut then.
 Form ProductForm(std::string name, Layout data, Layout result, int64_t tile_rows, std::function<Tiling(int64_t tile_rows)> tile);
 
+/// nn.conv3d, or nn.conv2d as one of volumes that are one plane deep.
+struct SpatialConvolution : VolumeConvolution {
+  bool is_volume = false;
+
+  /// Channels last, and in blocks.
+  [[nodiscard]] std::string LastTag() const { return is_volume ? "acdeb" : "acdb"; }
+  [[nodiscard]] std::string BlockedTag(int64_t block) const { return (is_volume ? "aBcde" : "aBcd") + std::to_string(block) + "b"; }
+};
+
 /// The ways to run a chain, one at least; the error says why no tiling fits it.
 Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instructions);
 
@@ -58,12 +67,12 @@ Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instru
 Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet& instructions);
 Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions);
 /// Of any convolution in one group, as a sum of products over the taps of its window.
-Result<std::vector<Form>> DirectForms(const Chain& chain, const Convolution& convolution, const InstructionSet& instructions);
+Result<std::vector<Form>> DirectForms(const Chain& chain, const SpatialConvolution& convolution, const InstructionSet& instructions);
 /// Of a chain of several convolutions.
 Result<std::vector<Form>> FusedForms(const Chain& chain, const InstructionSet& instructions);
 
 /// Channels last or blocked, as `tag` says. Plain where that is the same order anyway, so that no conversion is charged.
-Layout LayoutOfImage(const char* tag, int64_t channels, int64_t pixels);
+Layout LayoutOfImage(const std::string& tag, int64_t channels, int64_t pixels);
 
 /// Rows and panels of one matrix product, or of each of a batch: channels along the columns.
 std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_stride, int64_t result_stride);

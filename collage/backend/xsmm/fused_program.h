@@ -13,6 +13,7 @@
 #include "collage/backend/xsmm/operands.h"
 #include "collage/backend/xsmm/pointwise_loops.h"
 #include "collage/backend/xsmm/program.h"
+#include "collage/op/window.h"
 
 namespace collage::xsmm {
 

@@ -14,11 +14,12 @@
 namespace collage::xsmm {
 
 /// A convolution by Winograd's algorithm, part by part: some tiles' data are transformed, multiplied plane by plane by the transformed
-/// weights, and transformed back, all by one thread, so that nothing in between leaves its cache.
+/// weights, and transformed back, all by one thread, so that nothing in between leaves its cache. Along the depth of volumes nothing is
+/// transformed: a part has the tiles of all depths, and its products are sums over the taps that meet data.
 class WinogradProgram final : public Program {
  public:
   /// Parts of about `tiles` tiles. Channels lie in blocks of `data_block` and `result_block`.
-  static Result<std::shared_ptr<const Program>> Make(const Chain& chain, const Form& form, const Convolution& convolution,
+  static Result<std::shared_ptr<const Program>> Make(const Chain& chain, const Form& form, const SpatialConvolution& convolution,
                                                      const WinogradSizes& sizes, const InstructionSet& instructions, int64_t data_block,
                                                      int64_t result_block, int64_t tiles, int threads);
 
@@ -33,16 +34,27 @@ class WinogradProgram final : public Program {
   /// Channels of the result that are computed together, from the same transformed data.
   struct Share {
     Columns columns;
-    std::vector<Columns> panels;                      // that a product computes, from the share's first
-    std::vector<Columns> chunks;                      // that lie side by side in the result
-    const float* weights = nullptr;                   // for each plane, for each panel, [channels of the data][columns]
-    std::array<std::vector<MicroKernel>, 2> kernels;  // by panel, for parts of the fewest tiles and of one more
+    std::vector<Columns> panels;     // that a product computes, from the share's first
+    std::vector<Columns> chunks;     // that lie side by side in the result
+    const float* weights = nullptr;  // for each plane, for each panel, [taps of the depth][channels of the data][columns]
+    /// By the kind of depth and panel, for parts of the fewest tiles and of one more.
+    std::array<std::vector<std::vector<MicroKernel>>, 2> kernels;
+  };
+  /// A depth of the result.
+  struct Depth {
+    int64_t first_data;  ///< depth of the data that the first tap meets
+    size_t kind;         ///< of those that meet data by the same taps
+  };
+  struct DepthTaps {
+    int64_t first, count;
+    friend bool operator==(const DepthTaps&, const DepthTaps&) = default;
   };
   /// Where tile number `tile`, counted over all images, begins: perhaps behind the end of the image.
   struct Place {
     int64_t image, y, x;
   };
 
+  void SetDepths();
   void Cut(const InstructionSet& instructions, int64_t tiles, int threads);
   void PackWeights(const float* weights);
   Status MakeKernels();
@@ -51,11 +63,13 @@ class WinogradProgram final : public Program {
   /// Parts differ by one tile at most.
   [[nodiscard]] int64_t PartBegin(int64_t part) const { return tile_count_ * part / part_count_; }
   [[nodiscard]] int64_t FewestTiles() const { return tile_count_ / part_count_; }
+  [[nodiscard]] int64_t MostTiles() const { return FewestTiles() + (tile_count_ % part_count_ == 0 ? 0 : 1); }
   void TransformPart(int64_t part, const float* data, float* patches) const;
-  void Multiply(int64_t part, const Share& share, const float* patches, float* products) const;
+  void Multiply(int64_t part, const Share& share, const Depth& depth, const float* patches, float* products) const;
   /// Tiles side by side in one image, and where their products begin.
   struct Row {
     Place place;
+    int64_t depth;
     int64_t tiles;
     const float* products;
   };
@@ -64,19 +78,21 @@ class WinogradProgram final : public Program {
     float* result;
     float* scratch;  // of the tail
   };
-  void StorePart(int64_t part, const Share& share, const float* products, const Target& target) const;
+  void StorePart(int64_t part, const Share& share, int64_t depth, const float* products, const Target& target) const;
   void StoreChunk(const Row& row, int64_t tile_stride, const Columns& chunk, const Target& target) const;
 
-  Convolution convolution_{};
+  SpatialConvolution convolution_{};
   WinogradSizes sizes_{};
   WinogradLoops loops_{};
   int64_t data_block_ = 0;
   int64_t result_block_ = 0;
   int64_t tiles_down_ = 0;  // of one of the images of which a dilated convolution's results are made
   int64_t tiles_across_ = 0;
-  int64_t tile_count_ = 0;  // of all images
+  int64_t tile_count_ = 0;  // of all images, of one depth
   int64_t part_count_ = 0;
   std::vector<Share> shares_;
+  std::vector<Depth> depths_;
+  std::vector<DepthTaps> depth_taps_;  // by kind
   Operands operands_;
   Source data_;
   BoundTail tail_;
@@ -87,12 +103,12 @@ class WinogradProgram final : public Program {
   size_t scratch_ = 0;
 };
 
-/// Strides of 1, whole vectors of channels, and a size for which there are transforms.
-bool MayBeWinograd(const Convolution& convolution, const WinogradSizes& sizes, const InstructionSet& instructions);
-/// By size, in multiplications for each pair of channels: those of all tiles, and what reading the weights takes beside. A tile of one
-/// result is the convolution by its definition.
-double WinogradCost(const Convolution& convolution, const WinogradSizes& sizes);
+/// Strides of 1 in a plane, whole vectors of channels, and a size for which there are transforms.
+bool MayBeWinograd(const SpatialConvolution& convolution, const WinogradSizes& sizes, const InstructionSet& instructions);
+/// What a size takes, in multiplications for each pair of channels: those of all tiles, and as many as take as long as reading the weights.
+/// Tiles of one result are the convolution by its definition.
+double WinogradWork(const SpatialConvolution& convolution, const WinogradSizes& sizes);
 /// Of a convolution that may be so.
-std::vector<Form> WinogradForms(const Convolution& convolution, const WinogradSizes& sizes, const InstructionSet& instructions);
+std::vector<Form> WinogradForms(const SpatialConvolution& convolution, const WinogradSizes& sizes, const InstructionSet& instructions);
 
 }  // namespace collage::xsmm

@@ -253,6 +253,50 @@ TEST(XsmmTest, WinogradsFormsOfEveryWindow) {
     EXPECT_THAT(seen, Contains("winograd/" + std::string(tile) + "/acdb"));
 }
 
+TEST(XsmmTest, ConvolutionsOfVolumes) {
+  xsmm::Dice dice(2);
+  std::set<std::string> seen;
+  int declined = 0;  // where large paddings and dilations leave results that see no data
+  for (int round = 0; round < 60; ++round) {
+    std::array<Window, 3> windows = {RollWindow(dice), RollWindow(dice), RollWindow(dice)};
+    windows[0].kernel = std::min<int64_t>(windows[0].kernel, 3);
+    windows[0].pad_begin = std::min(windows[0].pad_begin, windows[0].kernel - 1);
+    windows[0].extent = std::min<int64_t>(std::max(windows[0].extent, windows[0].kernel * windows[0].dilation), 9);
+    if (round % 2 == 0) {
+      for (const size_t d : {1, 2}) windows[d] = {3, 1, 1, 1, dice.Roll(0, 1), dice.Roll(8, 20)};
+    }
+    if (round % 5 == 0) windows.fill({1, dice.Roll(1, 2), 1, 0, 0, dice.Roll(1, 9)});
+    const std::array<int64_t, 3> channels = {3, 16, 80};
+    Shape data = {dice.Roll(1, 2), channels[static_cast<size_t>(dice.Roll(0, 2))]};
+    Shape weight = {channels[static_cast<size_t>(dice.Roll(0, 2))], data[1]};
+    std::vector<int64_t> strides, dilations, padding, pad_end;
+    for (const Window& window : windows) {
+      data.push_back(window.extent);
+      weight.push_back(window.kernel);
+      strides.push_back(window.stride);
+      dilations.push_back(window.dilation);
+      padding.push_back(window.pad_begin);
+      pad_end.push_back(window.pad_end);
+    }
+    padding.insert(padding.end(), pad_end.begin(), pad_end.end());
+    SCOPED_TRACE("round " + std::to_string(round) + ": " + ToString(data) + " by " + ToString(weight));
+    const Expr x = Input(data);
+    const Expr product =
+        CallOp("nn.conv3d", {x, RandomConstant(weight, 2)}, {{"strides", strides}, {"dilation", dilations}, {"padding", padding}});
+    const Expr biased = CallOp("nn.bias_add", {product, RandomConstant({weight[0]}, 3)});
+    const Expr residual = Input(product->type().AsTensor()->shape);
+    if (VariantsOf(FunctionOf({x}, product)).empty()) {
+      ++declined;
+      continue;
+    }
+    const std::vector<std::string> names = CheckAllVariants(Xsmm(), FunctionOf({x}, product));
+    CheckAllVariants(Xsmm(), FunctionOf({x, residual}, CallOp("nn.relu", {CallOp("add", {biased, residual})})));
+    seen.insert(names.begin(), names.end());
+  }
+  EXPECT_THAT(seen, testing::IsSupersetOf({"direct/acdeb", "1x1/acdeb", "1x1/aBcde16b", "winograd/4x4/acdeb", "winograd/4x4/aBcde16b"}));
+  EXPECT_LT(declined, 10);
+}
+
 TEST(XsmmTest, ResultsFromPaddingAloneAreNoProduct) {
   const Expr x = Input({1, 3, 4, 4});
   const Expr product = CallOp("nn.conv2d", {x, RandomConstant({8, 3, 3, 3}, 2)}, {{"padding", std::vector<int64_t>{3, 3}}});
