@@ -172,9 +172,12 @@ Result<Problem> ReadProblem(const Chain& chain) {
 Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions) {
   const Problem problem = COLLAGE_TRY(ReadProblem(chain));
   const VolumeWindow& window = problem.window;
-  if (problem.groups != 1) return Fail("libxsmm: a convolution in groups is no product");
+  // The library's products of fewer columns leave the rest of a vector empty.
+  if (problem.groups != 1 && (problem.input_channels / problem.groups % instructions.lanes != 0 ||
+                              problem.output_channels / problem.groups % instructions.lanes != 0))
+    return Fail("libxsmm: the channels of a group are no whole vectors");
   if (!chain.IsConstant(chain.base->inputs[1])) return Fail("libxsmm: the weights of a convolution must be constant");
-  if (window.Taps() == 1 && window.pad_begin == Triple{0, 0, 0} && window.pad_end == Triple{0, 0, 0})
+  if (problem.groups == 1 && window.Taps() == 1 && window.pad_begin == Triple{0, 0, 0} && window.pad_end == Triple{0, 0, 0})
     return PointwiseForms(chain, problem, instructions);
   return WindowForms(chain, problem, instructions);
 }

@@ -54,21 +54,29 @@ class DirectTiling {
         }
       }
     }
-    const int64_t inputs = convolution_.input_channels;
-    const int64_t outputs = convolution_.output_channels;
+    const int64_t groups = convolution_.groups;
+    const int64_t inputs = convolution_.input_channels / groups;
+    const int64_t outputs = convolution_.output_channels / groups;
     const int64_t taps = convolution_.window.Taps();
     const int64_t image = convolution_.input[0] * strides_[0];
+    const int64_t matrix = outputs * inputs * taps;
     tiling.batches.clear();
-    for (int64_t n = 0; n < convolution_.batch; ++n)
-      tiling.batches.push_back({n * image, 0, n * convolution_.output[0] * result_strides_[0]});
+    tiling.packing = Packing{taps, taps * inputs, {}, {}};
+    for (int64_t group = 0; group < groups; ++group) tiling.packing->matrices.push_back(group * matrix);
+    for (int64_t n = 0; n < convolution_.batch; ++n) {
+      for (int64_t group = 0; group < groups; ++group) {
+        const int64_t channel = group * outputs;
+        tiling.batches.push_back(
+            {n * image + group * inputs, group * matrix, n * convolution_.output[0] * result_strides_[0] + channel, channel});
+      }
+    }
     tiling.row_value = data;
     tiling.panel_value = weight;
     tiling.depth = inputs;
-    tiling.packing = Packing{taps, taps * inputs, {0}, {}};
     for (int64_t tap = 0; tap < taps; ++tap) tiling.packing->term_offsets.push_back(tap);
     for (const auto& [first, count] : CutEvenly(outputs, instructions.panel_columns, instructions.lanes))
       tiling.panels.push_back({first * inputs * taps, first, count, first});
-    tiling.order = BetterOrder(convolution_.batch * image, outputs * inputs * taps);
+    tiling.order = BetterOrder(convolution_.batch * image, groups * matrix);
     return tiling;
   }
 
@@ -105,15 +113,17 @@ class DirectTiling {
   [[nodiscard]] Tiling::Kind KindOf(const Stretches& stretches, int64_t row_stride) const {
     const VolumeWindow& window = convolution_.window;
     const auto& [deep, down, across] = stretches;
-    const int64_t joined = window.dilation[2] == 1 && across.taps * strides_[2] <= row_stride ? across.taps : 1;
-    Tiling::Kind kind{joined * strides_[2], row_stride, 0, {}, {}};
+    const int64_t inputs = convolution_.input_channels / convolution_.groups;
+    const bool is_joined = window.dilation[2] == 1 && convolution_.groups == 1 && across.taps * inputs <= row_stride;
+    const int64_t joined = is_joined ? across.taps : 1;
+    Tiling::Kind kind{joined * inputs, row_stride, 0, {}, {}};
     for (int64_t z = 0; z < deep.taps; ++z) {
       for (int64_t y = 0; y < down.taps; ++y) {
         for (int64_t x = 0; x < across.taps; x += joined) {
           kind.row_terms.push_back(z * window.dilation[0] * strides_[0] + y * window.dilation[1] * strides_[1] +
                                    x * window.dilation[2] * strides_[2]);
           const int64_t tap = ((deep.first_tap + z) * window.kernel[1] + down.first_tap + y) * window.kernel[2] + across.first_tap + x;
-          kind.panel_terms.push_back(tap * convolution_.input_channels);
+          kind.panel_terms.push_back(tap * inputs);
         }
       }
     }

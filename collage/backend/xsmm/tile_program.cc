@@ -107,7 +107,7 @@ void TileProgram::Run(size_t piece, std::span<const void* const> inputs, float* 
                         panel_part.count,
                         batch.result + row_part.result + panel_part.result,
                         tiling_.kinds[row_part.kind].result_stride,
-                        tiling_.channels_along_rows ? row_part.channel : panel_part.channel,
+                        batch.channel + (tiling_.channels_along_rows ? row_part.channel : panel_part.channel),
                         tiling_.channels_along_rows};
     const float* panel = panels + batch.panel + panel_part.offset;
     if (tiling_.transposes_panels) {

@@ -22,6 +22,7 @@ struct Packing {
 struct Tiling {
   struct Batch {
     int64_t row, panel, result;  ///< where its matrices begin
+    int64_t channel = 0;         ///< of its first column, or row
   };
   /// What rows have in common.
   struct Kind {

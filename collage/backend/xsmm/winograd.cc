@@ -82,17 +82,23 @@ void WinogradProgram::Cut(const InstructionSet& instructions, int64_t tiles, int
   tile_count_ = TileCount(convolution_, sizes_);
   const int64_t outputs = convolution_.output_channels;
   const int64_t lanes = instructions.lanes;
-  const double operations = 2.0 * static_cast<double>(sizes_.planes() * tile_count_ * DepthPairs(convolution_)) *
-                            static_cast<double>(convolution_.input_channels * outputs);
+  const double operations =
+      2.0 * static_cast<double>(sizes_.planes() * tile_count_ * DepthPairs(convolution_)) * static_cast<double>(InputsOfGroup() * outputs);
   const auto worth = static_cast<int64_t>(PiecesWorth(operations, static_cast<size_t>(tile_count_ * (outputs / lanes)), threads));
   part_count_ = Ceiling(tile_count_, std::max<int64_t>(tiles, 1));
   if (part_count_ > worth) part_count_ = std::min(Ceiling(part_count_, worth) * worth, tile_count_);
   const int64_t share_count = std::min(Ceiling(worth, part_count_), outputs / lanes);
   for (const auto& [first, count] : CutEvenly(outputs, Ceiling(outputs / lanes, share_count) * lanes, lanes)) {
     Share share{{first, count}, {}, {}, nullptr, {}};
-    for (const auto& [begin, columns] : CutEvenly(count, instructions.panel_columns, lanes)) share.panels.push_back({begin, columns});
+    const int64_t of_group = outputs / convolution_.groups;
+    for (int64_t group = first / of_group; group * of_group < first + count; ++group) {
+      const int64_t from = std::max(first, group * of_group);
+      const int64_t to = std::min(first + count, (group + 1) * of_group);
+      for (const auto& [begin, columns] : CutEvenly(to - from, instructions.panel_columns, lanes))
+        share.panels.push_back({from - first + begin, columns, group * InputsOfGroup()});
+    }
     if (result_block_ == outputs) {
-      share.chunks = share.panels;
+      for (const auto& [begin, columns] : CutEvenly(count, instructions.panel_columns, lanes)) share.chunks.push_back({begin, columns});
     } else {
       for (int64_t begin = 0; begin < count; begin += result_block_) share.chunks.push_back({begin, result_block_});
     }
@@ -102,14 +108,14 @@ void WinogradProgram::Cut(const InstructionSet& instructions, int64_t tiles, int
 }
 
 void WinogradProgram::PackWeights(const float* weights) {
-  const int64_t inputs = convolution_.input_channels;
+  const int64_t inputs = InputsOfGroup();
   const int64_t deep = convolution_.window.kernel[0];
   const int64_t taps = sizes_.down.taps * sizes_.across.taps;
   for (Share& share : shares_) {
     const int64_t plane_size = deep * inputs * share.columns.count;
     float* packed = operands_.Allocate(sizes_.planes() * plane_size);
     share.weights = packed;
-    for (const Columns& panel : share.panels) {
+    for (const Panel& panel : share.panels) {
       for (int64_t output = 0; output < panel.count; ++output) {
         const float* kernels = weights + (share.columns.first + panel.first + output) * inputs * deep * taps;
         for (int64_t input = 0; input < inputs; ++input) {
@@ -126,16 +132,17 @@ void WinogradProgram::PackWeights(const float* weights) {
 }
 
 Status WinogradProgram::MakeKernels() {
-  const int64_t inputs = convolution_.input_channels;
+  const int64_t inputs = InputsOfGroup();
   for (Share& share : shares_) {
     for (const int64_t more : {0, 1}) {
       if (more == 1 && tile_count_ % part_count_ == 0) continue;
       for (const DepthTaps& taps : depth_taps_) {
         std::vector<MicroKernel>& kernels = share.kernels[static_cast<size_t>(more)].emplace_back();
-        for (const Columns& panel : share.panels) {
-          MicroShape shape{FewestTiles() + more, panel.count, inputs, inputs, panel.count, share.columns.count, {}, {}};
+        for (const Panel& panel : share.panels) {
+          MicroShape shape{FewestTiles() + more, panel.count,         inputs, convolution_.input_channels,
+                           panel.count,          share.columns.count, {},     {}};
           for (int64_t tap = 0; tap < taps.count; ++tap) {
-            shape.row_terms.push_back(tap * convolution_.window.dilation[0] * MostTiles() * inputs);
+            shape.row_terms.push_back(tap * convolution_.window.dilation[0] * MostTiles() * convolution_.input_channels);
             shape.panel_terms.push_back((taps.first + tap) * inputs * panel.count);
           }
           kernels.push_back(COLLAGE_TRY(MicroKernel::Make(shape)));
@@ -223,14 +230,13 @@ void WinogradProgram::TransformPart(int64_t part, const float* data, float* patc
 // A plane after the other, so that its transformed data stay near while all panels pass by.
 void WinogradProgram::Multiply(int64_t part, const Share& share, const Depth& depth, const float* patches, float* products) const {
   const auto more = static_cast<size_t>(PartBegin(part + 1) - PartBegin(part) - FewestTiles());
-  const int64_t inputs = convolution_.input_channels;
-  const int64_t rows_of_weights = convolution_.window.kernel[0] * inputs;
-  const float* data = patches + depth.first_data * MostTiles() * inputs;
+  const int64_t rows_of_weights = convolution_.window.kernel[0] * InputsOfGroup();
+  const float* data = patches + depth.first_data * MostTiles() * convolution_.input_channels;
   for (int64_t plane = 0; plane < sizes_.planes(); ++plane) {
     const float* weights = share.weights + plane * rows_of_weights * share.columns.count;
     for (size_t p = 0; p < share.panels.size(); ++p) {
-      const int64_t first = share.panels[p].first;
-      share.kernels[more][depth.kind][p](data + plane * patch_plane_, weights + first * rows_of_weights,
+      const auto& [first, count, channel] = share.panels[p];
+      share.kernels[more][depth.kind][p](data + plane * patch_plane_ + channel, weights + first * rows_of_weights,
                                          products + plane * product_plane_ + first);
     }
   }

@@ -31,12 +31,18 @@ class WinogradProgram final : public Program {
   struct Columns {
     int64_t first, count;
   };
+  /// Channels of one group of the result that a product computes.
+  struct Panel {
+    int64_t first;  ///< from the share's first
+    int64_t count;
+    int64_t data;  ///< first channel of the data
+  };
   /// Channels of the result that are computed together, from the same transformed data.
   struct Share {
     Columns columns;
-    std::vector<Columns> panels;     // that a product computes, from the share's first
+    std::vector<Panel> panels;
     std::vector<Columns> chunks;     // that lie side by side in the result
-    const float* weights = nullptr;  // for each plane, for each panel, [taps of the depth][channels of the data][columns]
+    const float* weights = nullptr;  // for each plane, for each panel, [taps of the depth][channels of a group][columns]
     /// By the kind of depth and panel, for parts of the fewest tiles and of one more.
     std::array<std::vector<std::vector<MicroKernel>>, 2> kernels;
   };
@@ -63,6 +69,7 @@ class WinogradProgram final : public Program {
   /// Parts differ by one tile at most.
   [[nodiscard]] int64_t PartBegin(int64_t part) const { return tile_count_ * part / part_count_; }
   [[nodiscard]] int64_t FewestTiles() const { return tile_count_ / part_count_; }
+  [[nodiscard]] int64_t InputsOfGroup() const { return convolution_.input_channels / convolution_.groups; }
   [[nodiscard]] int64_t MostTiles() const { return FewestTiles() + (tile_count_ % part_count_ == 0 ? 0 : 1); }
   void TransformPart(int64_t part, const float* data, float* patches) const;
   void Multiply(int64_t part, const Share& share, const Depth& depth, const float* patches, float* products) const;
