@@ -131,6 +131,11 @@ KernelFacts WorkOf(const Function& function, const Device& device) {
     facts.bytes += bytes_of(value);
     touched += bytes_of(value);
   }
+  // Constants count in what a kernel reads, but not in what none can do without: they may be packed into fewer bytes.
+  for (size_t value = 0; value < sequence->values.size(); ++value) {
+    if (!sequence->values[value].constant) continue;
+    facts.bytes += bytes_of(value) * needed[value] / std::max(1.0, static_cast<double>(sequence->values[value].type.ElementCount()));
+  }
   const DeviceLimits limits = LimitsOf(device);
   facts.roofline = Cost::Seconds(std::max(flops / limits.flops_per_second, touched / limits.bytes_per_second));
   return facts;

@@ -58,5 +58,14 @@ TEST(KernelWorkTest, OfATransposedConvolutionWhatMeetsOnlyPaddingIsNotRead) {
   EXPECT_NEAR(facts.roofline.ToSeconds(), touched / LimitsOf({DeviceKind::kCpu, 0, 1}).bytes_per_second, 1e-10);
 }
 
+TEST(KernelWorkTest, ConstantsAreReadButNoBound) {
+  const Expr x = MakeVar("x", TensorType{{1, 64}});
+  const Expr weight = MakeConstant(Tensor(TensorType{{256, 64}}));
+  const Expr function = *MakeFunction({x}, *MakeCall(Operators().Find("nn.dense"), {x, weight}));
+  const KernelFacts facts = WorkOf(*function->As<Function>(), {DeviceKind::kCpu, 0, 1});
+  EXPECT_DOUBLE_EQ(facts.bytes, 4.0 * (64 + 256 * 64 + 256));
+  EXPECT_NEAR(facts.roofline.ToSeconds(), SecondsOfFlops(2.0 * 64 * 256), 1e-12) << "they may be packed into fewer bytes";
+}
+
 }  // namespace
 }  // namespace collage
