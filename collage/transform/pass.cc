@@ -4,6 +4,7 @@
 
 #include "collage/ir/verify.h"
 #include "collage/support/clock.h"
+#include "collage/transform/cancel_movement.h"
 #include "collage/transform/eliminate_common_subexpressions.h"
 #include "collage/transform/eliminate_dead_code.h"
 #include "collage/transform/fold_batch_norm.h"
@@ -16,6 +17,7 @@ namespace collage {
 std::vector<Pass> SafeGlobalPasses() {
   return {
       {"fold_constants", [](const IRModule& module) { return FoldConstants(module); }, "multiply(%x, add(1f, 2f))", "multiply(%x, 3f)"},
+      {"cancel_movement", CancelMovement, "transpose(nn.relu(transpose(%x, axes=[0, 2, 3, 1])), axes=[0, 3, 1, 2])", "nn.relu(%x)"},
       {"simplify_expressions", [](const IRModule& module) { return SimplifyExpressions(module); }, "power(add(%x, 0f), 2f)",
        "multiply(%x, %x)"},
       {"fold_batch_norm", FoldBatchNorm, "nn.batch_norm(nn.conv2d(%x, W), gamma, beta, mean, var).0", "nn.bias_add(nn.conv2d(%x, W'), b')"},

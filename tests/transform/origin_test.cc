@@ -53,6 +53,7 @@ const std::vector<Case> kCases = {
     Case{"fold_constants_of_tuples",
          "%0 = add(1f, 2f);\n%1 = stack((%0, 2f), axis=0);\n%2 = split(%1, indices_or_sections=2);\nmultiply(%x, %2.1)",
          "constant 1 2 3; multiply 4; "},
+    Case{"cancel_movement", "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n%1 = nn.relu(%0);\ntranspose(%1, axes=[0, 3, 1, 2])", "nn.relu 2; "},
     Case{"simplify_expressions_neutral", "%0 = add(%x, 0f);\nexp(%0)", "exp 2; "},
     Case{"simplify_expressions_power", "%0 = exp(%x);\n%1 = power(%0, 2f);\npower(%1, 0.5f)", "exp 1; multiply 2; sqrt 3; "},
     Case{"simplify_expressions_division", "%0 = exp(%x);\ndivide(%0, 8f)", "exp 1; multiply 2; "},
