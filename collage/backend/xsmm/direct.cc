@@ -14,20 +14,11 @@ struct Stretch {
 };
 
 std::vector<Stretch> StretchesAlong(const VolumeConvolution& convolution, size_t dimension) {
-  const VolumeWindow& window = convolution.window;
   std::vector<Stretch> stretches;
   for (int64_t position = 0; position < convolution.output[dimension]; ++position) {
-    const int64_t begin = position * window.stride[dimension] - window.pad_begin[dimension];
-    const auto meets = [&](int64_t tap) {
-      const int64_t element = begin + tap * window.dilation[dimension];
-      return element >= 0 && element < convolution.input[dimension];
-    };
-    int64_t first = 0;
-    while (first < window.kernel[dimension] && !meets(first)) ++first;
-    int64_t end = first;
-    while (end < window.kernel[dimension] && meets(end)) ++end;
-    if (stretches.empty() || stretches.back().first_tap != first || stretches.back().taps != end - first)
-      stretches.push_back({position, 0, first, end - first});
+    const auto [first, taps] = TapsAt(convolution, dimension, position);
+    if (stretches.empty() || stretches.back().first_tap != first || stretches.back().taps != taps)
+      stretches.push_back({position, 0, first, taps});
     ++stretches.back().count;
   }
   return stretches;

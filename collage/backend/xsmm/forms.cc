@@ -86,6 +86,18 @@ Result<Chain> ParseChain(const OpSequence& sequence) {
   return Chain{&sequence, last.base, std::move(last.tail), std::move(stages)};
 }
 
+TapRange TapsAt(const VolumeConvolution& convolution, size_t dimension, int64_t position) {
+  const VolumeWindow& window = convolution.window;
+  const int64_t dilation = window.dilation[dimension];
+  const int64_t taps = window.kernel[dimension];
+  // Of the first tap.
+  const int64_t begin = position * window.stride[dimension] - window.pad_begin[dimension];
+  const int64_t first = begin >= 0 ? 0 : std::min((-begin + dilation - 1) / dilation, taps);
+  const int64_t beyond = convolution.input[dimension] - begin;
+  const int64_t end = beyond <= 0 ? 0 : std::min((beyond + dilation - 1) / dilation, taps);
+  return {first, std::max<int64_t>(end - first, 0)};
+}
+
 Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instructions) {
   std::vector<Form> forms = COLLAGE_TRY(!chain.before.empty()        ? FusedForms(chain, instructions)
                                         : IsConvolution(*chain.base) ? ConvolutionForms(chain, instructions)

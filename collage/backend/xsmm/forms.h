@@ -60,6 +60,14 @@ struct SpatialConvolution : VolumeConvolution {
   [[nodiscard]] std::string BlockedTag(int64_t block) const { return (is_volume ? "aBcde" : "aBcd") + std::to_string(block) + "b"; }
 };
 
+/// Of a window, side by side along one dimension.
+struct TapRange {
+  int64_t first, count;
+  friend bool operator==(const TapRange&, const TapRange&) = default;
+};
+/// Those that meet data at a position of the result.
+TapRange TapsAt(const VolumeConvolution& convolution, size_t dimension, int64_t position);
+
 /// The ways to run a chain, one at least; the error says why no tiling fits it.
 Result<std::vector<Form>> Forms(const Chain& chain, const InstructionSet& instructions);
 

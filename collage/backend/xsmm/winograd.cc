@@ -60,13 +60,10 @@ Result<std::shared_ptr<const Program>> WinogradProgram::Make(const Chain& chain,
 void WinogradProgram::SetDepths() {
   const VolumeWindow& window = convolution_.window;
   for (int64_t depth = 0; depth < convolution_.output[0]; ++depth) {
-    const auto data_of = [&](int64_t tap) { return depth * window.stride[0] + tap * window.dilation[0] - window.pad_begin[0]; };
-    const auto meets = [&](int64_t tap) { return data_of(tap) >= 0 && data_of(tap) < convolution_.input[0]; };
-    DepthTaps taps{0, 0};
-    while (taps.first < window.kernel[0] && !meets(taps.first)) ++taps.first;
-    while (taps.first + taps.count < window.kernel[0] && meets(taps.first + taps.count)) ++taps.count;
+    const TapRange taps = TapsAt(convolution_, 0, depth);
     const auto known = std::find(depth_taps_.begin(), depth_taps_.end(), taps);
-    depths_.push_back({data_of(taps.first), static_cast<size_t>(known - depth_taps_.begin())});
+    depths_.push_back({depth * window.stride[0] + taps.first * window.dilation[0] - window.pad_begin[0],
+                       static_cast<size_t>(known - depth_taps_.begin())});
     if (known == depth_taps_.end()) depth_taps_.push_back(taps);
   }
 }
@@ -136,7 +133,7 @@ Status WinogradProgram::MakeKernels() {
   for (Share& share : shares_) {
     for (const int64_t more : {0, 1}) {
       if (more == 1 && tile_count_ % part_count_ == 0) continue;
-      for (const DepthTaps& taps : depth_taps_) {
+      for (const TapRange& taps : depth_taps_) {
         std::vector<MicroKernel>& kernels = share.kernels[static_cast<size_t>(more)].emplace_back();
         for (const Panel& panel : share.panels) {
           MicroShape shape{FewestTiles() + more, panel.count,         inputs, convolution_.input_channels,

@@ -51,10 +51,6 @@ class WinogradProgram final : public Program {
     int64_t first_data;  ///< depth of the data that the first tap meets
     size_t kind;         ///< of those that meet data by the same taps
   };
-  struct DepthTaps {
-    int64_t first, count;
-    friend bool operator==(const DepthTaps&, const DepthTaps&) = default;
-  };
   /// Where tile number `tile`, counted over all images, begins: perhaps behind the end of the image.
   struct Place {
     int64_t image, y, x;
@@ -99,7 +95,7 @@ class WinogradProgram final : public Program {
   int64_t part_count_ = 0;
   std::vector<Share> shares_;
   std::vector<Depth> depths_;
-  std::vector<DepthTaps> depth_taps_;  // by kind
+  std::vector<TapRange> depth_taps_;  // by kind
   Operands operands_;
   Source data_;
   BoundTail tail_;
