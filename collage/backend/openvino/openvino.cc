@@ -58,14 +58,14 @@ class OpenVinoBackend final : public Backend {
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     if (device.kind != DeviceKind::kCpu) return {};
     std::vector<Variant> variants = OnnxVariants(function, Supports);
-    if (!PermittedPrecision(function) || !HasBFloat16() || !IsRightInBFloat16(function)) return variants;
+    if (!Permits(function, DType::kBFloat16) || !HasBFloat16() || !IsRightInBFloat16(function)) return variants;
     return WithPermitted(std::move(variants), function);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     const std::string_view form = std::string_view(variant.name).substr(0, variant.name.find('/'));
-    if (form.size() < variant.name.size() && !PermittedPrecision(function))
+    if (form.size() < variant.name.size() && !Permits(function, DType::kBFloat16))
       return Fail("openvino: the function does not permit its variant '" + variant.name + "'");
     const Arithmetic arithmetic = form == variant.name ? Arithmetic::kFloat32 : Arithmetic::kBFloat16;
     if (form == kOriginalVariant) return CompileModel(COLLAGE_TRY(OriginalForm(function)), device, arithmetic);
