@@ -149,7 +149,7 @@ std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_s
 
 Tiling::Order BetterOrder(const Tiling& tiling) {
   // Half of the second-level cache of the smallest processors with AVX-512, in elements: what may stay there beside what streams by.
-  constexpr int64_t kCached = 512 * 1024 / sizeof(float);
+  constexpr int64_t kCached = int64_t{512} * 1024 / static_cast<int64_t>(sizeof(float));
   const auto terms = static_cast<int64_t>(tiling.row_terms.size());
   int64_t rows = 0;
   int64_t columns = 0;
