@@ -252,7 +252,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=20, help="turns that each process gets (default 20)")
     parser.add_argument("--slice", type=float, default=0.3, help="seconds of one turn (default 0.3)")
     parser.add_argument("--budget", help="of each compile (default: that of collage compile)")
-    parser.add_argument("--precision", metavar="bf16[=TOLERANCE]", help="permit it to collage compile and to OpenVINO")
+    parser.add_argument("--precision", metavar="PERMIT[=TOLERANCE]", help="bf16 or int8-weights, for collage compile and OpenVINO")
     parser.add_argument("--cache", help="price cache (default: prices.sqlite in the output folder)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench", help="default: build/bench")
     parser.add_argument("--again", action="store_true", help="measure models that have their results, too")

@@ -4,8 +4,9 @@
 Each runs in a process of its own that stays alive; the processes take turns, one working while the others wait, so that drift
 of the machine meets all of them alike. Collage runs twice (A and B, the same plan): the difference between the two is what
 this run can not tell from noise. The peers are timed around their Python call with float32 arithmetic, the latency hint and
-the thread count set, and nothing else. With --precision bf16 Collage and OpenVINO may both compute in bfloat16; ONNX Runtime
-has no such kernels for CPUs.
+the thread count set, and nothing else. With --precision bf16 Collage and OpenVINO may both compute in bfloat16; with
+int8-weights OpenVINO gets the model with the weights of its products as integers and one scale a channel, rounded as Collage
+rounds them. ONNX Runtime stays with float32 in both (docs/design/precision.md says why).
 
 Inputs come from NAME.npz beside NAME.onnx where it exists, else they are seeded random values.
 Exit code: 0; 1 when outputs differ by more than 1e-4 of the largest value, or twice the tolerance of --precision; 2 when a
@@ -31,7 +32,8 @@ except ImportError:
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOLERANCE = 1e-4
-TOLERANCE_OF_BFLOAT16 = TOLERANCE + 8 / 2**8  # that of collage compile (kToleranceOfBFloat16 in collage/tensor/precision.h)
+# Those of collage compile (kToleranceOfBFloat16 and kToleranceOfInt8Weights in collage/tensor/precision.h).
+TOLERANCES = {"bf16": TOLERANCE + 8 / 2**8, "int8-weights": TOLERANCE + 8 / 2**7}
 # Time for the thread pools of the process that has just worked to stop spinning.
 PAUSE_SECONDS = 0.05
 
@@ -56,12 +58,55 @@ def onnxruntime_runner(model, inputs, threads, precision):
     return lambda: dict(zip(names, session.run(None, feeds)))
 
 
+def with_integer_weights(path):
+    """The model's bytes with the constant weights of its products in 8 bits and a DequantizeLinear behind them."""
+    import onnx
+
+    model = onnx.load(path)
+    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    if opset < 13:
+        raise Failure(f"{path} is of opset {opset}; one scale for each channel takes 13 or later")
+    graph = model.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    nodes, made, kept = [], {}, {output.name for output in graph.output}
+    for node in graph.node:
+        tensor = weights.get(node.input[1]) if node.op_type in ("MatMul", "Gemm") else None
+        if tensor is not None and len(tensor.dims) == 2 and tensor.data_type == onnx.TensorProto.FLOAT:
+            transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+            axis = 0 if transposed else 1
+            name = f"{tensor.name}.dequantized_along_{axis}"
+            if name not in made:
+                values = onnx.numpy_helper.to_array(tensor)
+                scale = np.abs(values).max(axis=1 - axis) / np.float32(127)
+                scale[scale == 0] = 1
+                integers = np.rint(values / np.expand_dims(scale, 1 - axis)).astype(np.int8)
+                parts = {"integers": integers, "scales": scale, "zeros": np.zeros(scale.shape, np.int8)}
+                made[name] = [onnx.numpy_helper.from_array(part, f"{name}.{key}") for key, part in parts.items()]
+                nodes.append(onnx.helper.make_node("DequantizeLinear", [part.name for part in made[name]], [name], axis=axis))
+            node.input[1] = name
+        kept.update(node.input)
+        nodes.append(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
+    initializers = [tensor for tensor in graph.initializer if tensor.name in kept] + [part for parts in made.values() for part in parts]
+    del graph.initializer[:]
+    graph.initializer.extend(initializers)
+    return model.SerializeToString()
+
+
 def openvino_runner(model, inputs, threads, precision):
     import openvino
 
-    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "bf16" if precision else "f32", "INFERENCE_NUM_THREADS": threads}
+    permit = precision and precision.partition("=")[0]
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+    settings["INFERENCE_PRECISION_HINT"] = "bf16" if permit == "bf16" else "f32"
     core = openvino.Core()
-    network = core.read_model(model)
+    if permit == "int8-weights":
+        # Data stay float32, as the permit says.
+        settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 0
+        network = core.read_model(with_integer_weights(model), b"")
+    else:
+        network = core.read_model(model)
 
     def values(ports):
         # A port has every name that its tensor ever had.
@@ -299,7 +344,10 @@ def relative_difference(ours, theirs):
 
 def tolerance(precision):
     """Of outputs beside a peer's, both of which may be off by what is permitted."""
-    return 2 * float(precision.partition("=")[2] or TOLERANCE_OF_BFLOAT16) if precision else TOLERANCE
+    if not precision:
+        return TOLERANCE
+    permit, _, declared = precision.partition("=")
+    return 2 * float(declared or TOLERANCES[permit])
 
 
 def compare(arguments, model):
@@ -386,7 +434,7 @@ def parse_arguments():
     parser.add_argument("--slice", type=float, default=0.5, help="seconds of one turn (default 0.5)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1x3x224x224", help="shape of an input that has none")
     parser.add_argument("--cache", help="price cache for collage compile (its own default otherwise)")
-    parser.add_argument("--precision", metavar="bf16[=TOLERANCE]", help="permit it to collage compile and to OpenVINO")
+    parser.add_argument("--precision", metavar="PERMIT[=TOLERANCE]", help="bf16 or int8-weights, for collage compile and OpenVINO")
     parser.add_argument("--collage", default=str(ROOT / "build/release/bin/collage"), help="the command line tool")
     parser.add_argument("--json", type=pathlib.Path, help="also write the results here")
     parser.add_argument("--worker", choices=["onnxruntime", "openvino"], help=argparse.SUPPRESS)

@@ -116,8 +116,9 @@ void AddCompileCommand(CLI::App& app, int& code) {
       ->capture_default_str();
   command->add_option(
       "--precision", options->precision,
-      "Permit kernels to compute numbers of float32 with fewer bits where that is faster: bf16, or bf16=TOLERANCE. The whole "
-      "program may then differ from the float32 reference by that share of an output's largest value (default 0.031)");
+      "Permit kernels to compute with fewer bits where that is faster: bf16, all numbers as bfloat16; int8-weights, constant weights of "
+      "products as integers of 8 bits with a scale for each channel. With =TOLERANCE behind it the whole program may differ from the "
+      "float32 reference by that share of an output's largest value (default 0.031 and 0.063)");
   command->add_option("--partition-rules", options->partition_rules,
                       "JSON file with a rule tree for each name that -partition_rule=NAME of a --target may have (docs/query.md)");
   command->add_flag("--eager", options->eager,

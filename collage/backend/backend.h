@@ -102,7 +102,8 @@ class Backend {
 
   /// The ways to run a candidate; cheap, no compilation. Empty when it cannot be run. `function` is a Primitive function of
   /// tensors whose composites may be nested (ToOpSequence flattens them); constants are inside. Of one that permits fewer bits
-  /// (ir/permitted_precision.h) there may be more: those that use the permit, behind all others, and marked so.
+  /// (ir/permitted_precision.h) there may be more: those that use the permit, behind all others, and marked so. A saved program has the
+  /// functions of those that round weights with the rounded ones (op/integer_weights.h); of these they must be there, too.
   [[nodiscard]] virtual std::vector<Variant> Variants(const Function& function, const Device& device) const = 0;
   /// What of a variant's schedule can be tuned; nothing by default. Variants made so are named by TunedVariant (backend/tuning.h), and
   /// Compile must take every combination of the values, or say why not.

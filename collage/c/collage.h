@@ -182,7 +182,7 @@ typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, ui
  *    "threads": 2                               all processors of this process
  *    "processors": ["cpu:1=2-3"]                of CPUs beside the host, which has those that are left; none
  *    "choose_devices": true                     choose the device of everything that no pin fixes; false
- *    "precision": "bf16=0.02"                   what kernels may compute in beside float32, and how far results may then be off; none
+ *    "precision": "bf16=0.02"                   what kernels may compute with fewer bits, and how far results may then be off; none
  *    "cache": "prices.sqlite"                   where prices are kept, a file or postgresql://...; ~/.cache/collage/prices.sqlite
  *    "tune": 60                                 seconds for tuning generated kernels; 0
  *    "cache_only": true, "eager": true          as the command line's

@@ -14,6 +14,11 @@ std::optional<Precision> PermittedPrecision(const Function& function) {
   return precision ? std::optional(*precision) : std::nullopt;
 }
 
+bool Permits(const Function& function, DType stored) {
+  const std::optional<Precision> precision = PermittedPrecision(function);
+  return precision && precision->stored == stored;
+}
+
 Expr WithPrecision(const Expr& function, const Precision& precision) {
   const Function* literal = function->As<Function>();
   COLLAGE_CHECK(literal);

@@ -19,6 +19,8 @@ inline constexpr std::string_view kPrecisionAttribute = "Precision";
 
 /// Nothing where the function says nothing, or nothing that Precision::Parse reads.
 std::optional<Precision> PermittedPrecision(const Function& function);
+/// Whether it permits to store in that type what Precision::stored says of it.
+bool Permits(const Function& function, DType stored);
 /// The function literal with the permit.
 Expr WithPrecision(const Expr& function, const Precision& precision);
 

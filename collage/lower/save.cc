@@ -2,9 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "collage/ir/permitted_precision.h"
 #include "collage/ir/print.h"
 #include "collage/lower/opened_program.h"
 #include "collage/lower/program_json.h"
+#include "collage/op/integer_weights.h"
 #include "collage/runtime/container.h"
 
 namespace collage {
@@ -19,7 +21,10 @@ Result<StoredProgram::StoredKernel> Store(const PartitionCall& call, const Kerne
     if (stored.artifact) return stored;
     return Fail("kernel '" + call.record.name + "' cannot be saved: it has neither an artifact nor a function");
   }
-  PrintedText printed = PrintExpr(call.function);
+  // As whole numbers where the kernel keeps them so: a quarter of the bytes, and nothing is rounded again when the file is loaded.
+  const Function& function = *call.function->As<Function>();
+  const bool rounds_weights = Permits(function, DType::kInt8);
+  PrintedText printed = PrintExpr(rounds_weights ? COLLAGE_TRY(WithRoundedWeights(function)) : call.function);
   stored.text = std::move(printed.text);
   stored.constants = std::move(printed.constants);
   return stored;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "collage/op/axis_view.h"
 
@@ -54,6 +56,41 @@ std::optional<QuantisedWeights> QuantiseExactly(const Tensor& weights, size_t ax
     quantised.scales.push_back(static_cast<float>(*scale));
   }
   return quantised;
+}
+
+Result<QuantisedWeights> Round(const Tensor& weights, size_t axis) {
+  constexpr float kLargest = 127;
+  const AxisView view(weights.shape(), axis);
+  const auto* values = weights.Data<float>();
+  std::vector<float> scales(static_cast<size_t>(view.extent), 0);
+  // In the order in which they lie, since there are millions of them.
+  const auto for_each = [&](const auto& visit) {
+    for (int64_t at = 0, outer = 0; outer < view.outer; ++outer) {
+      for (size_t channel = 0; channel < scales.size(); ++channel) {
+        for (int64_t inner = 0; inner < view.inner; ++inner, ++at) visit(at, channel);
+      }
+    }
+  };
+  bool is_finite = true;
+  for_each([&](int64_t at, size_t channel) {
+    is_finite = is_finite && std::isfinite(values[at]);
+    scales[channel] = std::max(scales[channel], std::abs(values[at]));
+  });
+  if (!is_finite) return Fail("weights that are not finite are no multiples of a scale");
+  std::vector<float> steps_of_one(scales.size(), 0);
+  for (size_t channel = 0; channel < scales.size(); ++channel) {
+    const float scale = scales[channel] / kLargest;
+    // Below the smallest normal number they are as good as zero, and nothing can be divided by them.
+    const bool is_zero = scale < std::numeric_limits<float>::min();
+    scales[channel] = is_zero ? 1 : scale;
+    steps_of_one[channel] = is_zero ? 0 : 1 / scale;
+  }
+  Tensor rounded(TensorType{weights.shape(), DType::kInt8});
+  auto* result = rounded.MutableData<int8_t>();
+  for_each([&](int64_t at, size_t channel) {
+    result[at] = static_cast<int8_t>(std::clamp(std::nearbyint(values[at] * steps_of_one[channel]), -kLargest, kLargest));
+  });
+  return QuantisedWeights{std::move(rounded), std::move(scales)};
 }
 
 }  // namespace collage

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
 namespace collage {
@@ -17,5 +18,9 @@ struct QuantisedWeights {
 /// finds it again here: the elements of a channel are multiples of one scale by whole numbers in [-128, 127], but for the rounding of
 /// float32. Channels lie along dimension `axis`. Nothing where some channel is no such thing.
 std::optional<QuantisedWeights> QuantiseExactly(const Tensor& weights, size_t axis);
+
+/// Weights of float32 rounded to whole numbers in [-127, 127], halves to the even one. A channel's scale is a 127th of its largest weight,
+/// so rounding what was rounded gives the same. Channels lie along dimension `axis`. Errors where a weight is not finite.
+Result<QuantisedWeights> Round(const Tensor& weights, size_t axis);
 
 }  // namespace collage

@@ -2,14 +2,25 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "collage/support/check.h"
+
 namespace collage {
 namespace {
 
-constexpr std::string_view kBFloat16Name = "bf16";
+struct Permit {
+  std::string_view name;
+  DType stored;
+  double tolerance;  // where none is stated
+};
+
+constexpr std::array kPermits = {Permit{"bf16", DType::kBFloat16, kToleranceOfBFloat16},
+                                 Permit{"int8-weights", DType::kInt8, kToleranceOfInt8Weights}};
 
 std::optional<double> NumberOf(std::string_view text) {
   double number = 0;
@@ -22,19 +33,25 @@ std::optional<double> NumberOf(std::string_view text) {
 
 Result<Precision> Precision::Parse(const std::string& text) {
   const size_t equals = text.find('=');
-  if (std::string_view(text).substr(0, equals) != kBFloat16Name)
-    return Fail("is '" + text + "', expected bf16, or bf16=TOLERANCE as in bf16=0.02");
-  if (equals == std::string::npos) return Precision{DType::kBFloat16, kToleranceOfBFloat16};
+  const std::string_view name = std::string_view(text).substr(0, equals);
+  const auto* const permit = std::find_if(kPermits.begin(), kPermits.end(), [&](const Permit& one) { return one.name == name; });
+  if (permit == kPermits.end()) return Fail("is '" + text + "', expected bf16 or int8-weights, either with a tolerance as in bf16=0.02");
+  if (equals == std::string::npos) return Precision{permit->stored, permit->tolerance};
   const std::optional<double> tolerance = NumberOf(std::string_view(text).substr(equals + 1));
   // Not a number fails both comparisons.
   if (!tolerance || !(*tolerance > 0 && *tolerance < 1))
     return Fail("is '" + text +
                 "', whose tolerance is no number above 0 and below 1: the largest difference from the reference, relative " +
                 "to the largest value of an output");
-  return Precision{DType::kBFloat16, *tolerance};
+  return Precision{permit->stored, *tolerance};
 }
 
-std::string NameOf(const Precision&) { return std::string(kBFloat16Name); }
+std::string NameOf(const Precision& precision) {
+  const auto* const permit =
+      std::find_if(kPermits.begin(), kPermits.end(), [&](const Permit& one) { return one.stored == precision.stored; });
+  COLLAGE_CHECK(permit != kPermits.end(), "no permit stores " + std::string(Name(precision.stored)));
+  return std::string(permit->name);
+}
 
 std::string ToString(const Precision& precision) { return fmt::format("{}={}", NameOf(precision), precision.tolerance); }
 

@@ -60,7 +60,8 @@ def compile(
     processors: of CPUs beside the host, "cpu:1=2-3"; targets and pins may name them then, and the host, cpu:0, has those that are left.
     choose_devices: as the option of `collage compile`: the device of everything that no pin fixes is chosen, too.
     precision: "bf16", or "bf16=0.02": kernels may compute numbers of float32 so where that is faster, and the whole program may differ
-        from the float32 reference by that share of an output's largest value; None: all is float32.
+        from the float32 reference by that share of an output's largest value. "int8-weights", or with a tolerance behind it: they may keep
+        constant weights of products as integers of 8 bits, with a scale for each channel. None: all is float32.
     search: "sweep", "exact", "op-level", "evolutionary" or "greedy"; None: "sweep", which finds the cheapest plan.
     partition_rules: what "-partition_rule=NAME" of a target may name, instead of the rules of its backend.
     estimator: prices instead of measurements. Nothing is timed then, and the plan depends on no machine.

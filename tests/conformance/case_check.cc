@@ -72,12 +72,12 @@ void CaseChecker::CheckPartition(const Program& program, const Partition& partit
     if (!names.insert(variant.name).second) problems.Add("two variants named " + variant.name);
     CheckVariant(partition, On(threads), variant, samples, result);
   }
-  CheckPermitted(partition, variants, On(threads), samples, result);
+  for (const char* permit : {"bf16", "int8-weights"})
+    CheckPermitted(partition, *Precision::Parse(permit), variants, On(threads), samples, result);
 }
 
-void CaseChecker::CheckPermitted(const Partition& partition, const std::vector<Variant>& usual, const Device& device,
-                                 std::vector<Sample> samples, CaseResult& result) {
-  const Precision precision{DType::kBFloat16, kToleranceOfBFloat16};
+void CaseChecker::CheckPermitted(const Partition& partition, const Precision& precision, const std::vector<Variant>& usual,
+                                 const Device& device, std::vector<Sample> samples, CaseResult& result) {
   Partition permitted = partition;
   permitted.name += ", " + ToString(precision);
   permitted.function = WithPrecision(partition.function, precision);

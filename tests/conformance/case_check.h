@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/tensor/precision.h"
 #include "tests/conformance/kernel_check.h"
 #include "tests/conformance/partitions.h"
 
@@ -22,8 +23,8 @@ struct CaseResult {
 
 /// Parts of programs that a backend takes by its own rules must compile in every variant and give what the operators define: on two sets
 /// of data, at other addresses, and after another kernel of the same backend has run, which must still be right as well. It runs where
-/// DeviceFor says, with one thread and with two. The same is asked of the variants that the backend has where bfloat16 is permitted, to the
-/// tolerance of that; the others must be those that it has without.
+/// DeviceFor says, with one thread and with two. The same is asked of the variants that the backend has for each permit
+/// (tensor/precision.h), to the tolerance of that; the others must be those that it has without.
 class CaseChecker {
  public:
   explicit CaseChecker(const Backend& backend) : backend_(backend) {}
@@ -37,8 +38,8 @@ class CaseChecker {
   };
   [[nodiscard]] Device On(int threads) const;
   void CheckPartition(const Program& program, const Partition& partition, int threads, CaseResult& result);
-  void CheckPermitted(const Partition& partition, const std::vector<Variant>& usual, const Device& device, std::vector<Sample> samples,
-                      CaseResult& result);
+  void CheckPermitted(const Partition& partition, const Precision& precision, const std::vector<Variant>& usual, const Device& device,
+                      std::vector<Sample> samples, CaseResult& result);
   void CheckVariant(const Partition& partition, const Device& device, const Variant& variant, const std::vector<Sample>& samples,
                     CaseResult& result);
 

@@ -51,7 +51,7 @@ class Library : public Backend {
   }
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device&) const override {
     std::vector<Variant> variants = {{"exact", {Layout()}, {Layout()}}};
-    if (PermittedPrecision(function)) variants.push_back({"bf16", {Layout()}, {Layout()}, true});
+    if (const auto precision = PermittedPrecision(function)) variants.push_back({NameOf(*precision), {Layout()}, {Layout()}, true});
     return variants;
   }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
@@ -79,9 +79,9 @@ class Exact : public Library {
   }
 };
 
-CompileOptions Permitting(double tolerance = kTolerated) {
+CompileOptions Permitting(double tolerance = kTolerated, DType stored = DType::kBFloat16) {
   CompileOptions options;
-  options.precision = Precision{DType::kBFloat16, tolerance};
+  options.precision = Precision{stored, tolerance};
   return options;
 }
 
@@ -145,6 +145,22 @@ TEST_F(PrecisionChoiceTest, AnotherToleranceIsAnotherKernel) {
   Decided other(Parsed(kShort), {&library}, cache_, Permitting(0.03));
   EXPECT_NE(KeysOf(one, true), KeysOf(other, true));
   EXPECT_EQ(KeysOf(one, false), KeysOf(other, false));
+}
+
+TEST_F(PrecisionChoiceTest, AnotherPermitIsAnotherKernelAndHeldToTheSame) {
+  const Library library(0.4 * kTolerated);
+  Decided one(Parsed(kLong), {&library}, cache_, Permitting());
+  ASSERT_TRUE(one.Decide());
+  Decided other(Parsed(kLong), {&library}, cache_, Permitting(kTolerated, DType::kInt8));
+  EXPECT_NE(KeysOf(one, true), KeysOf(other, true));
+  EXPECT_EQ(KeysOf(one, false), KeysOf(other, false));
+  EXPECT_NE(one.placement().DecisionHash(), other.placement().DecisionHash());
+  for (size_t kernel = 0; kernel < other.placement().kernels.size(); ++kernel)
+    EXPECT_EQ(other.evidence()[kernel].alone.empty(), other.placement().kernels[kernel].variant.uses_precision);
+  const size_t taken = CountOf(other, "int8-weights");
+  EXPECT_GE(taken, 1u);
+  EXPECT_LT(taken, 4u) << "some are withdrawn, since errors add up";
+  EXPECT_LE(*other.Race(other.Plans().plans).value().timings.front().difference, kTolerated);
 }
 
 TEST_F(PrecisionChoiceTest, WhatDiffersByMoreThanTheToleranceIsRefused) {

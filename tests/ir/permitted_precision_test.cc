@@ -22,12 +22,22 @@ TEST(PermittedPrecisionTest, IsAnAttributeThatTextKeeps) {
   EXPECT_EQ(permitted->As<Function>()->attributes.Int("Primitive", 0).value(), 1);
 }
 
+TEST(PermittedPrecisionTest, OneTypeIsPermittedAndNoOther) {
+  const Expr function = ParsedMain(kText);
+  for (const DType stored : {DType::kBFloat16, DType::kInt8}) {
+    EXPECT_FALSE(Permits(*function->As<Function>(), stored));
+    const Expr permitted = WithPrecision(function, {stored, 0.02});
+    for (const DType other : {DType::kBFloat16, DType::kInt8}) EXPECT_EQ(Permits(*permitted->As<Function>(), other), other == stored);
+  }
+}
+
 TEST(PermittedPrecisionTest, IsPartOfWhatKeysPrices) {
   const Expr function = ParsedMain(kText);
   const auto hash = [&](double tolerance) { return StructuralHash(WithPrecision(function, {DType::kBFloat16, tolerance}), ForPricing()); };
   EXPECT_NE(hash(0.02), StructuralHash(function, ForPricing()));
   EXPECT_NE(hash(0.02), hash(0.03));
   EXPECT_EQ(hash(0.02), hash(0.02));
+  EXPECT_NE(hash(0.02), StructuralHash(WithPrecision(function, {DType::kInt8, 0.02}), ForPricing()));
 }
 
 TEST(PermittedPrecisionTest, WhatIsNoPrecisionPermitsNothing) {

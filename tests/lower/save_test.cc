@@ -9,6 +9,7 @@
 
 #include "collage/runtime/container.h"
 #include "collage/support/file.h"
+#include "collage/tensor/precision.h"
 #include "tests/lower/interpreter_backend.h"
 #include "tests/lower/random_partitioned_module.h"
 
@@ -74,6 +75,33 @@ class SaveTest : public ::testing::Test {
   std::filesystem::path folder_;
   std::filesystem::path path_;
 };
+
+TEST_F(SaveTest, WeightsThatAKernelMayRoundAreSavedAsIntegers) {
+  Tensor weights(TensorType{{40, 1000}, DType::kFloat32});
+  FillRandom(weights, 3);
+  const Expr a = MakeVar("a", TensorType{{1, 1000}, DType::kFloat32});
+  const Expr x = MakeVar("x", TensorType{{1, 1000}, DType::kFloat32});
+  const auto save = [&](const std::string& permit) {
+    const Expr function =
+        *MakeFunction({a}, CallOf("nn.dense", {a, MakeConstant(weights)}),
+                      {{"Primitive", 1}, {"Compiler", "library"}, {"global_symbol", "p"}, {"Variant", "plain"}, {"Precision", permit}});
+    const LoweredModel model = Lower(IRModule::FromMain(*MakeFunction({x}, *MakeCall(function, {x}))), options_).value();
+    EXPECT_TRUE(SaveProgram(model, "", path_));
+    return std::filesystem::file_size(path_);
+  };
+  const auto whole = save("bf16=0.02");
+  const auto rounded = save("int8-weights=0.02");
+  EXPECT_GT(whole, 40 * 1000 * sizeof(float));
+  EXPECT_LT(rounded, 40 * 1000 * 1.5);
+  LoweredModel loaded = LoadProgram(path_, options_).value();
+  Tensor input(TensorType{{1, 1000}, DType::kFloat32});
+  FillRandom(input, 4);
+  const std::vector<Tensor> outputs = loaded.executable.Run(std::vector{input}).value();
+  const Tensor expected = Interpret(*(*MakeFunction({a}, CallOf("nn.dense", {a, MakeConstant(weights)})))->As<Function>(), {input})[0];
+  const Agreement agreement = Compare(outputs[0], expected);
+  EXPECT_TRUE(Passes(agreement, kToleranceOfInt8Weights));
+  EXPECT_GT(agreement.difference, kTolerance) << "the weights are those that were rounded";
+}
 
 TEST_F(SaveTest, AFlatProgramSaysNothingOfControlFlow) {
   SaveExample("machine");

@@ -10,6 +10,32 @@ from onnx import TensorProto, helper, numpy_helper
 from command_line import InOneFolderTestCase, main
 
 
+WIDE = 2048
+
+
+def make_decode_model(path):
+    """One step of a model of a few wide layers, whose weights no second-level cache holds: reading them is what takes its time."""
+    generator = np.random.default_rng(6)
+
+    def weights(name, *shape):
+        return numpy_helper.from_array((generator.standard_normal(shape) / np.sqrt(WIDE)).astype(np.float32), name)
+
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gemm", ["x", "w1", "b1"], ["c1"], name="first"),
+            helper.make_node("Relu", ["c1"], ["r1"], name="second"),
+            helper.make_node("MatMul", ["r1", "w2"], ["c2"], name="third"),
+            helper.make_node("Add", ["c2", "x"], ["a2"], name="fourth"),
+            helper.make_node("Gemm", ["a2", "w3"], ["y"], name="fifth", transB=1),
+        ],
+        "decode",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, WIDE])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2 * WIDE])],
+        [weights("w1", WIDE, WIDE), weights("b1", WIDE), weights("w2", WIDE, WIDE), weights("w3", 2 * WIDE, WIDE)],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
 def make_model(path):
     """Convolutions that are worth computing with fewer bits where the processor has that, and a product."""
     generator = np.random.default_rng(3)
@@ -125,6 +151,45 @@ class PrecisionTest(InOneFolderTestCase):
             self.assertGreater(precision["taken"], 0)
             self.assertGreater(report["difference_from_reference"]["chosen"], 1e-4)
 
+    def test_integer_weights(self):
+        make_decode_model(self.folder / "decode.onnx")
+        np.savez(self.folder / "row.npz", x=np.random.default_rng(7).standard_normal((1, WIDE)).astype(np.float32))
+
+        def compile_decode(output, *words):
+            arguments = ["--cache", "prices.sqlite", "--budget", "60s", "--json", "decode.json"]
+            self.collage("compile", "decode.onnx", "-o", output, *arguments, *words, code=0)
+            self.collage("run", output, "--inputs", "row.npz", "--output", output + ".out", code=0)
+            bytes_of_file = (self.folder / output).stat().st_size
+            return json.loads((self.folder / "decode.json").read_text()), np.load(self.folder / (output + ".out") / "y.npy"), bytes_of_file
+
+        without, expected, whole = compile_decode("whole.collage")
+        self.assertNotIn("precision", without)
+        self.assertGreater(whole, 16 * WIDE**2)
+        report, found, rounded = compile_decode("rounded.collage", "--precision", "int8-weights")
+        self.assertEqual(report["precision"]["permitted"], "int8-weights")
+        self.assertGreater(report["precision"]["offered"], 0)
+        # A quarter of the bytes: where that lost, something is wrong.
+        self.assertGreater(report["precision"]["taken"], 0, report["plan"])
+        self.assertEqual(sum(entry.get("precision") == "int8-weights" for entry in report["plan"]), report["precision"]["taken"])
+        self.assertIn("in float32", report["end_to_end_ms"])
+        difference = report["difference_from_reference"]["chosen"]
+        self.assertGreater(difference, 1e-4)
+        self.assertLess(difference, report["precision"]["tolerance"])
+        self.assertLess(np.abs(found - expected).max() / np.abs(expected).max(), report["precision"]["tolerance"] + 1e-4)
+        self.assertLess(rounded, whole)
+        if report["precision"]["taken"] == len(report["plan"]):
+            self.assertLess(rounded, whole / 3)
+
+        # Kernels that are compiled again are those of the same integers.
+        self.collage("run", "rounded.collage", "--recompile", "--inputs", "row.npz", "--output", "again.out", code=0)
+        np.testing.assert_array_equal(np.load(self.folder / "again.out" / "y.npy"), found)
+
+        # What cannot be met is done in float32.
+        report, found, bytes_of_file = compile_decode("strict.collage", "--precision", "int8-weights=0.0005")
+        self.assertEqual(report["precision"]["taken"], 0)
+        self.assertLess(report["difference_from_reference"]["chosen"], 1e-4)
+        self.assertGreater(bytes_of_file, 16 * WIDE**2)
+
     def test_too_strict(self):
         """A tolerance that only float32 keeps."""
         done, report = self.compile("strict.collage", "--precision", "bf16=1e-5")
@@ -132,7 +197,7 @@ class PrecisionTest(InOneFolderTestCase):
         self.assertLess(report["difference_from_reference"]["chosen"], 1e-4)
 
     def test_bad_values(self):
-        for value, part in [("fp8", "expected bf16"), ("bf16=2", "above 0 and below 1"), ("bf16=x", "above 0 and below 1")]:
+        for value, part in [("fp8", "expected bf16 or int8-weights"), ("bf16=2", "above 0 and below 1"), ("bf16=x", "above 0 and below 1")]:
             done = self.collage("compile", "model.onnx", "-o", "bad.collage", "--precision", value, code=2)
             self.assertIn(f"--precision is '{value}'", done.stderr)
             self.assertIn(part, done.stderr)

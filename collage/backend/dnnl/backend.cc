@@ -67,8 +67,8 @@ class DnnlBackend final : public Backend {
 
  private:
   static std::vector<DType> StoredIn(const Function& function) {
-    const std::optional<Precision> precision = PermittedPrecision(function);
-    return precision ? std::vector{DType::kFloat32, precision->stored} : std::vector{DType::kFloat32};
+    if (!Permits(function, DType::kBFloat16)) return {DType::kFloat32};
+    return {DType::kFloat32, DType::kBFloat16};
   }
 
   // The library chooses implementations for the number of threads that OpenMP would give.

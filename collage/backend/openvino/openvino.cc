@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "collage/backend/entry.h"
@@ -10,9 +11,11 @@
 #include "collage/backend/openvino/integer_weights.h"
 #include "collage/backend/openvino/session.h"
 #include "collage/backend/openvino/supports.h"
+#include "collage/ir/original_model.h"
 #include "collage/ir/permitted_precision.h"
 #include "collage/ir/visit.h"
 #include "collage/onnx/original.h"
+#include "collage/op/integer_weights.h"
 
 namespace collage::openvino {
 namespace {
@@ -37,6 +40,13 @@ bool IsRightInBFloat16(const Function& function) {
   return !has_bytes && !(has_products && has_masks);
 }
 
+/// A product of float32 with integers that are dequantised is one kernel to its compiler, which reads the integers; the executed graph of
+/// 2026.4 says so (FullyConnected with weights of i8). A model as it came has its own weights.
+bool UsesPermit(const Function& function) {
+  if (Permits(function, DType::kBFloat16)) return HasBFloat16() && IsRightInBFloat16(function);
+  return Permits(function, DType::kInt8) && !CallOfOriginal(function) && HasRoundableWeights(function);
+}
+
 class OpenVinoBackend final : public Backend {
  public:
   [[nodiscard]] std::string_view Name() const override { return "openvino"; }
@@ -58,19 +68,21 @@ class OpenVinoBackend final : public Backend {
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     if (device.kind != DeviceKind::kCpu) return {};
     std::vector<Variant> variants = OnnxVariants(function, Supports);
-    if (!PermittedPrecision(function) || !HasBFloat16() || !IsRightInBFloat16(function)) return variants;
-    return WithPermitted(std::move(variants), function);
+    return UsesPermit(function) ? WithPermitted(std::move(variants), function) : variants;
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     const std::string_view form = std::string_view(variant.name).substr(0, variant.name.find('/'));
-    if (form.size() < variant.name.size() && !PermittedPrecision(function))
+    const bool is_permitted = form.size() < variant.name.size();
+    const std::optional<Precision> precision = is_permitted ? PermittedPrecision(function) : std::nullopt;
+    if (is_permitted && (!precision || variant.name.substr(form.size() + 1) != NameOf(*precision)))
       return Fail("openvino: the function does not permit its variant '" + variant.name + "'");
-    const Arithmetic arithmetic = form == variant.name ? Arithmetic::kFloat32 : Arithmetic::kBFloat16;
+    const Arithmetic arithmetic = precision && precision->stored == DType::kBFloat16 ? Arithmetic::kBFloat16 : Arithmetic::kFloat32;
     if (form == kOriginalVariant) return CompileModel(COLLAGE_TRY(OriginalForm(function)), device, arithmetic);
     if (form == kRewrittenVariant) {
-      const Expr written = COLLAGE_TRY(WithIntegerWeights(function));
+      const bool rounds_weights = precision && precision->stored == DType::kInt8;
+      const Expr written = COLLAGE_TRY(rounds_weights ? WithRoundedWeights(function) : WithIntegerWeights(function));
       return CompileModel(COLLAGE_TRY(RewrittenForm(*written->As<Function>())), device, arithmetic);
     }
     return Fail("openvino: it has no variant '" + variant.name + "'");

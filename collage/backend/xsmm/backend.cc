@@ -7,6 +7,7 @@
 #include "collage/backend/tuning.h"
 #include "collage/backend/xsmm/fused_rule.h"
 #include "collage/backend/xsmm/kernel.h"
+#include "collage/ir/permitted_precision.h"
 
 namespace collage {
 namespace {
@@ -41,7 +42,8 @@ class XsmmBackend final : public Backend {
     const Result<Parsed> parsed = Parse(function);
     std::vector<Variant> variants;
     if (!parsed) return variants;
-    for (const Form& form : parsed->forms) variants.push_back({form.name, xsmm::InputLayouts(parsed->chain, form), {form.result}});
+    for (const Form& form : parsed->forms)
+      variants.push_back({form.name, xsmm::InputLayouts(parsed->chain, form), {form.result}, form.rounds_weights});
     return variants;
   }
 
@@ -76,6 +78,7 @@ class XsmmBackend final : public Backend {
   static Result<Parsed> Parse(const Function& function) {
     auto sequence = std::make_unique<const OpSequence>(COLLAGE_TRY(ToOpSequence(function)));
     Chain chain = COLLAGE_TRY(xsmm::ParseChain(*sequence));
+    chain.may_round_weights = Permits(function, DType::kInt8);
     std::vector<Form> forms = COLLAGE_TRY(xsmm::Forms(chain, COLLAGE_TRY(xsmm::DetectInstructionSet())));
     return Parsed{std::move(sequence), std::move(chain), std::move(forms)};
   }

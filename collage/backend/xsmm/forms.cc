@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collage/backend/xsmm/tile_program.h"
+#include "collage/op/integer_weights.h"
 
 namespace collage::xsmm {
 namespace {
@@ -17,9 +18,34 @@ bool IsBase(const OpSequence::Step& step) { return std::find(kBases.begin(), kBa
 
 bool IsConvolution(const OpSequence::Step& step) { return step.op->name == "nn.conv2d" || step.op->name == "nn.conv3d"; }
 
-Status CheckTensors(const OpSequence& sequence) {
+// Where the first step makes the weights of the second, a product, of integers as WithRoundedWeights writes them.
+std::optional<IntegerWeights> IntegerWeightsOf(const OpSequence& sequence) {
+  if (sequence.steps.size() < 2 || sequence.steps[0].op->name != "qnn.dequantize") return std::nullopt;
+  const OpSequence::Step& step = sequence.steps[0];
+  const OpSequence::Step& product = sequence.steps[1];
+  const auto constant = [&](size_t input) -> const std::optional<Tensor>& { return sequence.values[step.inputs[input]].constant; };
+  const bool is_product = product.op->name == "nn.dense" || product.op->name == "nn.matmul";
+  if (!is_product || product.inputs[1] != step.outputs[0] || !constant(0) || !constant(1) || !constant(2)) return std::nullopt;
+  if (constant(0)->type().shape.size() != 2 || constant(0)->dtype() != DType::kInt8 || constant(1)->dtype() != DType::kFloat32)
+    return std::nullopt;
+  const size_t axis = ChannelsOfWeights(*product.op, product.attributes);
+  const std::vector<int64_t> zeros = constant(2)->ToInt64();
+  const bool is_symmetric = std::all_of(zeros.begin(), zeros.end(), [](int64_t zero) { return zero == 0; });
+  const bool is_by_channel = constant(1)->shape().size() == 1 && step.attributes.Int("axis", -1).value_or(-1) == static_cast<int64_t>(axis);
+  if (!is_symmetric || !is_by_channel) return std::nullopt;
+  return IntegerWeights{step.inputs[0], step.inputs[1]};
+}
+
+// Of what the steps from `first` on read.
+Status CheckTensors(const OpSequence& sequence, size_t first) {
   if (sequence.steps.empty()) return Fail("libxsmm: nothing is computed");
-  for (const OpSequence::Value& value : sequence.values) {
+  std::vector<bool> is_apart(sequence.values.size(), false);
+  for (size_t step = 0; step < first; ++step) {
+    for (const size_t input : sequence.steps[step].inputs) is_apart[input] = true;
+  }
+  for (size_t i = 0; i < sequence.values.size(); ++i) {
+    const OpSequence::Value& value = sequence.values[i];
+    if (is_apart[i]) continue;
     if (value.type.dtype != DType::kFloat32) return Fail("libxsmm: float32 is supported, not " + std::string(Name(value.type.dtype)));
     if (value.type.ElementCount() == 0) return Fail("libxsmm: a tensor has no elements");
   }
@@ -70,10 +96,12 @@ Status CheckLinks(const OpSequence& sequence, const std::vector<Stage>& stages) 
 }  // namespace
 
 Result<Chain> ParseChain(const OpSequence& sequence) {
-  COLLAGE_TRY_STATUS(CheckTensors(sequence));
-  if (!IsBase(sequence.steps[0])) return Fail("libxsmm: " + sequence.steps[0].op->name + " is no product");
+  const std::optional<IntegerWeights> weights = IntegerWeightsOf(sequence);
+  const size_t first = weights ? 1 : 0;
+  COLLAGE_TRY_STATUS(CheckTensors(sequence, first));
+  if (!IsBase(sequence.steps[first])) return Fail("libxsmm: " + sequence.steps[first].op->name + " is no product");
   std::vector<Stage> stages;
-  for (std::span<const OpSequence::Step> rest(sequence.steps); !rest.empty();) {
+  for (std::span<const OpSequence::Step> rest = std::span(sequence.steps).subspan(first); !rest.empty();) {
     const auto next = static_cast<size_t>(std::find_if(rest.begin() + 1, rest.end(), IsBase) - rest.begin());
     stages.push_back(COLLAGE_TRY(ParseStage(sequence, rest.first(next))));
     rest = rest.subspan(next);
@@ -83,7 +111,7 @@ Result<Chain> ParseChain(const OpSequence& sequence) {
   if (stages.size() > 1) COLLAGE_TRY_STATUS(CheckLinks(sequence, stages));
   Stage last = std::move(stages.back());
   stages.pop_back();
-  return Chain{&sequence, last.base, std::move(last.tail), std::move(stages)};
+  return Chain{&sequence, last.base, std::move(last.tail), std::move(stages), weights};
 }
 
 TapRange TapsAt(const VolumeConvolution& convolution, size_t dimension, int64_t position) {
@@ -133,7 +161,7 @@ std::vector<Tiling::Rows> CutRows(int64_t rows, int64_t tile_rows, int64_t row_s
 
 Tiling::Order BetterOrder(int64_t row_elements, int64_t panel_elements) {
   // Half of the second-level cache of the smallest processors with AVX-512, in elements: what may stay there beside what streams by.
-  constexpr int64_t kCached = 512 * 1024 / sizeof(float);
+  constexpr int64_t kCached = int64_t{512} * 1024 / static_cast<int64_t>(sizeof(float));
   // By panels all rows are read once for each panel, which is wider than a tile of rows is high; so that is the rule, unless
   // the rows do not stay in the cache and the panels do.
   return row_elements > kCached && panel_elements <= kCached ? Tiling::Order::kRows : Tiling::Order::kPanels;

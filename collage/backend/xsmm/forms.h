@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,20 @@ struct Stage {
   Tail tail;
 };
 
+/// Weights of a product that are integers of 8 bits already, as saved programs keep them: indices of the sequence's values.
+struct IntegerWeights {
+  size_t integers;
+  size_t scales;  ///< one for each channel of the result
+};
+
 /// A function as this backend sees it: a product or convolution, then a tail. Convolutions may come before.
 struct Chain {
   const OpSequence* sequence = nullptr;
   const OpSequence::Step* base = nullptr;
   Tail tail;
   std::vector<Stage> before = {};
+  std::optional<IntegerWeights> weights = {};
+  bool may_round_weights = false;  ///< to integers of 8 bits
 
   /// The left operand of the product, or the data of the first convolution.
   [[nodiscard]] size_t Data() const { return (before.empty() ? base : before.front().base)->inputs[0]; }
@@ -46,6 +55,7 @@ struct Form {
   Layout result;         ///< of the result, and of operands of the tail that have its shape
   TuningParameter size;  ///< how large the parts are that the work is cut into
   std::function<Result<std::shared_ptr<const Program>>(const Chain&, const Form&, int64_t size, int threads)> make;
+  bool rounds_weights = false;  ///< to integers of 8 bits
 };
 
 /// A form that is a product in tiles of at most `tile_rows` rows, or of others: `tile` says how it is cut then.

@@ -2,6 +2,7 @@
 
 #include "collage/backend/batch_offsets.h"
 #include "collage/backend/xsmm/forms.h"
+#include "collage/backend/xsmm/integer_program.h"
 
 namespace collage::xsmm {
 namespace {
@@ -79,8 +80,20 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
   // Four of the six rows that the library keeps in registers beside a panel: high enough for what a call costs, low enough for a tile and
   // the rows that it reads to stay in the nearest cache.
   constexpr int64_t kTileRows = 24;
-  return std::vector<Form>{ProductForm(
-      "product", {}, {}, kTileRows, [=](int64_t tile_rows) { return Tile(problem, left, right, is_constant, instructions, tile_rows); })};
+  std::vector<Form> forms;
+  if (!chain.weights) {
+    const auto tile = [=](int64_t tile_rows) { return Tile(problem, left, right, is_constant, instructions, tile_rows); };
+    forms.push_back(ProductForm("product", {}, {}, kTileRows, tile));
+  }
+  // Batches of matrices are no weights.
+  const bool may_round = chain.may_round_weights && is_constant && chain.ShapeOf(right).size() == 2;
+  if (chain.weights || may_round) {
+    const auto make = [instructions](const Chain& of, const Form&, int64_t tile_rows, int threads) {
+      return IntegerProgram::Make(of, tile_rows, instructions.lanes, threads);
+    };
+    forms.push_back({"int8-weights", {}, {}, {"tile_rows", {kTileRows}}, make, true});
+  }
+  return forms;
 }
 
 }  // namespace collage::xsmm

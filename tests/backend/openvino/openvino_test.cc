@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "collage/backend/registry.h"
+#include "collage/ir/permitted_precision.h"
+#include "collage/op/integer_weights.h"
 #include "collage/op/table.h"
+#include "tests/backend/kernel_harness.h"
 
 namespace collage {
 namespace {
 
+using namespace testing_backend;  // NOLINT(google-build-using-namespace)
 using testing::HasSubstr;
 
 const Backend& OpenVino() {
@@ -75,6 +79,29 @@ TEST(OpenVinoTest, ComputesInFloat32) {
   const std::vector<void*> outputs = {output.MutableBytes()};
   ASSERT_TRUE(kernel->Run(inputs, outputs, nullptr));
   EXPECT_TRUE(BitwiseEqual(output, input));
+}
+
+/// Data of a product with rounded weights stay float32: it is as near to the product of these as any of float32.
+TEST(OpenVinoTest, RoundsWeightsAndNothingElseWhereThatIsPermitted) {
+  const Expr x = Input({2, 256});
+  const Expr function = FunctionOf({x}, CallOp("nn.relu", {CallOp("nn.dense", {x, RandomConstant({320, 256}, 3)})}));
+  for (const Variant& variant : OpenVino().Variants(*function->As<Function>(), Cpu(2))) EXPECT_FALSE(variant.uses_precision);
+  const Expr permitted = WithPrecision(function, *Precision::Parse("int8-weights"));
+  const Expr rounded = *WithRoundedWeights(*permitted->As<Function>());
+  const std::vector<Tensor> inputs = RandomInputs(function);
+  for (const Expr& one : {permitted, rounded}) {
+    const std::vector<Variant> variants = OpenVino().Variants(*one->As<Function>(), Cpu(2));
+    ASSERT_EQ(variants.size(), 2U);
+    EXPECT_EQ(variants[1].name, "rewritten/int8-weights");
+    EXPECT_TRUE(variants[1].uses_precision);
+    const Tensor found = Compiled(OpenVino(), one, variants[1], 2)(inputs);
+    EXPECT_EQ(Objection(Compare(found, Reference(rounded, inputs))), "");
+    EXPECT_NE(Objection(Compare(found, Reference(function, inputs))), "");
+  }
+  EXPECT_FALSE(OpenVino().Compile(*function->As<Function>(), Cpu(2), OpenVino().Variants(*permitted->As<Function>(), Cpu(2)).at(1)));
+  const Expr product = FunctionOf({x}, CallOp("nn.relu", {x}));
+  const Expr without_weights = WithPrecision(product, *Precision::Parse("int8-weights"));
+  EXPECT_EQ(OpenVino().Variants(*without_weights->As<Function>(), Cpu(2)).size(), 1U);
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+#include "collage/backend/xsmm/integer_loops.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collage/backend/xsmm/vectors.h"
+
+namespace collage::xsmm {
+namespace {
+
+template <int64_t lanes>
+struct IntegersOf {
+  typedef int32_t Vector __attribute__((vector_size(lanes * sizeof(int32_t)), aligned(1), may_alias));
+};
+
+// Adds one depth of some rows and columns: byte number `byte` of each four. Shifts move it to the top, and back with its sign. GCC 12 takes
+// the conversion of a vector of bytes apart, and these take no longer where weights come from memory.
+template <int64_t lanes, int64_t vectors, int64_t rows>
+COLLAGE_INLINE void Add(const float* data, int64_t data_row, const int8_t* fours, int64_t byte,
+                        typename Of<lanes>::Vector (&sums)[rows][vectors]) {
+#pragma GCC unroll 16
+  for (int64_t v = 0; v < vectors; ++v) {
+    const auto four = *reinterpret_cast<const typename IntegersOf<lanes>::Vector*>(fours + v * lanes * kIntegerDepths);
+    const auto weights = __builtin_convertvector((four << static_cast<int>(24 - 8 * byte)) >> 24, typename Of<lanes>::Vector);
+#pragma GCC unroll 16
+    for (int64_t r = 0; r < rows; ++r) sums[r][v] += data[r * data_row] * weights;
+  }
+}
+
+template <int64_t lanes>
+COLLAGE_INLINE void Store(const typename Of<lanes>::Vector& vector, int64_t columns, float* result) {
+  using Vector = typename Of<lanes>::Vector;
+  if (columns >= lanes) {
+    *reinterpret_cast<Vector*>(result) = vector;
+  } else {
+    std::memcpy(result, &vector, static_cast<size_t>(columns) * sizeof(float));
+  }
+}
+
+// All columns of some rows. An addition waits four cycles for the one before, and two are begun in each: so there are eight sums at least,
+// where there are fewer rows and vectors than that several for every `sets`-th depth.
+template <int64_t lanes, int64_t vectors, int64_t rows>
+COLLAGE_INLINE void Block(const IntegerProduct& product, int64_t row) {
+  using Vector = typename Of<lanes>::Vector;
+  constexpr int64_t sets = std::clamp<int64_t>(8 / (vectors * rows), 1, kIntegerDepths);
+  Vector sums[sets][rows][vectors] = {};
+  const float* data = product.data + row * product.data_row;
+  const int8_t* fours = product.weights;
+  int64_t d = 0;
+  for (; d + kIntegerDepths <= product.depth; d += kIntegerDepths, fours += vectors * lanes * kIntegerDepths) {
+#pragma GCC unroll 16
+    for (int64_t byte = 0; byte < kIntegerDepths; ++byte)
+      Add<lanes, vectors, rows>(data + d + byte, product.data_row, fours, byte, sums[byte % sets]);
+  }
+  for (int64_t byte = 0; d + byte < product.depth; ++byte)
+    Add<lanes, vectors, rows>(data + d + byte, product.data_row, fours, byte, sums[0]);
+#pragma GCC unroll 16
+  for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < vectors; ++v) {
+      Vector sum = sums[0][r][v];
+#pragma GCC unroll 16
+      for (int64_t set = 1; set < sets; ++set) sum += sums[set][r][v];
+      sum *= *reinterpret_cast<const Vector*>(product.scales + v * lanes);
+      Store<lanes>(sum, product.columns - v * lanes, product.result + (row + r) * product.result_row + v * lanes);
+    }
+  }
+}
+
+// Rows in blocks of at most `most`, as equal as can be: the weights are widened once for each block.
+template <int64_t lanes, int64_t vectors, int64_t most>
+COLLAGE_INLINE void Rows(const IntegerProduct& product) {
+  const int64_t blocks = (product.rows + most - 1) / most;
+  int64_t row = 0;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t rows = (product.rows - row + blocks - block - 1) / (blocks - block);
+    if (rows == 1) Block<lanes, vectors, 1>(product, row);
+    if (rows == 2) Block<lanes, vectors, 2>(product, row);
+    if (rows == 3) Block<lanes, vectors, 3>(product, row);
+    if constexpr (most > 3) {
+      if (rows == 4) Block<lanes, vectors, 4>(product, row);
+      if (rows == 5) Block<lanes, vectors, 5>(product, row);
+      if (rows == 6) Block<lanes, vectors, 6>(product, row);
+    }
+    row += rows;
+  }
+}
+
+template <int64_t lanes, int64_t most>
+COLLAGE_INLINE void Columns(const IntegerProduct& product) {
+  const int64_t vectors = (product.columns + lanes - 1) / lanes;
+  if (vectors == 1) Rows<lanes, 1, most>(product);
+  if (vectors == 2) Rows<lanes, 2, most>(product);
+  if (vectors == 3) Rows<lanes, 3, most>(product);
+  if (vectors == 4) Rows<lanes, 4, most>(product);
+}
+
+// Of 32 registers sums take 24, of 16 they take 12: four vectors of columns for six rows and for three.
+COLLAGE_FOR_AVX512 void ProductOfAvx512(const IntegerProduct& product) { Columns<16, 6>(product); }
+COLLAGE_FOR_AVX2 void ProductOfAvx2(const IntegerProduct& product) { Columns<8, 3>(product); }
+
+}  // namespace
+
+IntegerProductLoop IntegerProductLoopFor(int64_t lanes) { return lanes == 16 ? ProductOfAvx512 : ProductOfAvx2; }
+
+}  // namespace collage::xsmm
