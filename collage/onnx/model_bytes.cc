@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "collage/onnx/attribute_message.h"
 #include "collage/onnx/data_type.h"
 #include "onnx_message.pb.h"
 
@@ -48,9 +49,18 @@ void SetType(const TensorType& type, onnx_message::ValueInfoProto& info) {
 Result<std::string> ModelBytes(const onnx_message::ModelProto& model, const onnx_message::GraphProto& graph,
                                const std::vector<NamedTensor>& initializers) {
   std::vector<InitializerBytes> bytes;
-  for (const auto& [name, value] : initializers)
+  onnx_message::GraphProto with_strings = graph;
+  for (const auto& [name, value] : initializers) {
+    if (value.dtype() == DType::kString) {
+      // They have no raw data, and are few.
+      onnx_message::TensorProto& strings = *with_strings.add_initializer();
+      strings.set_name(name);
+      COLLAGE_TRY_STATUS(SetTensor(value, strings));
+      continue;
+    }
     bytes.push_back({name, value.shape(), OnnxDataType(value.dtype()), {reinterpret_cast<const char*>(value.Bytes()), value.ByteCount()}});
-  return JoinModel(model.SerializeAsString(), graph.SerializeAsString(), bytes);
+  }
+  return JoinModel(model.SerializeAsString(), with_strings.SerializeAsString(), bytes);
 }
 
 Result<std::string> JoinModel(const std::string& model, const std::string& graph, const std::vector<InitializerBytes>& initializers) {
