@@ -4,7 +4,9 @@
 
 #include "collage/backend/tuning.h"
 #include "collage/ir/structural.h"
+#include "collage/op/reference_team.h"
 #include "collage/runtime/cpu_context.h"
+#include "collage/runtime/parallel.h"
 #include "collage/support/hash.h"
 #include "collage/support/short_list.h"
 
@@ -87,6 +89,12 @@ Result<LoweredModel> Lower(const IRModule& partitioned, const LowerOptions& opti
 Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs) {
   std::vector<Tensor> values = COLLAGE_TRY(executable.Run(inputs));
   if (remainder == nullptr) return values;
+  const int threads = executable.device().threads;
+  const ReferenceTeam team = [threads](int64_t count, const std::function<void(int64_t begin, int64_t end)>& body) {
+    ParallelFor(static_cast<size_t>(count), 1, threads,
+                [&](size_t begin, size_t end) { body(static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+  };
+  const UseReferenceTeam use(team);
   return remainder->Run(values);
 }
 
