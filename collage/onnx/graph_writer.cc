@@ -176,7 +176,7 @@ Result<std::string> GraphWriter::Serialize() {
   message_->graph.set_name(options_.graph_name);
   std::vector<NamedTensor> initializers = weights_;
   initializers.insert(initializers.end(), descriptions_.begin(), descriptions_.end());
-  return ModelBytes(message_->model, message_->graph, initializers);
+  return ModelBytes(message_->model, message_->graph, initializers, options_.beside);
 }
 
 Status GraphWriter::WriteNodes() {

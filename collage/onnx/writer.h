@@ -9,6 +9,10 @@
 
 namespace collage {
 
+namespace onnx_io {
+struct WeightsBeside;
+}
+
 /// The operator set that is written: the oldest with LayerNormalization, so what any runtime in use can read.
 inline constexpr int64_t kWrittenOpset = 17;
 /// The oldest with operators on strings.
@@ -24,6 +28,8 @@ struct WriteOptions {
   /// Whatever ONNX can say is written, for people and other tools: strings, and products of integers, which graph compilers are not given
   /// (they would be slow, or another meaning of saturation).
   bool is_complete = false;
+  /// Gets large weights, which are not copied into the bytes then (onnx/model_bytes.h); null: all are.
+  onnx_io::WeightsBeside* beside = nullptr;
 };
 
 /// The bytes of an ONNX model that computes a straight-line function. Function literals are inlined, constants become

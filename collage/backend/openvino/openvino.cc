@@ -68,10 +68,10 @@ class OpenVinoBackend final : public Backend {
     if (form.size() < variant.name.size() && !PermittedPrecision(function))
       return Fail("openvino: the function does not permit its variant '" + variant.name + "'");
     const Arithmetic arithmetic = form == variant.name ? Arithmetic::kFloat32 : Arithmetic::kBFloat16;
-    if (form == kOriginalVariant) return CompileModel(COLLAGE_TRY(OriginalForm(function)), device, arithmetic);
+    if (form == kOriginalVariant) return CompileModel(COLLAGE_TRY(OriginalForm(function, LargeWeightsAs::kInputs)), device, arithmetic);
     if (form == kRewrittenVariant) {
       const Expr written = COLLAGE_TRY(WithIntegerWeights(function));
-      return CompileModel(COLLAGE_TRY(RewrittenForm(*written->As<Function>())), device, arithmetic);
+      return CompileModel(COLLAGE_TRY(RewrittenForm(*written->As<Function>(), LargeWeightsAs::kInputs)), device, arithmetic);
     }
     return Fail("openvino: it has no variant '" + variant.name + "'");
   }
