@@ -191,6 +191,19 @@ typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, ui
 COLLAGE_API collage_error* collage_compile(const char* model, const char* output, const char* options, collage_progress progress,
                                            void* user) COLLAGE_NOTHROW;
 
+/** Loads a compiled file for inputs of certain shapes. Where none of its profiles has them, one is compiled, as by collage_compile, and
+ *  kept in FILE.profiles beside the file: from then on it is found there, by the command line as well. Whoever wants the same one
+ *  meanwhile, in any process, waits for it.
+ *  `options`: those of collage_program_load, and
+ *    "shapes": {"input": [1, 3, 224, 224]}      that are wanted; an input that is left out may have any
+ *    "compile_on_demand": "model.onnx"          the model that the file was made of. Without it other shapes are an error that lists the
+ *                                               profiles
+ *    "compile": {"budget": 90}                  of collage_compile, but for "shapes", "threads", "processors" and "plugins"
+ *  It is compiled for the threads that the file is loaded for. `profile` gets the one to select (collage_session_select_profile).
+ *  `progress` may be null. */
+COLLAGE_API collage_error* collage_program_load_or_compile(const char* path, const char* options, collage_progress progress, void* user,
+                                                           collage_program** program, size_t* profile) COLLAGE_NOTHROW;
+
 #ifdef __cplusplus
 }
 #endif

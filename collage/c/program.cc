@@ -46,6 +46,9 @@ Result<LoadOptions> ReadOptions(const char* text) {
         if (!cpu) return Fail(cpu.error().At("option 'processors'"));
         options.cpus.push_back(std::move(*cpu));
       }
+    } else if (key == "compile_on_demand" || key == "compile" || key == "shapes") {
+      return Fail("option '" + key +
+                  "' is of collage_program_load_or_compile, in libcollage; this only loads, and there is no compiler here");
     } else {
       return Fail("unknown option '" + key + "'; there are 'threads', 'compile_again', 'plugins' and 'processors'");
     }

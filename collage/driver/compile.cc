@@ -13,6 +13,7 @@
 #include "collage/driver/compile_profiles.h"
 #include "collage/driver/estimated_compile.h"
 #include "collage/driver/evidence_store.h"
+#include "collage/driver/large_weights.h"
 #include "collage/driver/model_checks.h"
 #include "collage/driver/model_identity.h"
 #include "collage/driver/model_inputs.h"
@@ -32,6 +33,7 @@
 #include "collage/support/file.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
+#include "collage/support/memory.h"
 #include "collage/support/priority.h"
 #include "collage/transform/outline_blocks.h"
 #include "collage/transform/pass.h"
@@ -354,12 +356,17 @@ class Compile {
   }
 
   Result<RaceOutcome> Race(const std::vector<Plan>& plans) {
+    if (measurer_ && lower_.is_limited()) measurer_->ForgetLast();
+    if (measurer_) COLLAGE_TRY_STATUS(measurer_->RestoreAnchor());
     Progress racing = options_.progress;
     racing.deadline = before_race_;
     return RacePlans(
         *placement_, plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
         MedianAnchorSeconds(evidence_), SecondsOfRace(), options_, racing,
-        [this](const Plan& plan, double excess) { return FindWrong(plan, excess); });
+        [this](const Plan& plan, double excess) { return FindWrong(plan, excess); },
+        [this] {
+          if (measurer_) measurer_->ForgetPrograms();
+        });
   }
 
   /// Kernels of single backends' plans have not all been compared with the reference by themselves. Where rounding has added up in one, it
@@ -379,7 +386,9 @@ class Compile {
       interpreter.on_operator = [&](const Expr&, std::span<const Tensor>) {
         options_.progress.Report({"running the reference", ++done, placement_->OperatorCount(), {}});
       };
+      KeepWeightsInFile(module_, *model_, options_.output, *lower_.kernels);
       sample_ = COLLAGE_TRY(ModelSample(module_.MainExpr(), interpreter));
+      GiveBackConstants(module_.MainExpr());
       seconds_of_sample_ = Clock::SecondsSince(start);
     }
     return &*sample_;
@@ -539,6 +548,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
       COLLAGE_TRY(models.size() == 1 ? compile(std::move(models[0]), options) : CompileProfiles(std::move(models), name, options, compile));
   if (options.output.empty()) return compiled;
   options.progress.Report({"saving", 0, 0, options.output.string()});
+  TrimHeap();
   compiled.metadata = WithModelIdentity(compiled.metadata, COLLAGE_TRY(ModelIdentity(path)));
   COLLAGE_TRY_STATUS(SaveProgram(compiled.lowered, compiled.metadata, options.output));
   return compiled;

@@ -17,6 +17,7 @@
 #include "collage/support/clock.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
+#include "collage/support/memory.h"
 #include "collage/tensor/agreement.h"
 
 namespace collage {
@@ -94,6 +95,10 @@ Result<Measurer::Found> PlanMeasurer::MeasureTogether(std::span<const size_t> ke
       numbers.push_back(number);
       keyed.push_back({kernel.key, ToPrice(placement_->candidates[kernel.candidate], kernel)});
     }
+  }
+  if (lower_.is_limited()) {
+    // Whoever times one has its weights twice, as they came and packed.
+    for (const KeyedKernel& kernel : keyed) MakeRoom(2 * ConstantBytes(kernel.kernel.function));
   }
   const std::vector<std::optional<Measurement>> measurements = COLLAGE_TRY(pricer_.MeasureEach(keyed, stop));
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -176,10 +181,27 @@ bool PlanMeasurer::IsOver() const {
 
 bool PlanMeasurer::ForgetPrograms() {
   const bool has_some = anchor_ || last_;
+  given_up_.reset();
   anchor_.reset();
   last_.reset();
   first_anchor_seconds_ = 0;
   return has_some;
+}
+
+void PlanMeasurer::MakeRoom(size_t bytes) {
+  if (!lower_.HasRoom(bytes)) last_.reset();
+  if (!lower_.HasRoom(bytes) && anchor_) {
+    given_up_ = anchor_->plan();
+    anchor_.reset();
+  }
+  if (lower_.is_limited()) TrimHeap();
+}
+
+Status PlanMeasurer::RestoreAnchor() {
+  if (!given_up_) return {};
+  anchor_.emplace(COLLAGE_TRY(ProfiledPlan::Create(*placement_, *given_up_, lower_, sample_.inputs, *activity_)));
+  given_up_.reset();
+  return {};
 }
 
 Result<ProfiledPlan> PlanMeasurer::Build(const std::vector<SearchChoice>& cover) {
@@ -191,9 +213,11 @@ Result<ProfiledPlan> PlanMeasurer::Build(const std::vector<SearchChoice>& cover)
   SearchResult result;
   result.choices = cover;
   const Plan plan = MakePlan(*placement_, "searched", std::move(result));
+  if (lower_.is_limited()) MakeRoom(COLLAGE_TRY(WeightsToAdd(COLLAGE_TRY(Apply(*placement_, plan)), lower_)));
   while (true) {
     const size_t refusals = RefusalsOf(*placement_);
     Result<ProfiledPlan> built = ProfiledPlan::Create(*placement_, plan, lower_, sample_.inputs, *activity_);
+    if (lower_.is_limited()) TrimHeap();
     if (built || RefusalsOf(*placement_) == refusals) return built;
     if (!anchor_) return does_not_fit(true);
     ForgetPrograms();
@@ -204,6 +228,7 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
   if (pricer_.allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole programs"));
   if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
   Report("timing whole programs", ++programs_, 0, {});
+  if (given_up_ && given_up_->result.choices == cover) COLLAGE_TRY_STATUS(RestoreAnchor());
   const auto is_of = [&](const std::optional<ProfiledPlan>& plan) { return plan && plan->plan().result.choices == cover; };
   const bool is_new = !is_of(anchor_) && !is_of(last_);
   if (is_new) {
@@ -212,13 +237,14 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
     ProfiledPlan built = COLLAGE_TRY(Build(cover));
     seconds_building_ += Clock::SecondsSince(start);
     ++built_;
-    if (anchor_) {
+    if (anchor_ || given_up_) {
       last_.emplace(std::move(built));
     } else {
       anchor_number_ = StructuralHash(COLLAGE_TRY(Apply(*placement_, built.plan())), ForPricing());
       anchor_.emplace(std::move(built));
     }
   }
+  COLLAGE_TRY_STATUS(RestoreAnchor());
   ProfiledPlan& program = is_of(anchor_) ? *anchor_ : *last_;
   if (is_new) {
     if (Found wrong = COLLAGE_TRY(FindWrongIn(program)); !wrong.empty()) return wrong;

@@ -73,6 +73,12 @@ class PlanMeasurer : public Measurer {
   [[nodiscard]] bool HasMisfit() const { return misfit_.has_value(); }
   /// Gives back what measured programs hold; whether there were some.
   bool ForgetPrograms();
+  /// Gives back what measured programs hold, until kernels of so many bytes of weights have room (KernelCache::HasRoom). The anchor is
+  /// built again when it is needed.
+  void MakeRoom(size_t bytes);
+  void ForgetLast() { last_.reset(); }
+  /// Builds the anchor that gave way, if one did. Errors of building.
+  Status RestoreAnchor();
   /// How many plans will be prepared and run when measuring is over.
   void SetContestants(size_t count) { contestants_ = count; }
 
@@ -113,6 +119,7 @@ class PlanMeasurer : public Measurer {
   std::optional<Activity> own_activity_;
   Activity* activity_ = nullptr;
   std::optional<ProfiledPlan> anchor_;
+  std::optional<Plan> given_up_;  // the anchor's, while it is not there
   uint64_t anchor_number_ = 0;
   double first_anchor_seconds_ = 0;
   double seconds_of_last_ = 0;

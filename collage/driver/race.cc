@@ -14,6 +14,7 @@
 #include "collage/measure/verification.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
+#include "collage/support/memory.h"
 
 namespace collage {
 namespace {
@@ -82,7 +83,7 @@ std::string WhatWasNotCompared(const ReferenceSample& sample, const Agreement& a
 class PlanRace {
  public:
   PlanRace(const Placement& placement, Pricer& pricer, const LowerOptions& lower, const GetSample& sample, const CompileOptions& options,
-           const Progress& progress, const BlameKernels& blame, std::vector<Entry> entries)
+           const Progress& progress, const BlameKernels& blame, const std::function<void()>& forget_anchor, std::vector<Entry> entries)
       : placement_(placement),
         pricer_(pricer),
         lower_(lower),
@@ -90,10 +91,12 @@ class PlanRace {
         options_(options),
         progress_(progress),
         blame_(blame),
+        forget_anchor_(forget_anchor),
         entries_(std::move(entries)),
         content_(ContentHash(placement.function())) {
     for (const Entry& entry : entries_) field_ = HashCombine(field_, entry.hash);
     field_ = HashCombine(field_, static_cast<uint64_t>(kMeasurementProtocol));
+    GiveBackConstants(placement.function());  // the hash has read them
   }
 
   Result<RaceOutcome> Run(const Plan* first, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds) {
@@ -107,6 +110,10 @@ class PlanRace {
     for (const size_t winner : ranking) {
       COLLAGE_TRY_STATUS(Judge(winner));
       if (!*entries_[winner].is_right) continue;
+      // The others have raced, and may need the room.
+      for (size_t i = 0; i < entries_.size(); ++i) {
+        if (i != winner) entries_[i].lowered.reset();
+      }
       COLLAGE_TRY_STATUS(Build(winner));
       return Outcome(winner, first);
     }
@@ -147,7 +154,9 @@ class PlanRace {
 
   Status Build(size_t i) {
     if (entries_[i].lowered) return {};
+    if (lower_.is_limited()) TrimHeap();
     entries_[i].lowered = COLLAGE_TRY(Lower(entries_[i].partitioned, lower_));
+    if (lower_.is_limited()) TrimHeap();
     if (options_.activity) WatchKernels(entries_[i].lowered->executable, placement_, *entries_[i].plan, *options_.activity);
     return {};
   }
@@ -172,38 +181,17 @@ class PlanRace {
   Status RaceNow(ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds) {
     raced_ = true;
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
-    for (const size_t i : CheapestFirst()) {
-      progress_.Report({"building plans", i + 1, entries_.size(), entries_[i].plan->name});
-      entries_[i].has_no_time = i > 0 && progress_.ShouldStop();
-      if (entries_[i].has_no_time) continue;
-      const Status built = Build(i);
-      if (!built && i == 0) return Fail(built.error());
-      // The memory of a device may hold each of them alone.
-      if (!built) entries_[i].not_built = built.error().message;
-      if (!built) continue;
-      if (COLLAGE_TRY(IsOfWrongKernels(i))) is_of_wrong_kernels_ = true;
+    results_.assign(entries_.size() + 1, {});
+    std::vector<size_t> waiting = CheapestFirst();
+    for (bool is_first = true; is_first || !waiting.empty(); is_first = false) {
+      const std::vector<size_t> group = COLLAGE_TRY(BuildGroup(waiting, is_first));
+      if (is_of_wrong_kernels_) return {};
+      RaceGroup(group, sample, is_first ? anchor : nullptr, usual_anchor_seconds, race_seconds);
+      for (const size_t i : group) {
+        if (i != 0 && !waiting.empty()) entries_[i].lowered.reset();
+      }
+      if (is_first && !waiting.empty() && forget_anchor_) forget_anchor_();
     }
-    if (is_of_wrong_kernels_) return {};
-    std::vector<Tensor> outputs;
-    for (const NamedType& output : entries_.front().lowered->executable.outputs()) outputs.emplace_back(output.type);
-    std::vector<Contestant> contestants;
-    for (size_t i = 0; i <= entries_.size(); ++i) {
-      Entry& entry = entries_[i % entries_.size()];
-      contestants.push_back({i == entries_.size() ? kAgain : entry.plan->name, [&]() -> Status {
-                               if (!entry.not_built.empty()) return Fail(entry.not_built);
-                               return entry.has_no_time ? Fail(kHadNoTime) : RunSafely(entry.lowered->executable, sample.inputs, outputs);
-                             }});
-    }
-    RaceOptions race;
-    race.threads = options_.threads;
-    race.budget_seconds = race_seconds;
-    race.declared = options_.declared;
-    if (anchor) anchor->Clear();
-    if (anchor) contestants.push_back({"anchor", [anchor] { return anchor->Run(/*keep=*/true); }});
-    Progress racing = progress_;
-    racing.deadline = Clock::time_point::max();
-    results_ = Race(contestants, race, racing);
-    if (anchor) TakeDrift(*anchor, usual_anchor_seconds);
     // A contestant that failed has left its kernel's name there, which is not to be taken for a hang.
     if (options_.activity) options_.activity->now().store(0);
     // A race that was cut short serves this compile only.
@@ -214,11 +202,92 @@ class PlanRace {
     return {};
   }
 
+  /// Builds the first plan and those that have room beside it, one at least behind the first group; takes them from `waiting`.
+  Result<std::vector<size_t>> BuildGroup(std::vector<size_t>& waiting, bool is_first) {
+    std::vector<size_t> group = {0};
+    if (is_first) waiting.erase(waiting.begin());
+    if (is_first) COLLAGE_TRY_STATUS(BuildToRace(0));
+    std::vector<size_t> others;
+    bool is_full = false;
+    for (const size_t i : waiting) {
+      if (is_full) {
+        others.push_back(i);
+        continue;
+      }
+      entries_[i].has_no_time = progress_.ShouldStop();
+      const bool must_be_taken = !is_first && group.size() == 1;
+      const size_t more = lower_.is_limited() && !entries_[i].has_no_time ? COLLAGE_TRY(WeightsToAdd(entries_[i].partitioned, lower_)) : 0;
+      const bool has_room = lower_.HasRoom(more);
+      if (!has_room && !must_be_taken) {
+        others.push_back(i);
+        continue;
+      }
+      // What is large while it is made comes first.
+      if (!has_room) entries_[0].lowered.reset();
+      is_full = !has_room;
+      if (!entries_[i].has_no_time) COLLAGE_TRY_STATUS(BuildToRace(i));
+      group.push_back(i);
+    }
+    waiting = std::move(others);
+    COLLAGE_TRY_STATUS(Build(0));
+    return group;
+  }
+
+  Status BuildToRace(size_t i) {
+    progress_.Report({"building plans", i + 1, entries_.size(), entries_[i].plan->name});
+    const Status built = Build(i);
+    if (!built && i == 0) return Fail(built.error());
+    // The memory of a device may hold each of them alone.
+    if (!built) entries_[i].not_built = built.error().message;
+    if (built && COLLAGE_TRY(IsOfWrongKernels(i))) is_of_wrong_kernels_ = true;
+    return {};
+  }
+
+  /// All of the first group count in their own times. Those of another count in the first plan's times there, brought to the first group.
+  void RaceGroup(const std::vector<size_t>& group, const ReferenceSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds,
+                 double race_seconds) {
+    const bool is_first = results_.front().rounds.empty() && results_.front().failure.empty();
+    std::vector<Tensor> outputs;
+    for (const NamedType& output : entries_.front().lowered->executable.outputs()) outputs.emplace_back(output.type);
+    const auto contestant = [&](size_t i, const std::string& name) {
+      return Contestant{name, [&, i]() -> Status {
+                          Entry& entry = entries_[i];
+                          if (!entry.not_built.empty()) return Fail(entry.not_built);
+                          return entry.has_no_time ? Fail(kHadNoTime) : RunSafely(entry.lowered->executable, sample.inputs, outputs);
+                        }};
+    };
+    std::vector<Contestant> contestants;
+    for (const size_t i : group) contestants.push_back(contestant(i, entries_[i].plan->name));
+    if (is_first) contestants.push_back(contestant(0, kAgain));
+    RaceOptions race;
+    race.threads = options_.threads;
+    race.budget_seconds = race_seconds * static_cast<double>(group.size()) / static_cast<double>(entries_.size());
+    race.declared = options_.declared;
+    if (anchor) anchor->Clear();
+    if (anchor) contestants.push_back({"anchor", [anchor] { return anchor->Run(/*keep=*/true); }});
+    Progress racing = progress_;
+    racing.deadline = Clock::time_point::max();
+    std::vector<RaceResult> raced = collage::Race(contestants, race, racing);
+    if (anchor) TakeDrift(*anchor, usual_anchor_seconds, raced);
+    if (is_first) results_.back() = std::move(raced[group.size()]);
+    const std::vector<double> base = raced.front().rounds;
+    for (size_t place = 0; place < group.size(); ++place) {
+      if (!is_first && place == 0) continue;
+      if (!is_first) Rescale(raced[place].rounds, base, results_.front().rounds);
+      results_[group[place]] = std::move(raced[place]);
+    }
+  }
+
+  static void Rescale(std::vector<double>& rounds, const std::vector<double>& base, const std::vector<double>& first_base) {
+    rounds.resize(std::min({rounds.size(), base.size(), first_base.size()}));
+    for (size_t i = 0; i < rounds.size(); ++i) rounds[i] *= first_base[i] / base[i];
+  }
+
   /// The anchor may have left the race early, so its time is taken relative to the plan that was in it from the start.
-  void TakeDrift(const ProfiledPlan& anchor, double usual_seconds) {
-    const RaceResult of_anchor = std::move(results_.back());
-    results_.pop_back();
-    const RaceResult& base = results_.front();
+  void TakeDrift(const ProfiledPlan& anchor, double usual_seconds, std::vector<RaceResult>& raced) {
+    const RaceResult of_anchor = std::move(raced.back());
+    raced.pop_back();
+    const RaceResult& base = raced.front();
     if (of_anchor.rounds.empty() || base.rounds.empty() || usual_seconds <= 0) return;
     const std::vector<double> side_by_side(
         base.rounds.begin(), base.rounds.begin() + static_cast<ptrdiff_t>(std::min(base.rounds.size(), of_anchor.rounds.size())));
@@ -371,6 +440,7 @@ class PlanRace {
   const CompileOptions& options_;
   const Progress& progress_;
   const BlameKernels& blame_;
+  const std::function<void()>& forget_anchor_;
   std::vector<Entry> entries_;
   uint64_t content_;
   std::vector<RaceResult> results_;  // of the entries, then of the A/A pair
@@ -384,9 +454,10 @@ class PlanRace {
 
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
                               const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
-                              const CompileOptions& options, const Progress& progress, const BlameKernels& blame) {
+                              const CompileOptions& options, const Progress& progress, const BlameKernels& blame,
+                              const std::function<void()>& forget_anchor) {
   std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
-  return PlanRace(placement, pricer, lower, sample, options, progress, blame, std::move(entries))
+  return PlanRace(placement, pricer, lower, sample, options, progress, blame, forget_anchor, std::move(entries))
       .Run(contestants.data(), anchor, usual_anchor_seconds, race_seconds);
 }
 

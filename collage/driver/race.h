@@ -52,10 +52,13 @@ Result<RacedPlans> RaceWithinMemory(const PlacementPointer& placement, const std
 /// the fastest, or among those that Compare cannot tell from it the one with the fewest partitions, or of these that of the backends
 /// declared first. Comparing is on the weights of this very model; who differs is out, and where `blame`, which may be empty, finds the
 /// kernels, nobody races. What an earlier race of equal programs found is taken from the cache; a verdict only where content was the same.
-/// `anchor`, which may be null, tells the drift. Whoever is not built before the deadline of `progress` does not race, except for the
+/// `anchor`, which may be null, tells the drift. Where the kernels of all have no room at the same time (KernelCache::HasRoom), plans race
+/// in groups, each beside the first plan, by which their times are compared; after the first group `forget_anchor` is called, which may be
+/// empty. Whoever is not built before the deadline of `progress` does not race, except for the
 /// first. `race_seconds` is for all rounds.
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
                               const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
-                              const CompileOptions& options, const Progress& progress, const BlameKernels& blame = {});
+                              const CompileOptions& options, const Progress& progress, const BlameKernels& blame = {},
+                              const std::function<void()>& forget_anchor = {});
 
 }  // namespace collage

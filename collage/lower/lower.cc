@@ -1,11 +1,22 @@
 #include "collage/lower/lower.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "collage/backend/tuning.h"
 #include "collage/ir/structural.h"
+#include "collage/ir/visit.h"
+#include "collage/op/reference_team.h"
 #include "collage/runtime/cpu_context.h"
+#include "collage/runtime/parallel.h"
 #include "collage/support/hash.h"
+#include "collage/support/mappings.h"
 #include "collage/support/short_list.h"
 
 namespace collage {
@@ -29,21 +40,111 @@ Result<std::shared_ptr<Kernel>> Build(PartitionCall& call, const Backend& backen
   return kernel;
 }
 
+uint64_t KeyOf(const PartitionCall& call) {
+  const uint64_t hash = StructuralHash(call.function, {true, {"global_symbol"}});
+  GiveBackConstants(call.function);  // the hash has read them
+  return HashCombine(hash, HashBytes(call.record.backend + " " + call.record.variant + call.record.device));
+}
+
+std::vector<Tensor> ConstantsOf(const Expr& expr) {
+  std::vector<Tensor> constants;
+  PostOrder(expr, [&](const Expr& inner) {
+    if (const Constant* constant = inner->As<Constant>()) constants.push_back(constant->value);
+  });
+  return constants;
+}
+
+/// Gives back constants as long as it lives: compilers of whole models read them once, one after another, and pack them.
+class GivingBack {
+ public:
+  explicit GivingBack(const Expr& function)
+      : thread_([this, constants = ConstantsOf(function)] {
+          constexpr auto kPause = std::chrono::milliseconds(10);  // in which no compiler reads more than some 100 MB
+          std::unique_lock lock(mutex_);
+          while (!has_ended_.wait_for(lock, kPause, [this] { return ends_; })) {
+            for (const Tensor& constant : constants) GiveBack(constant.Bytes(), constant.ByteCount());
+          }
+        }) {}
+  GivingBack(const GivingBack&) = delete;
+  GivingBack& operator=(const GivingBack&) = delete;
+  ~GivingBack() {
+    {
+      const std::scoped_lock lock(mutex_);
+      ends_ = true;
+    }
+    has_ended_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable has_ended_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
 Result<std::shared_ptr<Kernel>> CompileOnce(PartitionCall& call, const Backend& backend, const BuildOptions& options) {
   const Device device = COLLAGE_TRY(DeviceOf(call.record, options.device));
   if (!options.kernels || !call.function) return CompilePartition(call, backend, device);
-  const uint64_t key = HashCombine(StructuralHash(call.function, {true, {"global_symbol"}}),
-                                   HashBytes(call.record.backend + " " + call.record.variant + call.record.device));
-  std::weak_ptr<Kernel>& known = options.kernels->kernels[key];
+  const uint64_t key = KeyOf(call);
+  KernelCache::Known& known = options.kernels->kernels[key];
   // Not the kernel itself: what it keeps from run to run is one plan's.
-  const std::shared_ptr<Kernel> other = known.lock();
+  const std::shared_ptr<Kernel> other = known.kernel.lock();
   if (std::unique_ptr<Kernel> twin = other ? other->Twin() : nullptr) return twin;
+  std::optional<GivingBack> meanwhile;
+  if (options.is_limited()) meanwhile.emplace(call.function);
   std::shared_ptr<Kernel> kernel = COLLAGE_TRY(Build(call, backend, device, key, *options.kernels));
-  known = kernel;
+  meanwhile.reset();
+  if (other) options.kernels->others.push_back(known);
+  known = {kernel, ConstantBytes(call.function)};
+  GiveBackConstants(call.function);  // they are packed now, or read where they are by who needs them
   return kernel;
 }
 
 }  // namespace
+
+size_t KernelCache::Weights() const {
+  size_t bytes = 0;
+  for (const auto& [key, known] : kernels) bytes += known.kernel.expired() ? 0 : known.weights;
+  for (const Known& known : others) bytes += known.kernel.expired() ? 0 : known.weights;
+  return bytes;
+}
+
+size_t ConstantBytes(const Expr& expr) {
+  size_t bytes = 0;
+  for (const Tensor& constant : ConstantsOf(expr)) bytes += constant.ByteCount();
+  return bytes;
+}
+
+void GiveBackConstants(const Expr& expr) {
+  for (const Tensor& constant : ConstantsOf(expr)) GiveBack(constant.Bytes(), constant.ByteCount());
+}
+
+Result<size_t> WeightsToAdd(const IRModule& partitioned, const LowerOptions& options) {
+  const PartitionProgram program = COLLAGE_TRY(ToPartitionProgram(partitioned, options.program));
+  size_t bytes = 0;
+  size_t largest = 0;
+  std::unordered_set<uint64_t> seen;
+  for (const PartitionCall& call : program.calls) {
+    const size_t weights = ConstantBytes(call.function);
+    if (weights == 0) continue;
+    // Of the large ones nobody looks for a twin: that would read all of it beside what is there.
+    constexpr size_t kShareOfLarge = 8;
+    if (weights > options.kernels->most_weights / kShareOfLarge) {
+      bytes += weights;
+      largest = std::max(largest, weights);
+      continue;
+    }
+    const uint64_t key = KeyOf(call);
+    const auto known = options.kernels->kernels.find(key);
+    const std::shared_ptr<Kernel> kernel = known == options.kernels->kernels.end() ? nullptr : known->second.kernel.lock();
+    const bool has_twin = kernel && kernel->Twin();
+    if (has_twin || !seen.insert(key).second) continue;
+    bytes += weights;
+    largest = std::max(largest, weights);
+  }
+  return bytes + largest;
+}
 
 Result<std::unique_ptr<Kernel>> CompilePartition(PartitionCall& call, const Backend& backend, const Device& device) {
   const Function* function = call.function ? call.function->As<Function>() : nullptr;
@@ -87,6 +188,12 @@ Result<LoweredModel> Lower(const IRModule& partitioned, const LowerOptions& opti
 Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs) {
   std::vector<Tensor> values = COLLAGE_TRY(executable.Run(inputs));
   if (remainder == nullptr) return values;
+  const int threads = executable.device().threads;
+  const ReferenceTeam team = [threads](int64_t count, const std::function<void(int64_t begin, int64_t end)>& body) {
+    ParallelFor(static_cast<size_t>(count), 1, threads,
+                [&](size_t begin, size_t end) { body(static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
+  };
+  const UseReferenceTeam use(team);
   return remainder->Run(values);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,8 +25,22 @@ using BackendLookup = std::function<Result<const Backend*>(const std::string& na
 /// Kernels built before, by a hash of function, weights and variant: whoever lowers many plans of one model compiles each kernel once.
 /// Plans that are there at the same time have twins of it (Kernel::Twin), which share packed weights, where its backend makes such.
 struct KernelCache {
-  std::unordered_map<uint64_t, std::weak_ptr<Kernel>> kernels;
+  struct Known {
+    std::weak_ptr<Kernel> kernel;
+    size_t weights = 0;  ///< bytes of its function's constants
+  };
+  std::unordered_map<uint64_t, Known> kernels;
+  std::vector<Known> others;                            ///< equal to one of these, of backends that make no twins
   std::unordered_map<uint64_t, std::string> artifacts;  ///< machine code of those that are gone
+  /// How many bytes of weights the kernels that are there at the same time should be of, with the largest counted twice while it is made:
+  /// compilers of whole models need about as much again. Whoever lowers several plans asks HasRoom and lets others go.
+  size_t most_weights = std::numeric_limits<size_t>::max();
+
+  [[nodiscard]] bool is_limited() const { return most_weights != std::numeric_limits<size_t>::max(); }
+  /// Bytes of weights of the kernels that are there.
+  [[nodiscard]] size_t Weights() const;
+  /// For kernels of so many bytes of weights that are not there yet.
+  [[nodiscard]] bool HasRoom(size_t more) const { return more <= most_weights && Weights() <= most_weights - more; }
 };
 
 struct BuildOptions {
@@ -35,6 +50,9 @@ struct BuildOptions {
   std::shared_ptr<KernelCache> kernels;  ///< may be null
   /// For CPUs beside the host of a program that is loaded: in place of the processors with which it was saved.
   std::vector<CpuStatement> cpus = {};
+
+  [[nodiscard]] bool is_limited() const { return kernels && kernels->is_limited(); }
+  [[nodiscard]] bool HasRoom(size_t more) const { return !kernels || kernels->HasRoom(more); }
 };
 
 struct LowerOptions : BuildOptions {
@@ -61,6 +79,15 @@ Result<std::unique_ptr<Kernel>> CompilePartition(PartitionCall& call, const Back
 /// memory. The records of the calls are completed: variant, version of the backend. Reports the stage "compile" before each
 /// partition. Errors name the partition.
 Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOptions& options);
+
+/// Bytes of the constants of an expression.
+size_t ConstantBytes(const Expr& expr);
+/// Gives back their memory as far as files hold it (support/mappings.h).
+void GiveBackConstants(const Expr& expr);
+
+/// For KernelCache::HasRoom: what lowering a partitioned module would add to the kernels of the cache that `options` have. Errors of
+/// ToPartitionProgram.
+Result<size_t> WeightsToAdd(const IRModule& partitioned, const LowerOptions& options);
 
 /// A partitioned module, ready to run: ToPartitionProgram, then BuildExecutable.
 Result<LoweredModel> Lower(const IRModule& partitioned, const LowerOptions& options);

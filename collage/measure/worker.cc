@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collage/ir/original_model.h"
+#include "collage/ir/visit.h"
 #include "collage/support/clock.h"
 #include "collage/support/log.h"
 #include "collage/support/process.h"
@@ -133,7 +134,16 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const Json& job
   }
 }
 
-Result<Measurement> WorkerTimer::Measure(const KernelJob& job) { return MeasureMessage(ToMessage(job, Weights::kSamples)); }
+Result<Measurement> WorkerTimer::Measure(const KernelJob& job) {
+  // What a heap keeps for later of an earlier kernel's compiler would lie beside these weights and their packed form.
+  constexpr size_t kLargeWeights = size_t{64} << 20;
+  size_t weights = 0;
+  PostOrder(job.function, [&](const Expr& expr) {
+    if (const Constant* constant = expr->As<Constant>()) weights += constant->value.ByteCount();
+  });
+  if (weights >= kLargeWeights) process_.reset();
+  return MeasureMessage(ToMessage(job, Weights::kSamples));
+}
 
 Result<Measurement> WorkerTimer::MeasureMessage(const Json& job) {
   const Outcome outcome = COLLAGE_TRY(Do("measure", job));

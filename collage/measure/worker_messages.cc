@@ -14,6 +14,7 @@
 #include "collage/ir/visit.h"
 #include "collage/op/table.h"
 #include "collage/support/hash.h"
+#include "collage/support/mappings.h"
 #include "collage/tensor/strings.h"
 
 namespace collage {
@@ -153,7 +154,10 @@ Json ToMessage(const KernelJob& job, Weights weights) {
   const PrintedText printed = PrintExpr(job.function);
   Json constants = Json::array();
   if (HasBytes(job.function)) weights = Weights::kAll;
-  for (const Tensor& constant : printed.constants) constants.push_back(ConstantMessage(constant, weights));
+  for (const Tensor& constant : printed.constants) {
+    constants.push_back(ConstantMessage(constant, weights));
+    GiveBack(constant.Bytes(), constant.ByteCount());
+  }
   return {{"text", printed.text},
           {"constants", std::move(constants)},
           {"backend", job.backend->Name()},

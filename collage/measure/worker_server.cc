@@ -6,6 +6,7 @@
 #include "collage/backend/tuning.h"
 #include "collage/measure/verification.h"
 #include "collage/measure/worker_messages.h"
+#include "collage/support/memory.h"
 
 namespace collage {
 namespace {
@@ -36,6 +37,7 @@ class Server {
     const ReceivedJob job = COLLAGE_TRY(JobFromMessage(request.at("job")));
     Say("compiling");
     const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
+    TrimHeap();
     Say("running");
     if (request.at("action") == "difference") {
       const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kKernelInputSeed));
@@ -67,7 +69,9 @@ Json DoSafely(Server& server, const Json& request) {
 void ServeKernelJobs(int socket, const FindBackendFunction& find_backend) {
   Server server(socket, find_backend);
   while (const std::optional<Json> request = ReceiveMessage(socket)) {
-    if (!SendMessage(socket, DoSafely(server, *request))) return;
+    const Json answer = DoSafely(server, *request);
+    TrimHeap();
+    if (!SendMessage(socket, answer)) return;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collage/onnx/integer_products.h"
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
@@ -130,7 +131,7 @@ Result<OnnxAttributes> ConvolutionAttributes(const NodeWriter& writer) {
 /// Sums of integers: ONNX has them of 8-bit operands only, which are cast and moved by their zero points here.
 Status ExpectFloatForm(const NodeWriter& writer) {
   const DType dtype = writer.InputType(0).dtype;
-  if (IsFloatingPoint(dtype)) return {};
+  if (IsFloatingPoint(dtype) || writer.is_complete()) return {};
   return Fail("of " + std::string(Name(dtype)) + " has no form in opset " + std::to_string(kWrittenOpset));
 }
 
@@ -143,6 +144,7 @@ std::vector<std::string> InputsWithBias(NodeWriter& writer) {
 Status WriteConv(NodeWriter& writer) {
   COLLAGE_TRY_STATUS(ExpectFloatForm(writer));
   OnnxAttributes attributes = COLLAGE_TRY(ConvolutionAttributes(writer));
+  if (!IsFloatingPoint(writer.InputType(0).dtype)) return WriteIntegerConvolution(writer, attributes);
   writer.Emit("Conv", InputsWithBias(writer), attributes);
   return {};
 }
@@ -165,6 +167,7 @@ Status WriteVolume(NodeWriter& writer) {
                          {"dilations", COLLAGE_TRY(Triple(attributes, "dilation", 1))},
                          {"pads", COLLAGE_TRY(Many(attributes, "padding", 6, 0))},
                          {"group", COLLAGE_TRY(attributes.Int("groups", 1))}};
+  if (!transposed && !IsFloatingPoint(writer.InputType(0).dtype)) return WriteIntegerConvolution(writer, written);
   if (transposed) written.emplace_back("output_padding", COLLAGE_TRY(Triple(attributes, "output_padding", 0)));
   writer.Emit(transposed ? "ConvTranspose" : "Conv", InputsWithBias(writer), written);
   return {};

@@ -1,5 +1,6 @@
 #include "collage/onnx/graph_writer.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "collage/onnx/attribute_message.h"
@@ -55,12 +56,14 @@ void GraphWriter::CountUses() {
   use_counts_.assign(sequence_.values.size(), 0);
   last_user_.assign(sequence_.values.size(), 0);
   is_result_.assign(sequence_.values.size(), false);
+  producer_.assign(sequence_.values.size(), kNoStep);
   absorbed_.assign(sequence_.steps.size(), false);
   for (size_t i = 0; i < sequence_.steps.size(); ++i) {
     for (size_t input : sequence_.steps[i].inputs) {
       ++use_counts_[input];
       last_user_[input] = i;
     }
+    for (size_t output : sequence_.steps[i].outputs) producer_[output] = i;
   }
   for (size_t result : sequence_.results) {
     ++use_counts_[result];
@@ -120,9 +123,9 @@ void GraphWriter::AddNode(const std::string& op_type, const std::vector<std::str
 Status GraphWriter::CheckTypes() const {
   for (const OpSequence::Value& value : sequence_.values) {
     const DType dtype = value.type.dtype;
-    if (dtype == DType::kString) return Fail("tensors of strings have no written form");
+    if (dtype == DType::kString && !options_.is_complete) return Fail("tensors of strings have no written form");
     if (!IsNarrow(dtype) || IsSixteenBitFloat(dtype)) continue;
-    return Fail(std::string(Name(dtype)) + " has no form in opset " + std::to_string(kWrittenOpset));
+    return Fail(std::string(Name(dtype)) + " has no form in opset " + std::to_string(options_.opset));
   }
   return {};
 }
@@ -146,16 +149,34 @@ void GraphWriter::WriteResults() {
   }
 }
 
+void GraphWriter::DropUnread() {
+  std::unordered_set<std::string> read(options_.output_names.begin(), options_.output_names.end());
+  auto nodes = std::move(*message_->graph.mutable_node());
+  message_->graph.clear_node();
+  std::vector<bool> is_kept(static_cast<size_t>(nodes.size()), false);
+  for (int i = nodes.size(); i-- > 0;) {
+    const auto& outputs = nodes[i].output();
+    is_kept[static_cast<size_t>(i)] =
+        std::any_of(outputs.begin(), outputs.end(), [&](const std::string& name) { return read.contains(name); });
+    if (is_kept[static_cast<size_t>(i)]) read.insert(nodes[i].input().begin(), nodes[i].input().end());
+  }
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (is_kept[static_cast<size_t>(i)]) message_->graph.add_node()->Swap(&nodes[i]);
+  }
+  for (auto* tensors : {&weights_, &descriptions_})
+    std::erase_if(*tensors, [&](const NamedTensor& one) { return !read.contains(one.first); });
+}
+
 Result<std::string> GraphWriter::Serialize() {
   message_->model.set_ir_version(kWrittenIrVersion);
   message_->model.set_producer_name("collage");
   auto& import = *message_->model.add_opset_import();
   import.set_domain("");
-  import.set_version(kWrittenOpset);
+  import.set_version(options_.opset);
   message_->graph.set_name(options_.graph_name);
   std::vector<NamedTensor> initializers = weights_;
   initializers.insert(initializers.end(), descriptions_.begin(), descriptions_.end());
-  return ModelBytes(message_->model, message_->graph, initializers);
+  return ModelBytes(message_->model, message_->graph, initializers, options_.beside);
 }
 
 Status GraphWriter::WriteNodes() {
@@ -165,6 +186,7 @@ Status GraphWriter::WriteNodes() {
   NameBoundary();
   COLLAGE_TRY_STATUS(WriteSteps());
   WriteResults();
+  if (options_.is_complete) DropUnread();
   return {};
 }
 
@@ -180,7 +202,7 @@ Status GraphWriter::WriteFunction(onnx_message::FunctionProto& function, std::ve
   for (const auto& output : message_->graph.output()) function.add_output(output.name());
   auto& import = *function.add_opset_import();
   import.set_domain("");
-  import.set_version(kWrittenOpset);
+  import.set_version(options_.opset);
   for (const auto& [name, value] : descriptions_) {
     onnx_message::NodeProto& node = *function.add_node();
     node.set_name("Constant_" + std::to_string(function.node_size() - 1));
@@ -195,6 +217,10 @@ Status GraphWriter::WriteFunction(onnx_message::FunctionProto& function, std::ve
 
 const OpSequence::Step& NodeWriter::step() const { return graph_->sequence_.steps[step_]; }
 
+int64_t NodeWriter::opset() const { return graph_->options_.opset; }
+
+bool NodeWriter::is_complete() const { return graph_->options_.is_complete; }
+
 const TensorType& NodeWriter::InputType(size_t index) const { return graph_->sequence_.values[step().inputs[index]].type; }
 
 const TensorType& NodeWriter::OutputType(size_t index) const { return graph_->sequence_.values[step().outputs[index]].type; }
@@ -202,6 +228,11 @@ const TensorType& NodeWriter::OutputType(size_t index) const { return graph_->se
 const Tensor* NodeWriter::InputConstant(size_t index) const {
   const std::optional<Tensor>& constant = graph_->sequence_.values[step().inputs[index]].constant;
   return constant ? &*constant : nullptr;
+}
+
+std::optional<NodeWriter> NodeWriter::Producer(size_t index) const {
+  const size_t producer = graph_->producer_[step().inputs[index]];
+  return producer == GraphWriter::kNoStep ? std::nullopt : std::optional(NodeWriter(graph_, producer));
 }
 
 std::string NodeWriter::Input(size_t index) const { return graph_->NameOf(step().inputs[index]); }
@@ -213,6 +244,8 @@ std::vector<std::string> NodeWriter::Inputs() const {
 }
 
 std::string NodeWriter::Initializer(const Tensor& value) { return graph_->AddTensor(value, graph_->descriptions_); }
+
+std::string NodeWriter::Weight(const Tensor& value) { return graph_->AddTensor(value, graph_->weights_); }
 
 std::string NodeWriter::Ints(const std::vector<int64_t>& values) {
   return Initializer(Tensor::FromVector(TensorType{{static_cast<int64_t>(values.size())}, DType::kInt64}, values));

@@ -39,6 +39,8 @@ class GraphWriter {
   void NameBoundary();
   Status WriteSteps();
   void WriteResults();
+  /// Nodes whose results nobody reads: a later one was written without them.
+  void DropUnread();
   std::string NameOf(size_t value);
   std::string AddTensor(const Tensor& value, std::vector<NamedTensor>& tensors);
   void AddNode(const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
@@ -51,6 +53,8 @@ class GraphWriter {
   std::vector<std::string> value_names_;  // empty: not named yet
   std::vector<size_t> use_counts_;
   std::vector<size_t> last_user_;  // step that used a value last
+  std::vector<size_t> producer_;   // step that gives a value; kNoStep: none
+  static constexpr size_t kNoStep = static_cast<size_t>(-1);
   std::vector<bool> is_result_;
   std::vector<bool> absorbed_;             // steps that an earlier step has taken over
   std::vector<NamedTensor> weights_;       // constants of the sequence

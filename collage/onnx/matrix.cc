@@ -1,3 +1,4 @@
+#include "collage/onnx/integer_products.h"
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
@@ -69,7 +70,8 @@ std::string SwapLast(NodeWriter& writer, size_t input) {
 
 Status WriteDense(NodeWriter& writer) {
   const size_t rank = writer.InputType(0).shape.size();
-  if (rank != 2) {
+  // Runtimes have Gemm of numbers only.
+  if (rank != 2 || !IsFloatingPoint(writer.InputType(0).dtype)) {
     writer.Emit("MatMul", {writer.Input(0), SwapLast(writer, 1)});
     return {};
   }
@@ -82,6 +84,7 @@ Status WriteDense(NodeWriter& writer) {
 Status WriteProduct(NodeWriter& writer, bool transposes_b_by_default) {
   const bool transpose_a = COLLAGE_TRY(writer.attributes().Bool("transpose_a", false));
   const bool transpose_b = COLLAGE_TRY(writer.attributes().Bool("transpose_b", transposes_b_by_default));
+  if (writer.is_complete() && !transpose_a && !transpose_b && WriteIntegerMatMul(writer)) return {};
   const std::string a = transpose_a ? SwapLast(writer, 0) : writer.Input(0);
   const std::string b = transpose_b ? SwapLast(writer, 1) : writer.Input(1);
   writer.Emit("MatMul", {a, b});

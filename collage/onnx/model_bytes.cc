@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "collage/onnx/attribute_message.h"
 #include "collage/onnx/data_type.h"
 #include "onnx_message.pb.h"
 
@@ -33,6 +34,19 @@ std::string InitializerHeader(const InitializerBytes& value) {
   return FieldHeader(onnx_message::GraphProto::kInitializerFieldNumber, fields.size() + value.bytes.size()) + fields;
 }
 
+// Smaller ones cost less than what says where they are, and whoever reads shapes and axes wants them in the model.
+constexpr size_t kLeastBeside = size_t{64} << 10;
+
+void DescribeExternal(const std::string& name, const Tensor& value, onnx_message::TensorProto& message) {
+  message.set_name(name);
+  message.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
+  for (const int64_t extent : value.shape()) message.add_dims(extent);
+  message.set_data_location(onnx_message::TensorProto::EXTERNAL);
+  auto& entry = *message.add_external_data();
+  entry.set_key("location");
+  entry.set_value("weights");
+}
+
 }  // namespace
 
 void SetType(const TensorType& type, onnx_message::ValueInfoProto& info) {
@@ -46,11 +60,31 @@ void SetType(const TensorType& type, onnx_message::ValueInfoProto& info) {
 // The model could be one message, but then each weight would exist three times: in the tensor, in the message and in the bytes. So the
 // messages around the weights are made, and the weights are appended from their tensors.
 Result<std::string> ModelBytes(const onnx_message::ModelProto& model, const onnx_message::GraphProto& graph,
-                               const std::vector<NamedTensor>& initializers) {
+                               const std::vector<NamedTensor>& initializers, WeightsBeside* beside) {
   std::vector<InitializerBytes> bytes;
-  for (const auto& [name, value] : initializers)
+  onnx_message::GraphProto with_others = graph;
+  for (const auto& [name, value] : initializers) {
+    if (beside && value.ByteCount() >= kLeastBeside && value.dtype() != DType::kString) {
+      if (beside->are_inputs) {
+        onnx_message::ValueInfoProto& input = *with_others.add_input();
+        input.set_name(name);
+        SetType(value.type(), input);
+      } else {
+        DescribeExternal(name, value, *with_others.add_initializer());
+      }
+      beside->weights.emplace_back(name, value);
+      continue;
+    }
+    if (value.dtype() == DType::kString) {
+      // They have no raw data, and are few.
+      onnx_message::TensorProto& strings = *with_others.add_initializer();
+      strings.set_name(name);
+      COLLAGE_TRY_STATUS(SetTensor(value, strings));
+      continue;
+    }
     bytes.push_back({name, value.shape(), OnnxDataType(value.dtype()), {reinterpret_cast<const char*>(value.Bytes()), value.ByteCount()}});
-  return JoinModel(model.SerializeAsString(), graph.SerializeAsString(), bytes);
+  }
+  return JoinModel(model.SerializeAsString(), with_others.SerializeAsString(), bytes);
 }
 
 Result<std::string> JoinModel(const std::string& model, const std::string& graph, const std::vector<InitializerBytes>& initializers) {

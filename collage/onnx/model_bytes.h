@@ -27,13 +27,19 @@ struct InitializerBytes {
   std::string_view bytes;  ///< as the format has raw data
 };
 
+/// Large weights that stay where they are: whoever reads the model is given them beside its bytes.
+struct WeightsBeside {
+  bool are_inputs = false;  ///< the graph lists them as inputs, behind its own; else as tensors in a file that is not there
+  std::vector<NamedTensor> weights;
+};
+
 /// Says of an input or output of a graph which element type and shape it has.
 void SetType(const TensorType& type, onnx_message::ValueInfoProto& info);
 
 /// The bytes of a model with this graph and initializers. `model` has no graph yet. Weights are copied once, from their tensors into the
-/// bytes. Errors over 2 GiB, the limit of the format.
+/// bytes; those that are large are put to `beside` instead, if that is not null. Errors over 2 GiB, the limit of the format.
 Result<std::string> ModelBytes(const onnx_message::ModelProto& model, const onnx_message::GraphProto& graph,
-                               const std::vector<NamedTensor>& initializers);
+                               const std::vector<NamedTensor>& initializers, WeightsBeside* beside = nullptr);
 /// The same of messages in bytes.
 Result<std::string> JoinModel(const std::string& model, const std::string& graph, const std::vector<InitializerBytes>& initializers);
 

@@ -18,17 +18,24 @@ class NodeWriter {
 
   [[nodiscard]] const OpSequence::Step& step() const;
   [[nodiscard]] const Attributes& attributes() const { return step().attributes; }
+  /// Of WriteOptions.
+  [[nodiscard]] int64_t opset() const;
+  [[nodiscard]] bool is_complete() const;
   [[nodiscard]] size_t input_count() const { return step().inputs.size(); }
   [[nodiscard]] const TensorType& InputType(size_t index) const;
   [[nodiscard]] const TensorType& OutputType(size_t index = 0) const;
   /// Null when the input is not constant.
   [[nodiscard]] const Tensor* InputConstant(size_t index) const;
+  /// The step that gives an input; nothing for parameters and constants.
+  [[nodiscard]] std::optional<NodeWriter> Producer(size_t index) const;
   /// The ONNX name of an input.
   [[nodiscard]] std::string Input(size_t index) const;
   [[nodiscard]] std::vector<std::string> Inputs() const;
 
-  /// The name of a new initializer.
+  /// The name of a new initializer, which describes the operator.
   std::string Initializer(const Tensor& value);
+  /// Likewise of one that stands for a constant of the sequence.
+  std::string Weight(const Tensor& value);
   std::string Ints(const std::vector<int64_t>& values);
   std::string Scalar(double value, DType dtype);
 

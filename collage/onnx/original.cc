@@ -208,14 +208,18 @@ Result<Expr> CarryOriginal(const OnnxModel& model, const std::vector<size_t>& in
   return MakeFunction(std::move(own), COLLAGE_TRY(MakeCall(literal, std::move(arguments))), attributes);
 }
 
-Result<OnnxForm> RewrittenForm(const Function& function) {
-  OnnxForm form{COLLAGE_TRY(WriteOnnx(function)), {}, {}, TypesOf(function.parameters), FlattenTensors(function.result_type)};
+Result<OnnxForm> RewrittenForm(const Function& function, LargeWeightsAs large) {
+  onnx_io::WeightsBeside beside{large == LargeWeightsAs::kInputs, {}};
+  WriteOptions options;
+  if (large != LargeWeightsAs::kBytes) options.beside = &beside;
+  std::string bytes = COLLAGE_TRY(WriteOnnx(function, options));
+  OnnxForm form{std::move(bytes), {}, {}, TypesOf(function.parameters), FlattenTensors(function.result_type), std::move(beside.weights)};
   for (size_t i = 0; i < form.inputs.size(); ++i) form.input_names.push_back("p" + std::to_string(i));
   for (size_t i = 0; i < form.outputs.size(); ++i) form.output_names.push_back("r" + std::to_string(i));
   return form;
 }
 
-Result<OnnxForm> OriginalForm(const Function& function) {
+Result<OnnxForm> OriginalForm(const Function& function, LargeWeightsAs large) {
   const Call* call = CallOfOriginal(function);
   if (!call) return Fail("the function carries no ONNX model");
   const std::string text = COLLAGE_TRY(call->callee->As<Function>()->attributes.String(kOnnxModelAttribute, ""));
@@ -224,7 +228,7 @@ Result<OnnxForm> OriginalForm(const Function& function) {
   GraphProto graph;
   graph.Swap(model.mutable_graph());
   model.clear_graph();
-  OnnxForm form{{}, {}, {}, TypesOf(function.parameters), FlattenTensors(function.result_type)};
+  OnnxForm form{{}, {}, {}, TypesOf(function.parameters), FlattenTensors(function.result_type), {}};
   if (static_cast<size_t>(graph.input_size()) != call->args.size() || static_cast<size_t>(graph.output_size()) != form.outputs.size())
     return Fail("the ONNX model that the function carries has other inputs or outputs than the function");
 
@@ -253,7 +257,9 @@ Result<OnnxForm> OriginalForm(const Function& function) {
     form.output_names.push_back(output.name());
     onnx_io::SetType(form.outputs[i], output);
   }
-  form.bytes = COLLAGE_TRY(onnx_io::ModelBytes(model, graph, weights));
+  onnx_io::WeightsBeside beside{large == LargeWeightsAs::kInputs, {}};
+  form.bytes = COLLAGE_TRY(onnx_io::ModelBytes(model, graph, weights, large == LargeWeightsAs::kBytes ? nullptr : &beside));
+  form.weights = std::move(beside.weights);
   return form;
 }
 

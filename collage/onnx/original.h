@@ -42,10 +42,15 @@ struct OnnxForm {
   std::vector<std::string> output_names;
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
+  /// Large weights, which are not in the bytes: the function's own memory. Whoever uses that must keep these.
+  std::vector<std::pair<std::string, Tensor>> weights;
 };
+/// Where large weights are: in the bytes, or beside them in `weights`, as inputs of the graph behind its own or as tensors in a file that
+/// is not there.
+enum class LargeWeightsAs { kBytes, kInputs, kExternalData };
 /// The function written as ONNX (writer.h).
-Result<OnnxForm> RewrittenForm(const Function& function);
+Result<OnnxForm> RewrittenForm(const Function& function, LargeWeightsAs large = LargeWeightsAs::kBytes);
 /// The model that the function carries. Errors when it carries none, or one that was damaged.
-Result<OnnxForm> OriginalForm(const Function& function);
+Result<OnnxForm> OriginalForm(const Function& function, LargeWeightsAs large = LargeWeightsAs::kBytes);
 
 }  // namespace collage

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "collage/ir/op_sequence.h"
+#include "collage/ir/visit.h"
 #include "collage/onnx/attribute_message.h"
 #include "collage/onnx/graph_writer.h"
 #include "collage/onnx/model_bytes.h"
@@ -40,7 +41,10 @@ std::string FunctionName(const OpSequence& sequence) {
 
 class Writer {
  public:
-  explicit Writer(const PartitionedModel& model) : model_(model), value_names_(model.values.size()) {}
+  explicit Writer(const PartitionedModel& model) : model_(model), value_names_(model.values.size()) {
+    options_.is_complete = true;
+    if (HasStrings()) options_.opset = kOpsetOfStrings;
+  }
 
   Result<PartitionedForm> Write() {
     COLLAGE_TRY_STATUS(NameInputs());
@@ -55,7 +59,7 @@ class Writer {
     COLLAGE_TRY_STATUS(WriteOutputs());
     proto_.set_ir_version(kIrVersionOfRemarks);
     proto_.set_producer_name("collage");
-    AddImport("", kWrittenOpset);
+    AddImport("", options_.opset);
     AddImport(kPartitionDomain, 1);
     graph_.set_name("partitioned");
     PartitionedForm form{COLLAGE_TRY(onnx_io::ModelBytes(proto_, graph_, initializers_)), functions_.size()};
@@ -67,6 +71,18 @@ class Writer {
     auto& import = *proto_.add_opset_import();
     import.set_domain(domain);
     import.set_version(version);
+  }
+
+  /// All functions are of one operator set, as a checker wants it.
+  [[nodiscard]] bool HasStrings() const {
+    bool found = false;
+    for (const PartitionedModel::Value& value : model_.values) found = found || value.type.dtype == DType::kString;
+    for (const PartitionedModel::Call& call : model_.calls) {
+      PostOrder(call.function, [&](const Expr& expr) {
+        for (const TensorType& type : FlattenTensors(expr->type())) found = found || type.dtype == DType::kString;
+      });
+    }
+    return found;
   }
 
   Status NameInputs() {
@@ -139,7 +155,7 @@ class Writer {
     if (sequence.parameters.size() != call.inputs.size() || sequence.results.size() != call.outputs.size())
       return Fail("its function has another number of inputs or outputs than its call");
     onnx_message::FunctionProto written;
-    COLLAGE_TRY_STATUS(onnx_io::GraphWriter(sequence, {}).WriteFunction(written, weights));
+    COLLAGE_TRY_STATUS(onnx_io::GraphWriter(sequence, options_).WriteFunction(written, weights));
     std::string& name = functions_[written.SerializeAsString()];
     if (!name.empty()) return name;
     name = function_names_.Fresh(FunctionName(sequence));
@@ -202,6 +218,7 @@ class Writer {
   }
 
   const PartitionedModel& model_;
+  WriteOptions options_;
   onnx_message::ModelProto proto_;
   onnx_message::GraphProto graph_;
   NameSupply names_;

@@ -119,13 +119,16 @@ Result<std::vector<int64_t>> ReducedAxes(const NodeWriter& writer) {
   return all;
 }
 
+// In ReduceSum they are since 13.
+constexpr int64_t kOpsetOfAxesAsInput = 18;
+
 template <OperatorName op_type>
 Status WriteReduce(NodeWriter& writer) {
   const std::vector<int64_t> axes = COLLAGE_TRY(ReducedAxes(writer));
   const int64_t keepdims{COLLAGE_TRY(writer.attributes().Bool("keepdims", false))};
   if (axes.empty()) {
     writer.Emit("Identity", writer.Inputs());
-  } else if (std::string(op_type.text) == "ReduceSum") {
+  } else if (std::string(op_type.text) == "ReduceSum" || writer.opset() >= kOpsetOfAxesAsInput) {
     writer.Emit(op_type.text, {writer.Input(0), writer.Ints(axes)}, {{"keepdims", keepdims}});
   } else {
     writer.Emit(op_type.text, writer.Inputs(), {{"axes", axes}, {"keepdims", keepdims}});

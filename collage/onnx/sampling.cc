@@ -76,6 +76,13 @@ Result<std::vector<Expr>> ReadAffineGrid(NodeReader& node) {
   return formula.Done(formula.Reshape(formula.Apply("nn.matmul", {matrix, theta}, {{"transpose_b", true}}), result));
 }
 
+/// Since opset 20 names are of any number of dimensions.
+std::string GridSampleMode(const std::string& method, int64_t opset) {
+  constexpr int64_t kOpsetOfAnyRank = 20;
+  if (opset < kOpsetOfAnyRank || method == "nearest") return method;
+  return method == "bilinear" ? "linear" : "cubic";
+}
+
 Status WriteGridSample(NodeWriter& writer) {
   if (writer.InputType(0).shape.size() != 4)
     return Fail("of other than two dimensions has no form in opset " + std::to_string(kWrittenOpset));
@@ -85,7 +92,7 @@ Status WriteGridSample(NodeWriter& writer) {
   // Runtimes have it for one type of data and grid alone.
   if (writer.InputType(1).dtype != dtype) inputs[1] = writer.EmitIntermediate("Cast", {inputs[1]}, {{"to", OnnxDataType(dtype)}});
   writer.Emit("GridSample", inputs,
-              {{"mode", COLLAGE_TRY(attributes.String("method", "bilinear"))},
+              {{"mode", GridSampleMode(COLLAGE_TRY(attributes.String("method", "bilinear")), writer.opset())},
                {"padding_mode", COLLAGE_TRY(attributes.String("padding_mode", "zeros"))},
                {"align_corners", int64_t{COLLAGE_TRY(attributes.Bool("align_corners", false))}}});
   return {};

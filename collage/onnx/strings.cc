@@ -7,6 +7,7 @@
 
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
+#include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
 #include "collage/op/string_case.h"
 
@@ -125,8 +126,32 @@ constexpr ReadRow kRead[] = {{"StringConcat", ReadDirect<"strings.concat">},
                              {"StringNormalizer", ReadStringNormalizer},
                              {"StringSplit", ReadStringSplit}};
 
+Status WriteStringConcat(NodeWriter& writer) {
+  writer.Emit("StringConcat", writer.Inputs());
+  return {};
+}
+
+Status WriteRegexFullMatch(NodeWriter& writer) {
+  writer.Emit("RegexFullMatch", writer.Inputs(), {{"pattern", COLLAGE_TRY(writer.attributes().String("pattern", ""))}});
+  return {};
+}
+
+/// StringNormalizer takes a list.
+Status WriteChangeCase(NodeWriter& writer) {
+  const bool is_lower = COLLAGE_TRY(writer.attributes().String("case", "lower")) == "lower";
+  const std::string list = writer.EmitIntermediate("Reshape", {writer.Input(0), writer.Ints({writer.InputType(0).ElementCount()})});
+  // The one locale that is on every machine, and knows the letters of every language.
+  const std::string changed = writer.EmitIntermediate(
+      "StringNormalizer", {list}, {{"case_change_action", std::string(is_lower ? "LOWER" : "UPPER")}, {"locale", std::string("C.UTF-8")}});
+  writer.Emit("Reshape", {changed, writer.Ints(writer.OutputType().shape)});
+  return {};
+}
+
+constexpr WriteRow kWrite[] = {
+    {"strings.concat", WriteStringConcat}, {"strings.full_match", WriteRegexFullMatch}, {"strings.change_case", WriteChangeCase}};
+
 }  // namespace
 
-OperatorFamily StringFamily() { return {kRead, {}}; }
+OperatorFamily StringFamily() { return {kRead, kWrite}; }
 
 }  // namespace collage::onnx_io

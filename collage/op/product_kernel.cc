@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "collage/op/reference_team.h"
+
 namespace collage {
 namespace {
 
@@ -132,13 +134,16 @@ class Block {
 
 void Compute(const BlockedProduct& product) {
   if (product.rows == 0 || product.columns == 0) return;
-  Block block(product);
-  for (int64_t row = 0; row < product.rows; row += kBlockRows) {
-    const int64_t rows = std::min(kBlockRows, product.rows - row);
-    for (int64_t column = 0; column < product.columns; column += kBlockColumns) {
-      block.Compute(row, rows, column, std::min(kBlockColumns, product.columns - column));
+  const int64_t across = RoundUp(product.columns, kBlockColumns) / kBlockColumns;
+  const int64_t down = RoundUp(product.rows, kBlockRows) / kBlockRows;
+  ShareAmongTeam(down * across, [&](int64_t begin, int64_t end) {
+    Block block(product);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i / across * kBlockRows;
+      const int64_t column = i % across * kBlockColumns;
+      block.Compute(row, std::min(kBlockRows, product.rows - row), column, std::min(kBlockColumns, product.columns - column));
     }
-  }
+  });
 }
 
 }  // namespace collage

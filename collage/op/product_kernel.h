@@ -13,6 +13,7 @@ struct BlockedProduct {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t depth = 0;
+  // All are called by the threads of a team (reference_team.h) at the same time, for different elements.
   /// Writes left[row, first .. first + count).
   std::function<void(int64_t row, int64_t first, int64_t count, double* out)> left;
   /// Writes right[k, first .. first + count).

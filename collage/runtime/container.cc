@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "collage/support/file.h"
+#include "collage/support/mappings.h"
 
 namespace collage {
 namespace {
@@ -95,6 +96,7 @@ size_t ContainerWriter::Add(std::string content) {
 size_t ContainerWriter::Add(const Tensor& tensor) {
   const std::string_view content(reinterpret_cast<const char*>(tensor.Bytes()), tensor.ByteCount());
   const uint64_t hash = XXH3_64bits(content.data(), content.size());
+  GiveBack(content.data(), content.size());
   const auto [begin, end] = tensors_.equal_range(hash);
   for (auto known = begin; known != end; ++known) {
     if (blobs_[known->second].Content() == content) return known->second;
@@ -119,6 +121,7 @@ Status ContainerWriter::Write(const std::filesystem::path& path) const {
     for (size_t i = 0; i < blobs_.size(); ++i) {
       COLLAGE_TRY_STATUS(visit(std::string(table[i].offset - at, '\0')));
       COLLAGE_TRY_STATUS(visit(blobs_[i].Content()));
+      GiveBack(blobs_[i].Content().data(), blobs_[i].Content().size());
       at = table[i].offset + table[i].bytes;
     }
     return {};

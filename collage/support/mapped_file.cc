@@ -10,16 +10,21 @@
 #include <cstring>
 #include <string>
 
+#include "collage/support/mappings.h"
+
 namespace collage {
 namespace {
 
 struct Mapping {
   void* data;
   size_t bytes;
-  Mapping(void* mapped, size_t size) : data(mapped), bytes(size) {}
+  Mapping(void* mapped, size_t size) : data(mapped), bytes(size) { AddMapping(data, bytes, MappingKind::kFile); }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() { ::munmap(data, bytes); }
+  ~Mapping() {
+    RemoveMappings(data, bytes);
+    ::munmap(data, bytes);
+  }
 };
 
 class Descriptor {

@@ -1,5 +1,6 @@
 #include "collage/support/memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <mutex>
 
 #include "collage/support/check.h"
+#include "collage/support/mappings.h"
 
 namespace collage {
 namespace {
@@ -24,6 +26,25 @@ std::shared_ptr<std::byte> AllocateAligned(size_t bytes, size_t alignment) {
   if (alignment == kHugePage) ::madvise(memory, whole, MADV_HUGEPAGE);
   std::memset(memory, 0, whole);
   return {memory, [](std::byte* address) { std::free(address); }};
+}
+
+/// Pages of its own, from a huge page's beginning. The kernel zeroes them.
+std::shared_ptr<std::byte> AllocatePages(size_t bytes) {
+  const size_t whole = RoundUp(bytes, kHugePage);
+  void* mapped = ::mmap(nullptr, whole + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  COLLAGE_CHECK(mapped != MAP_FAILED, "out of memory");
+  auto* begin = static_cast<std::byte*>(mapped);
+  auto* memory = reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<uintptr_t>(begin), kHugePage));
+  std::byte* end = memory + whole;
+  if (memory > begin) ::munmap(begin, static_cast<size_t>(memory - begin));
+  if (end < begin + whole + kHugePage) ::munmap(end, static_cast<size_t>(begin + whole + kHugePage - end));
+  ::madvise(memory, whole, MADV_HUGEPAGE);
+  for (size_t at = 0; at < whole; at += static_cast<size_t>(::sysconf(_SC_PAGESIZE))) memory[at] = std::byte{0};
+  AddMapping(memory, whole, MappingKind::kMemory);
+  return {memory, [whole](std::byte* address) {
+            RemoveMappings(address, whole);
+            ::munmap(address, whole);
+          }};
 }
 
 /// Hands out pieces of one chunk after the other, and never the same piece twice.
@@ -52,7 +73,11 @@ class ChunkedMemory {
 }  // namespace
 
 std::shared_ptr<std::byte> AllocateBuffer(size_t bytes) {
-  return AllocateAligned(bytes, bytes >= 2 * kHugePage ? kHugePage : kBufferAlignment);
+#ifdef __SANITIZE_ADDRESS__
+  // The sanitizer does not see what is read or written beyond the ends of a mapping.
+  return AllocateAligned(bytes, kBufferAlignment);
+#endif
+  return bytes >= 2 * kHugePage ? AllocatePages(bytes) : AllocateAligned(bytes, kBufferAlignment);
 }
 
 std::shared_ptr<std::byte> AllocateWeights(size_t bytes) {
@@ -61,8 +86,10 @@ std::shared_ptr<std::byte> AllocateWeights(size_t bytes) {
   return AllocateBuffer(bytes);
 #endif
   static ChunkedMemory chunks;
-  return bytes > ChunkedMemory::kChunk / 4 ? AllocateAligned(bytes, kHugePage) : chunks.Take(bytes);
+  return bytes > ChunkedMemory::kChunk / 4 ? AllocatePages(bytes) : chunks.Take(bytes);
 }
+
+void TrimHeap() { ::malloc_trim(0); }
 
 size_t PhysicalMemory() { return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 

@@ -15,12 +15,15 @@ inline bool IsAligned(const void* address) { return reinterpret_cast<uintptr_t>(
 
 /// Zeroed memory, aligned, every page touched. Blocks of megabytes begin at a huge page and ask the kernel for such pages:
 /// a network streams its weights once a run, and with pages of 4 KiB the walks through the page tables and the hardware prefetchers'
-/// stop at each page's end cost some 5% of ResNet-50's time.
+/// stop at each page's end cost some 5% of ResNet-50's time. They are mappings of their own (support/mappings.h).
 std::shared_ptr<std::byte> AllocateBuffer(size_t bytes);
 
 /// As above, for blocks that live as long as a kernel: smaller ones share huge pages with others allocated before and after them. Such
 /// pages are freed with the last block in them.
 std::shared_ptr<std::byte> AllocateWeights(size_t bytes);
+
+/// Gives back what was freed and the heap keeps for later: as much as compilers of whole models have used, beside the weights.
+void TrimHeap();
 
 /// Of this machine, bytes.
 size_t PhysicalMemory();

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <thread>
 
+#include "collage/onnx/graph_message.h"
 #include "collage/onnx/writer.h"
 #include "tests/c/saved_programs.h"
 #include "tests/lower/random_partitioned_module.h"
@@ -153,6 +154,102 @@ TEST_F(CompileTest, AStopAtOnceSavesNothing) {
   EXPECT_EQ(Compile(Options(), Heard::Hear, &heard), "5: stopped by the caller; nothing was saved");
   EXPECT_EQ(heard.stages.size(), 4u);
   EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+/// A product of rows, as many as a run has.
+class OnDemandTest : public CompileTest {
+ protected:
+  void SetUp() override {
+    CompileTest::SetUp();
+    WriteRows(model_ = folder_ / "rows.onnx", 1);
+    ASSERT_EQ(Compile(Options(R"(, "shapes": {"p0": [2, 8]})")), "");
+  }
+
+  static void WriteRows(const std::filesystem::path& path, uint64_t seed) {
+    std::vector<float> weights;
+    for (uint64_t i = 0; i < 64; ++i) weights.push_back(static_cast<float>((i * 7 + seed) % 5));
+    const std::vector<onnx_io::OnnxDimension> rows = {{std::nullopt, "rows"}, {8, ""}};
+    onnx_io::OnnxGraph graph;
+    graph.opset = 13;
+    graph.nodes.push_back({"product", "MatMul", "", 13, 0, {"p0", "w"}, {"r0"}, {}});
+    graph.initializers.emplace_back("w", Tensor::FromVector<float>({{8, 8}, DType::kFloat32}, weights));
+    graph.inputs.push_back({"p0", DType::kFloat32, rows});
+    graph.outputs = {"r0"};
+    graph.output_types.push_back({"r0", DType::kFloat32, rows});
+    const Result<std::string> bytes = onnx_io::ModelMessage(graph);
+    ASSERT_TRUE(bytes) << bytes.error().message;
+    std::ofstream(path, std::ios::binary) << *bytes;
+  }
+
+  [[nodiscard]] std::string OnDemand(int rows, const std::string& model) const {
+    return R"({"shapes": {"p0": [)" + std::to_string(rows) + R"(, 8]}, "compile_on_demand": ")" + model +
+           R"(", "compile": {"budget": 4, "targets": ["cpu -compiler=reference"], "cache": ")" + (folder_ / "prices").string() + "\"}}";
+  }
+  std::string LoadFor(const std::string& options, OwnedProgram& program, size_t& profile) {
+    collage_program* loaded = nullptr;
+    std::string said = Said(collage_program_load_or_compile(path_.c_str(), options.c_str(), nullptr, nullptr, &loaded, &profile));
+    program.reset(loaded);
+    return said;
+  }
+  [[nodiscard]] std::vector<std::filesystem::path> Kept() const {
+    std::vector<std::filesystem::path> files;
+    const std::filesystem::path folder = path_.string() + ".profiles";
+    if (!std::filesystem::exists(folder)) return files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".collage") files.push_back(entry.path());
+    }
+    return files;
+  }
+  /// Rows of ones give the sums of the weights' columns, whatever their number.
+  static void ExpectSums(const OwnedProgram& program, size_t profile, int64_t rows) {
+    const OwnedSession session = Open(program);
+    ASSERT_EQ(Said(collage_session_select_profile(session.get(), profile)), "");
+    const Tensor ones = Tensor::FromVector<float>({{rows, 8}, DType::kFloat32}, std::vector<float>(static_cast<size_t>(rows) * 8, 1));
+    std::vector<Tensor> sums = {Tensor(ones.type())};
+    ASSERT_EQ(Said(Run(session, {ones}, sums)), "");
+    for (int64_t at = 0; at < rows * 8; ++at) {
+      float expected = 0;
+      for (int64_t i = at % 8; i < 64; i += 8) expected += static_cast<float>((i * 7 + 1) % 5);
+      EXPECT_EQ(sums[0].Data<float>()[at], expected) << at;
+    }
+  }
+};
+
+TEST_F(OnDemandTest, CompilesAShapeOnceAndKeepsIt) {
+  OwnedProgram program;
+  size_t profile = 9;
+  ASSERT_EQ(LoadFor(OnDemand(2, model_), program, profile), "");
+  ExpectSums(program, profile, 2);
+  EXPECT_TRUE(Kept().empty()) << "the file has that profile";
+  ASSERT_EQ(LoadFor(OnDemand(5, model_), program, profile), "");
+  ExpectSums(program, profile, 5);
+  ASSERT_EQ(Kept().size(), 1u);
+  const auto written = std::filesystem::last_write_time(Kept()[0]);
+  ASSERT_EQ(LoadFor(OnDemand(5, model_), program, profile), "");
+  ExpectSums(program, profile, 5);
+  EXPECT_EQ(std::filesystem::last_write_time(Kept()[0]), written) << "it was compiled again";
+}
+
+TEST_F(OnDemandTest, WhatIsWrongIsSaidAndNothingIsKept) {
+  OwnedProgram program;
+  size_t profile = 9;
+  EXPECT_EQ(LoadFor(R"({"shapes": {"p0": [5, 8]}})", program, profile),
+            "1: " + path_.string() +
+                R"( has no profile of {"p0":[5,8]}; it has {"p0":[2,8]}. With the option 'compile_on_demand' one is compiled)");
+  EXPECT_EQ(LoadFor(R"({"shapes": {"x": [5, 8]}})", program, profile), "1: option 'shapes' names 'x', which is no input; there are 'p0'");
+  EXPECT_THAT(LoadFor(R"({"shapes": {"p0": [-1]}})", program, profile), StartsWith(R"(1: option 'shapes' is {"p0":[-1]}, expected)"));
+  EXPECT_THAT(LoadFor(R"({"compile": {"budget": 4}})", program, profile), StartsWith("1: option 'compile' is given without"));
+  EXPECT_THAT(LoadFor(R"({"thread": 4})", program, profile), StartsWith("1: unknown option 'thread'"));
+  const std::filesystem::path other = folder_ / "other.onnx";
+  WriteRows(other, 2);
+  EXPECT_EQ(LoadFor(OnDemand(5, other), program, profile),
+            "4: " + other.string() + ": is not the model that " + path_.string() + " was compiled from");
+  EXPECT_EQ(program, nullptr);
+  EXPECT_EQ(profile, 0u);
+  EXPECT_TRUE(Kept().empty());
+  collage_program* loaded = nullptr;
+  EXPECT_THAT(Said(collage_program_load(path_.c_str(), OnDemand(5, model_).c_str(), &loaded)),
+              AllOf(StartsWith("1: option 'compile"), HasSubstr("in libcollage")));
 }
 
 }  // namespace

@@ -46,9 +46,10 @@ void ExpectOutputs(const OnnxModel& model, const Expectation& expectation, doubl
   }
 }
 
-Result<OnnxModel> WriteAndRead(const OnnxModel& model, const std::filesystem::path& path) {
-  const WriteOptions names{model.input_names, model.output_names};
-  COLLAGE_TRY_STATUS(WriteFileAtomically(path, COLLAGE_TRY(WriteOnnx(model.module.Main(), names))));
+Result<OnnxModel> WriteAndRead(const OnnxModel& model, const std::filesystem::path& path, WriteOptions options) {
+  options.input_names = model.input_names;
+  options.output_names = model.output_names;
+  COLLAGE_TRY_STATUS(WriteFileAtomically(path, COLLAGE_TRY(WriteOnnx(model.module.Main(), options))));
   return ReadOnnxFile(path);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collage/onnx/reader.h"
+#include "collage/onnx/writer.h"
 #include "collage/tensor/tensor.h"
 
 namespace collage {
@@ -22,8 +23,8 @@ Result<Expectation> ReadExpectation(const std::filesystem::path& path, const Onn
 /// largest.
 void ExpectOutputs(const OnnxModel& model, const Expectation& expectation, double tolerance);
 
-/// The model written to a file and read again; check_written.py runs ONNX Runtime on the file.
-Result<OnnxModel> WriteAndRead(const OnnxModel& model, const std::filesystem::path& path);
+/// The model written to a file, by the names that it has, and read again; check_written.py runs ONNX Runtime on the file.
+Result<OnnxModel> WriteAndRead(const OnnxModel& model, const std::filesystem::path& path, WriteOptions options = {});
 
 /// Number of operator calls left in "main".
 size_t CountOperators(const OnnxModel& model);

@@ -45,12 +45,13 @@ TEST(OnnxOperators, ComputeTheSameAfterWritingAndReading) {
     SCOPED_TRACE(path.stem().string());
     const Result<OnnxModel> model = ReadOnnxFile(path);
     if (!model) continue;  // the test above reports it
-    const Result<OnnxModel> again = WriteAndRead(*model, std::filesystem::path(COLLAGE_ONNX_WRITTEN) / path.filename());
+    const std::filesystem::path written = std::filesystem::path(COLLAGE_ONNX_WRITTEN) / path.filename();
+    Result<OnnxModel> again = WriteAndRead(*model, written);
     const std::string name = path.stem().string();
-    if (name.starts_with("ConvInteger") || name.starts_with("QLinearConv")) {  // sums of int32: an operand is no longer one of 8 bits
+    if (name.starts_with("ConvInteger") || name.starts_with("QLinearConv")) {  // sums of int32, which graph compilers are not given
       ASSERT_FALSE(again);
       EXPECT_THAT(again.error().message, testing::HasSubstr("of int32 has no form in opset 17"));
-      continue;
+      again = WriteAndRead(*model, written, {.is_complete = true});
     }
     if (!again) {
       ADD_FAILURE() << again.error().message;

@@ -1,5 +1,6 @@
 // collage_compiler MODEL OUTPUT OPTIONS: compiles, with options as JSON, and says on standard output, a line of JSON each, what it does
 // and at last {"saved": OUTPUT} or {"error": message, "kind": "argument" or "compile"}. SIGINT asks it to end with what was measured.
+// collage_compiler MODEL --profile-of PROGRAM OPTIONS: what it saves is kept beside that program file, and is made where it is not there.
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -11,8 +12,10 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "collage/driver/compile.h"
+#include "collage/driver/kept_profile.h"
 #include "collage/runtime/parallel.h"
 #include "collage/support/log.h"
 #include "tools/command.h"
@@ -48,7 +51,7 @@ int End(const Lines& lines, const char* kind, const Error& error) {
   return kUserError;
 }
 
-int Compile(const std::string& model, const std::string& output, CompileOptions options, const Lines& lines) {
+Status Compile(const std::string& model, const std::string& output, CompileOptions options, const Lines& lines) {
   options.output = output;
   options.activity = SupervisedActivity();
   if (options.activity) options.seconds_spent = options.activity->SecondsSinceCreated();
@@ -56,10 +59,17 @@ int Compile(const std::string& model, const std::string& output, CompileOptions 
     lines.Write({{"stage", event.stage}, {"done", event.done}, {"total", event.total}, {"detail", event.detail}});
   };
   options.progress = {report, &InterruptRequested()};
-  const Result<CompiledModel> compiled = CompileModel(model, options);
-  if (!compiled) return End(lines, "compile", compiled.error());
-  lines.Write({{"saved", output}});
-  return kDone;
+  COLLAGE_TRY(CompileModel(model, options));
+  return {};
+}
+
+/// The file that is kept.
+Result<std::string> CompileProfileOf(const std::string& program, const std::string& model, const CompileOptions& options,
+                                     const Lines& lines) {
+  if (options.profiles.size() != 1) return Fail("several profiles were stated, and one is kept");
+  const std::filesystem::path kept = COLLAGE_TRY(KeptProfile(program, model, options.profiles[0], options.threads));
+  COLLAGE_TRY_STATUS(MakeKeptProfile(kept, [&] { return Compile(model, kept, options, lines); }));
+  return kept.string();
 }
 
 int Run(int argc, char** argv) {
@@ -69,14 +79,24 @@ int Run(int argc, char** argv) {
   // Its caller has nobody else to end it.
   if (!is_supervised) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   InstallInterruptHandler(is_supervised);
-  if (argc != 4) {
+  const bool is_profile = argc == 5 && argv[2] == std::string_view("--profile-of");
+  if (argc != 4 && !is_profile) {
     std::fprintf(stderr, "collage_compiler MODEL OUTPUT OPTIONS: is started by collage_compile\n");
     return kUserError;
   }
-  const Result<CompileOptions> options = ReadJobOptions(argv[3]);
+  const Result<CompileOptions> options = ReadJobOptions(argv[argc - 1]);
   if (!options) return End(Lines(), "argument", options.error());
   if (const std::optional<int> done = RunSupervised(options->cache)) return *done;
-  return Compile(argv[1], argv[2], *options, Lines());
+  const Lines lines;
+  Result<std::string> saved = argv[2];
+  if (is_profile) {
+    saved = CompileProfileOf(argv[3], argv[1], *options, lines);
+  } else if (const Status compiled = Compile(argv[1], argv[2], *options, lines); !compiled) {
+    saved = Fail(compiled.error());
+  }
+  if (!saved) return End(lines, "compile", saved.error());
+  lines.Write({{"saved", *saved}});
+  return kDone;
 }
 
 }  // namespace

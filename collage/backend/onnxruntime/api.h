@@ -21,7 +21,7 @@ struct OrtStatus;  // null: success
 struct OrtValue;
 
 /// The version of the interface that has every function below.
-inline constexpr uint32_t kApiVersion = 5;
+inline constexpr uint32_t kApiVersion = 12;
 inline constexpr int kLogErrors = 3;          // of 0 (everything) to 4 (what is fatal)
 inline constexpr int kAllOptimizations = 99;  // of the graph, layouts included
 inline constexpr int kNoOptimizations = 0;
@@ -60,6 +60,8 @@ struct Api {
   void (*ReleaseSessionOptions)(OrtSessionOptions*);
   Gap<29> to_entries;
   OrtStatus* (*AddSessionConfigEntry)(OrtSessionOptions*, const char* key, const char* value);
+  Gap<79> to_initializers;
+  OrtStatus* (*AddExternalInitializers)(OrtSessionOptions*, const char* const* names, const OrtValue* const* values, size_t count);
 };
 
 // Where the interface has them.
@@ -79,6 +81,7 @@ static_assert(offsetof(Api, ReleaseSession) == 95 * sizeof(void*));
 static_assert(offsetof(Api, ReleaseValue) == 96 * sizeof(void*));
 static_assert(offsetof(Api, ReleaseSessionOptions) == 100 * sizeof(void*));
 static_assert(offsetof(Api, AddSessionConfigEntry) == 130 * sizeof(void*));
+static_assert(offsetof(Api, AddExternalInitializers) == 210 * sizeof(void*));
 
 /// What OrtGetApiBase points to.
 struct ApiBase {

@@ -36,8 +36,10 @@ class OnnxRuntimeBackend final : public Backend {
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    if (variant.name == kOriginalVariant) return MakeSession(COLLAGE_TRY(OriginalForm(function)), device, Arithmetic::kQuantised);
-    if (variant.name == kRewrittenVariant) return MakeSession(COLLAGE_TRY(RewrittenForm(function)), device, Arithmetic::kAsWritten);
+    if (variant.name == kOriginalVariant)
+      return MakeSession(COLLAGE_TRY(OriginalForm(function, LargeWeightsAs::kExternalData)), device, Arithmetic::kQuantised);
+    if (variant.name == kRewrittenVariant)
+      return MakeSession(COLLAGE_TRY(RewrittenForm(function, LargeWeightsAs::kExternalData)), device, Arithmetic::kAsWritten);
     return Fail("onnxruntime: it has no variant '" + variant.name + "'");
   }
 };

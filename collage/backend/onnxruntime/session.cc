@@ -9,22 +9,26 @@
 namespace collage::onnxruntime {
 namespace {
 
-/// Owns a session. Its Run may be called by several threads at once.
+using Weights = std::vector<std::pair<std::string, Tensor>>;
+
+/// Owns a session, and the weights that it may read where they are. Its Run may be called by several threads at once.
 class Session {
  public:
-  static Result<std::shared_ptr<Session>> Create(const std::string& model, int threads, int optimizations, Arithmetic arithmetic) {
+  static Result<std::shared_ptr<Session>> Create(const std::string& model, Weights weights, int threads, int optimizations,
+                                                 Arithmetic arithmetic) {
     if (!OpenLibrary()) return Fail(OpenLibrary().error());
-    auto session = std::make_shared<Session>(*OpenLibrary());
+    auto session = std::make_shared<Session>(*OpenLibrary(), std::move(weights));
     OrtSessionOptions* options = nullptr;
     COLLAGE_TRY_STATUS(session->Check(session->api().CreateSessionOptions(&options)));
-    const Status created = session->Configure(*options, threads, optimizations, arithmetic);
-    const Status made = created ? session->Make(model, *options) : created;
+    Status made = session->Configure(*options, threads, optimizations, arithmetic);
+    if (made) made = session->GiveWeights(*options);
+    if (made) made = session->Make(model, *options);
     session->api().ReleaseSessionOptions(options);
     if (!made) return Fail(made.error());
     return session;
   }
 
-  explicit Session(const Library& library) : library_(library) {}
+  Session(const Library& library, Weights weights) : library_(library), weights_(std::move(weights)) {}
   ~Session() {
     if (session_) api().ReleaseSession(session_);
   }
@@ -49,11 +53,33 @@ class Session {
     return Check(api().AddSessionConfigEntry(&options, "session.disable_quant_qdq", as_written));
   }
 
+  /// Those that are not in the model's bytes.
+  [[nodiscard]] Status GiveWeights(OrtSessionOptions& options) const {
+    if (weights_.empty()) return {};
+    std::vector<const char*> names;
+    std::vector<OrtValue*> values(weights_.size(), nullptr);
+    Status status;
+    for (size_t i = 0; i < weights_.size() && status; ++i) {
+      const auto& [name, tensor] = weights_[i];
+      names.push_back(name.c_str());
+      // The library only reads them; its interface has no tensor of constant memory.
+      status = Check(api().CreateTensorWithDataAsOrtValue(memory(), const_cast<std::byte*>(tensor.Bytes()), tensor.ByteCount(),
+                                                          tensor.shape().data(), tensor.shape().size(),
+                                                          static_cast<int>(onnx_io::OnnxDataType(tensor.dtype())), &values[i]));
+    }
+    if (status) status = Check(api().AddExternalInitializers(&options, names.data(), values.data(), values.size()));
+    for (OrtValue* value : values) {
+      if (value) api().ReleaseValue(value);
+    }
+    return status;
+  }
+
   Status Make(const std::string& model, const OrtSessionOptions& options) {
     return Check(api().CreateSessionFromArray(library_.env, model.data(), model.size(), &options, &session_));
   }
 
   const Library& library_;
+  Weights weights_;
   OrtSession* session_ = nullptr;
 };
 
@@ -140,12 +166,12 @@ class SessionKernel final : public Kernel {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> MakeSession(const OnnxForm& form, const Device& device, Arithmetic arithmetic) {
-  std::shared_ptr<Session> session = COLLAGE_TRY(Session::Create(form.bytes, device.threads, kAllOptimizations, arithmetic));
+  std::shared_ptr<Session> session = COLLAGE_TRY(Session::Create(form.bytes, form.weights, device.threads, kAllOptimizations, arithmetic));
   return std::make_unique<SessionKernel>(std::move(session), form.input_names, form.inputs, form.output_names, form.outputs);
 }
 
 Status HasKernelsFor(const std::string& onnx_model) {
-  COLLAGE_TRY(Session::Create(onnx_model, 1, kNoOptimizations, Arithmetic::kAsWritten));
+  COLLAGE_TRY(Session::Create(onnx_model, {}, 1, kNoOptimizations, Arithmetic::kAsWritten));
   return {};
 }
 

@@ -11,7 +11,8 @@
 namespace collage::onnxruntime {
 
 /// Makes a session of an ONNX model: `device.threads` threads of its own, which stop spinning when a run ends, so that they leave the
-/// processors to whatever runs next. All tensors are row-major, read and written where the caller has them. Errors are the library's words.
+/// processors to whatever runs next. The form's weights are given to it beside the model, and kept. All tensors are row-major, read and
+/// written where the caller has them. Errors are the library's words.
 ///
 /// With kQuantised its optimizer makes integer kernels of operators between dequantised and quantised tensors. Where weights are floats it
 /// rounds these to 8 bits too, so that is only for models whose weights are quantised themselves.

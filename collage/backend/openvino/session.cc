@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <openvino/op/constant.hpp>
 #include <openvino/openvino.hpp>
 #include <optional>
 #include <utility>
@@ -113,6 +114,24 @@ Result<std::vector<ModelPort>> FindPorts(const std::vector<ov::Output<const ov::
   return found;
 }
 
+/// Inputs that are weights become constants, whose elements stay where they are: reading them from the bytes makes a copy, which a compiled
+/// model keeps.
+void BindWeights(ov::Model& model, const std::vector<std::pair<std::string, Tensor>>& weights) {
+  if (weights.empty()) return;
+  for (const auto& [name, tensor] : weights) {
+    const auto kept = std::make_shared<Tensor>(tensor);
+    for (const std::shared_ptr<ov::op::v0::Parameter>& parameter : ov::ParameterVector(model.get_parameters())) {
+      if (parameter->output(0).get_names().count(name) == 0) continue;
+      const auto constant = std::make_shared<ov::op::v0::Constant>(parameter->get_element_type(), ToShape(tensor.type()),
+                                                                   const_cast<std::byte*>(tensor.Bytes()), kept);
+      constant->set_friendly_name(name);
+      parameter->output(0).replace(constant->output(0));
+      model.remove_parameter(parameter);
+    }
+  }
+  model.validate_nodes_and_infer_types();
+}
+
 }  // namespace
 
 Result<std::string> RuntimeVersion() {
@@ -132,7 +151,9 @@ bool HasBFloat16() {
 
 Result<std::unique_ptr<Kernel>> CompileModel(const OnnxForm& form, const Device& device, Arithmetic arithmetic) {
   return Guarded([&]() -> Result<std::unique_ptr<Kernel>> {
-    ov::CompiledModel compiled = Core().compile_model(form.bytes, ov::Tensor(), "CPU", Properties(device, arithmetic));
+    const std::shared_ptr<ov::Model> model = Core().read_model(form.bytes, ov::Tensor());
+    BindWeights(*model, form.weights);
+    ov::CompiledModel compiled = Core().compile_model(model, "CPU", Properties(device, arithmetic));
     const auto input_ports = COLLAGE_TRY(FindPorts(compiled.inputs(), form.input_names, form.inputs));
     const auto output_ports = COLLAGE_TRY(FindPorts(compiled.outputs(), form.output_names, form.outputs));
     for (size_t i = 0; i < output_ports.size(); ++i) {

@@ -20,7 +20,7 @@ bool HasBFloat16();
 enum class Arithmetic { kFloat32, kBFloat16 };
 
 /// Compiles an ONNX model for the CPU plugin: one stream, `device.threads` threads, all tensors row-major.
-/// Errors are OpenVINO's own words; no exception leaves.
+/// The form's weights are inputs of its graph, which become constants where they are. Errors are OpenVINO's own words; no exception leaves.
 Result<std::unique_ptr<Kernel>> CompileModel(const OnnxForm& form, const Device& device, Arithmetic arithmetic);
 
 }  // namespace collage::openvino

@@ -1,0 +1,72 @@
+#include "collage/support/mappings.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+namespace collage {
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::map<const std::byte*, size_t> sizes[2];  // by beginning, of each kind
+};
+
+/// Never destroyed: buffers may outlive every static object.
+Table& Mappings() {
+  static auto* table = new Table;
+  return *table;
+}
+
+size_t PageBytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+void AddMapping(const void* data, size_t bytes, MappingKind kind) {
+  const std::scoped_lock lock(Mappings().mutex);
+  Mappings().sizes[static_cast<size_t>(kind)][static_cast<const std::byte*>(data)] = bytes;
+}
+
+void RemoveMappings(const void* data, size_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(data);
+  const std::scoped_lock lock(Mappings().mutex);
+  for (auto& sizes : Mappings().sizes) sizes.erase(sizes.lower_bound(begin), sizes.lower_bound(begin + bytes));
+}
+
+bool IsMapped(const void* data, size_t bytes, MappingKind kind) {
+  const auto* begin = static_cast<const std::byte*>(data);
+  const std::scoped_lock lock(Mappings().mutex);
+  const auto& sizes = Mappings().sizes[static_cast<size_t>(kind)];
+  auto behind = sizes.upper_bound(begin);
+  if (behind == sizes.begin()) return false;
+  const auto& [start, size] = *--behind;
+  return begin + bytes <= start + size;
+}
+
+PageRange WholePagesOf(const void* data, size_t bytes) {
+  const size_t page = PageBytes();
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / page * page;
+  if (begin >= end) return {};
+  return {reinterpret_cast<std::byte*>(begin), end - begin};
+}
+
+void GiveBack(const void* data, size_t bytes) {
+  const PageRange pages = WholePagesOf(data, bytes);
+  if (pages.bytes > 0 && IsMapped(pages.begin, pages.bytes, MappingKind::kFile)) ::madvise(pages.begin, pages.bytes, MADV_DONTNEED);
+}
+
+size_t PrivateMemory() {
+  std::ifstream file("/proc/self/statm");
+  size_t all = 0;
+  size_t resident = 0;
+  size_t shared = 0;
+  file >> all >> resident >> shared;
+  return (resident - shared) * PageBytes();
+}
+
+}  // namespace collage
