@@ -35,11 +35,13 @@ std::vector<double> NeededByWindows(const OpSequence::Step& step) {
   const auto argument = [&](size_t i) -> const TensorType& { return *step.argument_types[i].AsTensor(); };
   const auto of_convolution = [&](const auto& c) {
     const WindowUse use = UseOf(c->window, c->input, c->output);
-    const auto weights_of_tap = static_cast<double>(c->output_channels * (c->input_channels / c->groups));
+    const int64_t inputs_of_group = c->input_channels / c->groups;
+    const auto weights_of_tap = static_cast<double>(c->output_channels * inputs_of_group);
     return std::vector{static_cast<double>(c->batch * c->input_channels) * use.elements, weights_of_tap * use.taps};
   };
   const auto of_transposed = [&](const auto& c) {
-    const auto weights_of_tap = static_cast<double>(c->input_channels * (c->output_channels / c->groups));
+    const int64_t outputs_of_group = c->output_channels / c->groups;
+    const auto weights_of_tap = static_cast<double>(c->input_channels * outputs_of_group);
     const WindowUse use = UseOf(c->window, c->output, c->input);
     return std::vector{static_cast<double>(c->batch * c->input_channels) * use.positions, weights_of_tap * use.taps};
   };

@@ -61,10 +61,8 @@ Result<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
 }
 
 void MappedFile::Forget(std::string_view part) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(part.data() + part.size()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  const PageRange pages = WholePagesOf(part.data(), part.size());
+  if (pages.bytes > 0) ::madvise(pages.begin, pages.bytes, MADV_DONTNEED);
 }
 
 }  // namespace collage

@@ -49,10 +49,11 @@ bool IsMapped(const void* data, size_t bytes, MappingKind kind) {
 
 PageRange WholePagesOf(const void* data, size_t bytes) {
   const size_t page = PageBytes();
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / page * page;
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t begin = (address + page - 1) / page * page;
+  const uintptr_t end = (address + bytes) / page * page;
   if (begin >= end) return {};
-  return {reinterpret_cast<std::byte*>(begin), end - begin};
+  return {const_cast<std::byte*>(static_cast<const std::byte*>(data)) + (begin - address), end - begin};
 }
 
 void GiveBack(const void* data, size_t bytes) {

@@ -34,7 +34,8 @@ std::shared_ptr<std::byte> AllocatePages(size_t bytes) {
   void* mapped = ::mmap(nullptr, whole + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   COLLAGE_CHECK(mapped != MAP_FAILED, "out of memory");
   auto* begin = static_cast<std::byte*>(mapped);
-  auto* memory = reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<uintptr_t>(begin), kHugePage));
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  std::byte* memory = begin + (RoundUp(address, kHugePage) - address);
   std::byte* end = memory + whole;
   if (memory > begin) ::munmap(begin, static_cast<size_t>(memory - begin));
   if (end < begin + whole + kHugePage) ::munmap(end, static_cast<size_t>(begin + whole + kHugePage - end));

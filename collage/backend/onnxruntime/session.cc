@@ -132,8 +132,8 @@ struct Side {
 
 class SessionKernel final : public Kernel {
  public:
-  SessionKernel(std::shared_ptr<Session> session, std::vector<std::string> input_names, const std::vector<TensorType>& inputs,
-                std::vector<std::string> output_names, const std::vector<TensorType>& outputs)
+  SessionKernel(std::shared_ptr<Session> session, const std::vector<std::string>& input_names, const std::vector<TensorType>& inputs,
+                const std::vector<std::string>& output_names, const std::vector<TensorType>& outputs)
       : session_(std::move(session)), given_(*session_, input_names, inputs), got_(*session_, output_names, outputs) {
     for (const TensorType& type : inputs) inputs_.push_back({type, Layout()});
     for (const TensorType& type : outputs) outputs_.push_back({type, Layout()});
