@@ -27,6 +27,7 @@
 #include "collage/driver/tuning.h"
 #include "collage/driver/whole_plans.h"
 #include "collage/explain/what_if_report.h"
+#include "collage/ir/constant_memory.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
 #include "collage/support/clock.h"

@@ -9,6 +9,7 @@
 #include "collage/cost/measurement.h"
 #include "collage/cost/statistics.h"
 #include "collage/driver/plan_watch.h"
+#include "collage/ir/constant_memory.h"
 #include "collage/ir/structural.h"
 #include "collage/measure/barrier_probe.h"
 #include "collage/measure/race.h"

@@ -8,6 +8,7 @@
 #include "collage/driver/device_memory.h"
 #include "collage/driver/plan_watch.h"
 #include "collage/explain/plan_names.h"
+#include "collage/ir/constant_memory.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/visit.h"
 #include "collage/measure/race.h"

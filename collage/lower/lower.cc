@@ -10,8 +10,8 @@
 #include <unordered_set>
 
 #include "collage/backend/tuning.h"
+#include "collage/ir/constant_memory.h"
 #include "collage/ir/structural.h"
-#include "collage/ir/visit.h"
 #include "collage/op/reference_team.h"
 #include "collage/runtime/cpu_context.h"
 #include "collage/runtime/parallel.h"
@@ -46,19 +46,11 @@ uint64_t KeyOf(const PartitionCall& call) {
   return HashCombine(hash, HashBytes(call.record.backend + " " + call.record.variant + call.record.device));
 }
 
-std::vector<Tensor> ConstantsOf(const Expr& expr) {
-  std::vector<Tensor> constants;
-  PostOrder(expr, [&](const Expr& inner) {
-    if (const Constant* constant = inner->As<Constant>()) constants.push_back(constant->value);
-  });
-  return constants;
-}
-
 /// Gives back constants as long as it lives: compilers of whole models read them once, one after another, and pack them.
 class GivingBack {
  public:
   explicit GivingBack(const Expr& function)
-      : thread_([this, constants = ConstantsOf(function)] {
+      : thread_([this, constants = ConstantTensors(function)] {
           constexpr auto kPause = std::chrono::milliseconds(10);  // in which no compiler reads more than some 100 MB
           std::unique_lock lock(mutex_);
           while (!has_ended_.wait_for(lock, kPause, [this] { return ends_; })) {
@@ -110,16 +102,6 @@ size_t KernelCache::Weights() const {
   return bytes;
 }
 
-size_t ConstantBytes(const Expr& expr) {
-  size_t bytes = 0;
-  for (const Tensor& constant : ConstantsOf(expr)) bytes += constant.ByteCount();
-  return bytes;
-}
-
-void GiveBackConstants(const Expr& expr) {
-  for (const Tensor& constant : ConstantsOf(expr)) GiveBack(constant.Bytes(), constant.ByteCount());
-}
-
 Result<size_t> WeightsToAdd(const IRModule& partitioned, const LowerOptions& options) {
   const PartitionProgram program = COLLAGE_TRY(ToPartitionProgram(partitioned, options.program));
   size_t bytes = 0;
@@ -129,8 +111,7 @@ Result<size_t> WeightsToAdd(const IRModule& partitioned, const LowerOptions& opt
     const size_t weights = ConstantBytes(call.function);
     if (weights == 0) continue;
     // Of the large ones nobody looks for a twin: that would read all of it beside what is there.
-    constexpr size_t kShareOfLarge = 8;
-    if (weights > options.kernels->most_weights / kShareOfLarge) {
+    if (weights >= kLargeWeights) {
       bytes += weights;
       largest = std::max(largest, weights);
       continue;

@@ -80,11 +80,6 @@ Result<std::unique_ptr<Kernel>> CompilePartition(PartitionCall& call, const Back
 /// partition. Errors name the partition.
 Result<LoweredModel> BuildExecutable(PartitionProgram program, const BuildOptions& options);
 
-/// Bytes of the constants of an expression.
-size_t ConstantBytes(const Expr& expr);
-/// Gives back their memory as far as files hold it (support/mappings.h).
-void GiveBackConstants(const Expr& expr);
-
 /// For KernelCache::HasRoom: what lowering a partitioned module would add to the kernels of the cache that `options` have. Errors of
 /// ToPartitionProgram.
 Result<size_t> WeightsToAdd(const IRModule& partitioned, const LowerOptions& options);

@@ -12,8 +12,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "collage/ir/constant_memory.h"
 #include "collage/ir/original_model.h"
-#include "collage/ir/visit.h"
 #include "collage/support/clock.h"
 #include "collage/support/log.h"
 #include "collage/support/process.h"
@@ -136,12 +136,7 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const Json& job
 
 Result<Measurement> WorkerTimer::Measure(const KernelJob& job) {
   // What a heap keeps for later of an earlier kernel's compiler would lie beside these weights and their packed form.
-  constexpr size_t kLargeWeights = size_t{64} << 20;
-  size_t weights = 0;
-  PostOrder(job.function, [&](const Expr& expr) {
-    if (const Constant* constant = expr->As<Constant>()) weights += constant->value.ByteCount();
-  });
-  if (weights >= kLargeWeights) process_.reset();
+  if (ConstantBytes(job.function) >= kLargeWeights) process_.reset();
   return MeasureMessage(ToMessage(job, Weights::kSamples));
 }
 

@@ -8,6 +8,7 @@
 
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/fold.h"
+#include "collage/support/mappings.h"
 #include "collage/support/memory.h"
 #include "collage/tensor/narrow.h"
 #include "collage/tensor/strings.h"
@@ -149,7 +150,7 @@ Result<Tensor> FromRawData(const TensorBytes& raw, const TensorType& type) {
     return Tensor::View(type, raw.bytes.data(), raw.owner);
   Tensor tensor(type);
   if (!raw.bytes.empty()) std::memcpy(tensor.MutableBytes(), raw.bytes.data(), raw.bytes.size());
-  if (raw.owner) MappedFile::Forget(raw.bytes);
+  GiveBack(raw.bytes.data(), raw.bytes.size());
   NormalizeBooleans(tensor);
   return tensor;
 }

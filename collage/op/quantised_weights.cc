@@ -59,7 +59,7 @@ std::optional<QuantisedWeights> QuantiseExactly(const Tensor& weights, size_t ax
 }
 
 Result<QuantisedWeights> Round(const Tensor& weights, size_t axis) {
-  constexpr float kLargest = 127;
+  constexpr float kLargest = 127;  // of a byte whose numbers are as many below zero as above
   const AxisView view(weights.shape(), axis);
   const auto* values = weights.Data<float>();
   std::vector<float> scales(static_cast<size_t>(view.extent), 0);

@@ -74,7 +74,7 @@ Status CheckHeader(const std::string& name, std::string_view content, Header& he
   }
   Checksum checksum;
   checksum.Add(content.substr(0, kChecked));
-  checksum.Add(content.substr(sizeof(Header)));
+  ReadOnce(content.substr(sizeof(Header)), [&](std::string_view piece) { checksum.Add(piece); });
   if (header.file_bytes != content.size() || checksum.Value() != header.checksum) {
     return Fail(name + ": is damaged: its content does not fit its checksum");
   }

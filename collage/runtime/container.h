@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collage/support/mapped_file.h"
+#include "collage/support/mappings.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor.h"
 
@@ -58,7 +59,7 @@ class Container {
   [[nodiscard]] size_t size() const { return blobs_.size(); }
   [[nodiscard]] std::string_view blob(size_t index) const { return blobs_[index]; }
   /// Gives back the memory of blobs that were read and are packed elsewhere by now; any may be read again.
-  void Forget() const { MappedFile::Forget(mapped_); }
+  void Forget() const { GiveBack(mapped_.data(), mapped_.size()); }
   /// Keeps the mapping, and so all blobs, alive.
   [[nodiscard]] const std::shared_ptr<const void>& owner() const { return owner_; }
 

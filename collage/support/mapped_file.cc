@@ -60,9 +60,4 @@ Result<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
   return mapped;
 }
 
-void MappedFile::Forget(std::string_view part) {
-  const PageRange pages = WholePagesOf(part.data(), part.size());
-  if (pages.bytes > 0) ::madvise(pages.begin, pages.bytes, MADV_DONTNEED);
-}
-
 }  // namespace collage

@@ -17,8 +17,6 @@ class MappedFile {
   [[nodiscard]] std::string_view content() const { return content_; }
   /// Keeps the content alive.
   [[nodiscard]] const std::shared_ptr<const void>& owner() const { return owner_; }
-  /// Gives back the memory of a part of some file's content that was read and is not needed soon; it may be read again.
-  static void Forget(std::string_view part);
 
  private:
   MappedFile() = default;

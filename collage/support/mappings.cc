@@ -61,6 +61,17 @@ void GiveBack(const void* data, size_t bytes) {
   if (pages.bytes > 0 && IsMapped(pages.begin, pages.bytes, MappingKind::kFile)) ::madvise(pages.begin, pages.bytes, MADV_DONTNEED);
 }
 
+void ReadOnce(std::string_view content, const std::function<void(std::string_view)>& visit) {
+  // Some milliseconds of reading: a call into the kernel for each is nothing beside it.
+  constexpr size_t kPiece = size_t{16} << 20;
+  while (!content.empty()) {
+    const std::string_view piece = content.substr(0, kPiece);
+    visit(piece);
+    GiveBack(piece.data(), piece.size());
+    content.remove_prefix(piece.size());
+  }
+}
+
 size_t PrivateMemory() {
   std::ifstream file("/proc/self/statm");
   size_t all = 0;

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
+#include "collage/support/file.h"
+#include "collage/support/mapped_file.h"
 #include "collage/support/mappings.h"
 #include "collage/support/memory.h"
 
@@ -72,6 +75,37 @@ TEST_F(BackedMemoryTest, AFolderThatIsNotThereIsNamed) {
   const Result<BackedMemory> memory = BackedMemory::Create(folder_ / "none");
   ASSERT_FALSE(memory);
   EXPECT_THAT(memory.error().message, HasSubstr("none"));
+}
+
+/// Bytes of files and of what is shared that this process has in memory.
+size_t FilePagesInMemory() {
+  std::ifstream file("/proc/self/statm");
+  size_t all = 0;
+  size_t resident = 0;
+  size_t shared = 0;
+  file >> all >> resident >> shared;
+  return shared * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(BackedMemoryTest, ReadingOnceTakesTheMemoryOfOnePiece) {
+  const std::filesystem::path path = folder_ / "content";
+  std::string content(size_t{64} << 20, '\0');
+  for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 7 % 251);
+  ASSERT_TRUE(WriteFileAtomically(path, content));
+  Result<MappedFile> file = MappedFile::Open(path);
+  ASSERT_TRUE(file) << file.error().message;
+  const size_t before = FilePagesInMemory();
+  size_t most = before;
+  size_t at = 0;
+  bool is_equal = true;
+  ReadOnce(file->content(), [&](std::string_view piece) {
+    is_equal &= content.compare(at, piece.size(), piece) == 0;
+    at += piece.size();
+    most = std::max(most, FilePagesInMemory());
+  });
+  EXPECT_TRUE(is_equal);
+  EXPECT_EQ(at, content.size());
+  EXPECT_LT(most - before, content.size() / 2);
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ std::vector<Form> PointwiseForms(const Chain& chain, const Problem& problem, con
 
 // Of what several algorithms compute, those that are not too much work beside the least.
 Result<std::vector<Form>> WindowForms(const Chain& chain, const Problem& problem, const InstructionSet& instructions) {
-  // What shapes say is no closer to the time that kernels take.
+  // Of all shapes of bench_micro_kernels, that at which the fastest has most beside the least work has 1.29 times as much.
   constexpr double kMostWork = 1.5;
   const auto sizes_of = [&](int64_t patch) {
     const auto along = [&](int64_t taps) {

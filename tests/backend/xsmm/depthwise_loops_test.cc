@@ -61,15 +61,7 @@ void CheckOne(Dice& dice, DepthwiseLoop loop) {
 }
 
 TEST(DepthwiseLoopsTest, AnyWindowAndAnyNumberOfChannels) {
-  for (const int64_t lanes : {8, 16}) {
-    if (lanes == 16 ? !__builtin_cpu_supports("avx512bw") : !__builtin_cpu_supports("avx2")) continue;
-    for (unsigned seed = 0; seed < 2000; ++seed) {
-      SCOPED_TRACE(std::to_string(lanes) + " lanes, seed " + std::to_string(seed));
-      Dice dice(seed);
-      CheckOne(dice, DepthwiseLoopFor(lanes));
-      if (testing::Test::HasFatalFailure()) return;
-    }
-  }
+  OnEachWidth(2000, [](Dice& dice, int64_t lanes) { CheckOne(dice, DepthwiseLoopFor(lanes)); });
 }
 
 }  // namespace

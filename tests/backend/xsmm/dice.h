@@ -1,7 +1,10 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace collage::xsmm {
@@ -22,5 +25,19 @@ class Dice {
  private:
   std::mt19937_64 engine_;
 };
+
+/// check(dice, lanes) from so many seeds for each width of vectors that this processor has, until one fails.
+template <class Check>
+void OnEachWidth(unsigned seeds, const Check& check) {
+  for (const int64_t lanes : {8, 16}) {
+    if (lanes == 16 ? !__builtin_cpu_supports("avx512bw") : !__builtin_cpu_supports("avx2")) continue;
+    for (unsigned seed = 0; seed < seeds; ++seed) {
+      SCOPED_TRACE(std::to_string(lanes) + " lanes, seed " + std::to_string(seed));
+      Dice dice(seed);
+      check(dice, lanes);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
 
 }  // namespace collage::xsmm

@@ -48,17 +48,7 @@ void CheckOne(Dice& dice, int64_t lanes) {
   }
 }
 
-TEST(IntegerLoopsTest, AnyNumberOfRowsAndColumns) {
-  for (const int64_t lanes : {8, 16}) {
-    if (lanes == 16 ? !__builtin_cpu_supports("avx512bw") : !__builtin_cpu_supports("avx2")) continue;
-    for (unsigned seed = 0; seed < 500; ++seed) {
-      SCOPED_TRACE(std::to_string(lanes) + " lanes, seed " + std::to_string(seed));
-      Dice dice(seed);
-      CheckOne(dice, lanes);
-      if (testing::Test::HasFatalFailure()) return;
-    }
-  }
-}
+TEST(IntegerLoopsTest, AnyNumberOfRowsAndColumns) { OnEachWidth(500, CheckOne); }
 
 }  // namespace
 }  // namespace collage::xsmm
