@@ -72,10 +72,9 @@ def compile(
     estimator it is in this process; kernels of other backends then are still priced in a worker, and whole plans run here."""
     from collage._session import InferenceSession
 
-    options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid), "cache_only": cache_only, "eager": eager,
-                               "processors": list(processors), "choose_devices": choose_devices}
-    given = {"targets": targets and list(targets), "budget": budget, "threads": threads, "tune": tune, "cache": cache and os.fspath(cache)}
-    options.update(_given(**given, shapes=_profiles(shapes), search=search, precision=precision))
+    options = options_of_compile(targets=targets, budget=budget, threads=threads, tune=tune, cache=cache, pin=pin, forbid=forbid,
+                                 cache_only=cache_only, eager=eager, choose_devices=choose_devices, search=search, precision=precision)
+    options.update(_given(shapes=_profiles(shapes)), processors=list(processors))
     trees, options["partition_rules"] = _split(partition_rules or {})
     with tempfile.TemporaryDirectory(prefix="collage.") as folder:
         source = _as_file(model, folder)
@@ -142,6 +141,28 @@ def parse(text: str) -> Program:
     from collage import _placement
 
     return _placement.parse(text)
+
+
+def options_of_compile(
+    *,
+    targets: Sequence[str] | None = None,
+    budget: float | None = None,
+    cache: str | os.PathLike | None = None,
+    threads: int | None = None,
+    tune: float | None = None,
+    cache_only: bool = False,
+    eager: bool = False,
+    pin: Sequence[str] = (),
+    forbid: Sequence[str] = (),
+    choose_devices: bool = False,
+    precision: str | None = None,
+    search: str | None = None,
+) -> dict[str, Any]:
+    """Those of `compile` that concern no shapes, processors or placement of one's own, as the library takes them."""
+    options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid), "cache_only": cache_only, "eager": eager,
+                               "choose_devices": choose_devices}
+    given = {"targets": targets and list(targets), "budget": budget, "threads": threads, "tune": tune, "cache": cache and os.fspath(cache)}
+    return options | _given(**given, search=search, precision=precision)
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from collage import _collage
 from collage._compile import Model, compile
 from collage._errors import ArgumentError
+from collage._on_demand import OnDemand
 from collage._report import Report, session_html
 
 # How ONNX Runtime writes element types; the others are as NumPy's.
@@ -69,28 +70,40 @@ class InferenceSession:
         sess_options: SessionOptions | None = None,
         providers: Sequence[Any] | None = None,
         provider_options: Sequence[Any] | None = None,
+        compile_on_demand: str | os.PathLike | None = None,
         **compile_options: Any,
     ) -> None:
         """`providers` and `provider_options` are taken and mean nothing here; `compile_options` are those of `collage.compile`. Of those a
-        compiled file takes `processors`, for its CPUs beside the host, in place of the ones that it was compiled with."""
+        compiled file takes `processors`, for its CPUs beside the host, in place of the ones that it was compiled with.
+
+        `compile_on_demand`: the file of the model that a compiled file was made of. A run whose shapes the file has no profile of compiles
+        one, with `compile_options`, and keeps it in FILE.profiles beside the file, where every later session finds it."""
         threads = sess_options.intra_op_num_threads if sess_options else 0
+        self._on_demand: OnDemand | None = None
         if _starts_like_program(path_or_model):
             options: dict[str, Any] = {"threads": threads} if threads else {}
             if "processors" in compile_options:
                 options["processors"] = list(compile_options.pop("processors"))
-            if compile_options:
+            if compile_on_demand is not None:
+                if isinstance(path_or_model, bytes):
+                    raise ArgumentError("compile_on_demand: profiles are kept beside a file, and these are bytes")
+                self._on_demand = OnDemand(os.fspath(path_or_model), compile_on_demand, options, **compile_options)
+            elif compile_options:
                 raise ArgumentError(f"{sorted(compile_options)[0]}: is an option of compiling, and this is compiled already")
             load = _collage.load_bytes if isinstance(path_or_model, bytes) else _collage.load
             self._program = load(path_or_model if isinstance(path_or_model, bytes) else os.fspath(path_or_model), json.dumps(options))
         elif isinstance(path_or_model, (str, os.PathLike)) and os.fspath(path_or_model).endswith(".collage"):
             self._program = _collage.load(os.fspath(path_or_model), "{}")  # which says what is wrong with it
         else:
+            if compile_on_demand is not None:
+                raise ArgumentError("compile_on_demand: is of compiled files, and this is a model")
             if threads:
                 compile_options.setdefault("threads", threads)
             self._program = compile(path_or_model, **compile_options)._program
         self._inputs = {name: (type, shape) for name, type, shape in self._program.inputs}
         self._outputs = {name: (type, shape) for name, type, shape in self._program.outputs}
         # NumPy has no name of its own for some types; they cross the border as unsigned integers.
+        self._profiles = [{name: tuple(shape or ()) for name, _, shape in inputs} for inputs in self._program.profiles]
         self._is_plain = all(_is_numpy_type(type) for type, _ in [*self._inputs.values(), *self._outputs.values()])
 
     def get_inputs(self) -> list[NodeArg]:
@@ -118,23 +131,31 @@ class InferenceSession:
     def run(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: Any = None) -> list[np.ndarray]:
         """New arrays, one for each name; all outputs for None. Inputs are arrays of NumPy or of anything that speaks DLPack, of exactly the
         right type. Dense ones at multiples of 64 bytes are read where they are; the library copies others."""
+        program = self._program if self._on_demand is None else self._program_for(input_feed)
         if self._is_plain:
-            return self._program.run(output_names, input_feed)
+            return program.run(output_names, input_feed)
         names = list(self._outputs) if output_names is None else list(output_names)
-        return [self._as_named(name, array) for name, array in zip(names, self._program.run(names, self._as_carried(input_feed)))]
+        return [self._as_named(name, array) for name, array in zip(names, program.run(names, self._as_carried(input_feed)))]
 
     def run_into(self, input_feed: dict[str, Any], results: dict[str, Any]) -> None:
         """Computes all outputs into arrays of the caller's, by name: writable and dense, of NumPy or by DLPack; of objects for strings."""
         texts = {name: array for name, array in results.items() if name in self._outputs and self._outputs[name][0] == "string"}
         numbers = {name: np.empty(np.shape(array), np.uint64) for name, array in texts.items()}
         others = {name: array for name, array in results.items() if name not in texts}
-        self._program.run_into(self._as_carried(input_feed), {**self._as_carried(others), **numbers})
+        self._program_for(input_feed).run_into(self._as_carried(input_feed), {**self._as_carried(others), **numbers})
         for name, array in texts.items():
             array[...] = _texts_of_numbers(numbers[name])
 
     def profile(self, input_feed: dict[str, Any]) -> list[Step]:
         """Runs once, and says how long each step took."""
-        return [Step(*step) for step in self._program.profile(self._as_carried(input_feed))]
+        return [Step(*step) for step in self._program_for(input_feed).profile(self._as_carried(input_feed))]
+
+    def _program_for(self, feed: Mapping[str, Any]) -> _collage.Program:
+        """What has a profile of these inputs. Where that is none, or an input is missing, the file's program says so."""
+        if self._on_demand is None or feed.keys() != self._inputs.keys():
+            return self._program
+        shapes = {name: tuple(np.shape(value)) for name, value in feed.items()}
+        return self._program if shapes in self._profiles else self._on_demand.program(shapes)
 
     def _as_carried(self, feed: Mapping[str, Any]) -> dict[str, Any]:
         types = {**self._inputs, **self._outputs}

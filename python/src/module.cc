@@ -42,6 +42,13 @@ int OnProgress(void* user, const char* stage, uint64_t done, uint64_t total, con
   return static_cast<Watched*>(user)->Wish(stage, done, total, detail);
 }
 
+/// Instead of the error that follows from it.
+void RaiseWhatWasRaised(Watched& watched, collage_error* error) {
+  if (!watched.raised) return;
+  collage_error_free(error);
+  throw nb::python_error(std::move(*watched.raised));
+}
+
 void Compile(const std::string& model, const std::string& output, const std::string& options, nb::object progress) {
   Watched watched{std::move(progress)};
   collage_error* error = nullptr;
@@ -49,11 +56,21 @@ void Compile(const std::string& model, const std::string& output, const std::str
     const nb::gil_scoped_release release;
     error = collage_compile(model.c_str(), output.c_str(), options.c_str(), OnProgress, &watched);
   }
-  if (watched.raised) {
-    collage_error_free(error);
-    throw nb::python_error(std::move(*watched.raised));
-  }
+  RaiseWhatWasRaised(watched, error);
   RaiseIfAny(error);
+}
+
+nb::object LoadOrCompile(const std::string& path, const std::string& options, nb::object progress) {
+  Watched watched{std::move(progress)};
+  collage_program* program = nullptr;
+  size_t profile = 0;  // a run finds it by its inputs
+  collage_error* error = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    error = collage_program_load_or_compile(path.c_str(), options.c_str(), OnProgress, &watched, &program, &profile);
+  }
+  RaiseWhatWasRaised(watched, error);
+  return Loaded(error, program);
 }
 
 uint64_t StringNumber(const nb::bytes& text) {
@@ -76,6 +93,7 @@ NB_MODULE(_collage, module) {
   module.def("load", &Load, nb::arg("path"), nb::arg("options"));
   module.def("load_bytes", &LoadBytes, nb::arg("content"), nb::arg("options"));
   module.def("compile", &Compile, nb::arg("model"), nb::arg("output"), nb::arg("options"), nb::arg("progress").none());
+  module.def("load_or_compile", &LoadOrCompile, nb::arg("path"), nb::arg("options"), nb::arg("progress").none());
   module.def("string_number", &StringNumber, nb::arg("text"));
   module.def("string_text", &StringText, nb::arg("number"));
   nb::class_<Program>(module, "Program")
@@ -84,6 +102,7 @@ NB_MODULE(_collage, module) {
       .def("profile", &Program::Profile, nb::arg("feeds"))
       .def_prop_ro("inputs", &Program::Inputs)
       .def_prop_ro("outputs", &Program::Outputs)
+      .def_prop_ro("profiles", &Program::Profiles)
       .def_prop_ro("report", &Program::Report)
       .def_prop_ro("threads", &Program::Threads);
 }

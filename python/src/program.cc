@@ -211,6 +211,12 @@ nb::list Program::Describe(const std::vector<Endpoint>& endpoints) {
   return described;
 }
 
+nb::list Program::Profiles() const {
+  nb::list profiles;
+  for (const Shapes& profile : profiles_) profiles.append(Describe(profile.inputs));
+  return profiles;
+}
+
 size_t Program::ProfileFor(const nb::dict& feeds) const {
   if (profiles_.size() == 1) return 0;
   const auto takes = [&](const Endpoint& input) {

@@ -53,6 +53,8 @@ class Program {
   /// [(name, type, shape)] of the first profile
   [[nodiscard]] nb::list Inputs() const { return Describe(profiles_[0].inputs); }
   [[nodiscard]] nb::list Outputs() const { return Describe(profiles_[0].outputs); }
+  /// The inputs of each profile.
+  [[nodiscard]] nb::list Profiles() const;
   [[nodiscard]] const char* Report() const { return collage_program_report(program_); }
   [[nodiscard]] int Threads() const { return collage_program_threads(program_); }
   /// Runs once and gives [(kind, name, backend, microseconds)] of its steps.

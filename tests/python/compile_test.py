@@ -52,6 +52,48 @@ class CompileTest(unittest.TestCase):
         with self.assertRaisesRegex(collage.ArgumentError, "no profile takes these inputs"):
             session.run(None, {"x": x[:1]})
 
+    def test_a_shape_without_a_profile_is_compiled_on_demand(self):
+        x = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
+        nodes = [helper.make_node("Relu", ["x"], ["y"])]
+        symbolic = models.model(nodes, [("x", TensorProto.FLOAT, ["n", 8])], [("y", TensorProto.FLOAT, ["n", 8])])
+        path = self.folder / "model.onnx"
+        path.write_bytes(symbolic.SerializeToString())
+        models.compile_quickly(path, self.output, shapes={"x": (2, 8)})
+        stages = []
+        on_demand = {"compile_on_demand": path, "budget": 1.5, "cache": models.CACHE.name}
+        session = collage.InferenceSession(self.output, progress=lambda stage, *_: stages.append(stage), **on_demand)
+
+        def check(session, rows):
+            (y,) = session.run(None, {"x": x[:rows]})
+            np.testing.assert_array_equal(y, np.maximum(x[:rows], 0))
+
+        check(session, 2)
+        self.assertEqual(stages, [], "the file has that profile")
+        check(session, 3)
+        self.assertIn("saving", stages)
+        stages.clear()
+        for rows in (3, 2, 3):
+            check(session, rows)
+        result = np.empty((3, 8), np.float32)
+        session.run_into({"x": x}, {"y": result})
+        np.testing.assert_array_equal(result, np.maximum(x, 0))
+        self.assertTrue(session.profile({"x": x}))
+        check(collage.InferenceSession(self.output, progress=lambda stage, *_: stages.append(stage), **on_demand), 3)
+        self.assertNotIn("saving", stages, "it was kept")
+
+        with self.assertRaisesRegex(collage.ArgumentError, "input 'x' .* is missing"):
+            session.run(None, {})
+        with self.assertRaisesRegex(collage.ArgumentError, "shapes: is no option of compiling on demand"):
+            collage.InferenceSession(self.output, shapes={"x": (1, 8)}, **on_demand)
+        with self.assertRaisesRegex(collage.ArgumentError, "kept beside a file"):
+            collage.InferenceSession(self.output.read_bytes(), **on_demand)
+        with self.assertRaisesRegex(collage.ArgumentError, "is of compiled files"):
+            collage.InferenceSession(path, **on_demand)
+        other = self.folder / "other.onnx"
+        other.write_bytes(models.convolutions(1).SerializeToString())
+        with self.assertRaisesRegex(collage.Error, "is not the model that"):
+            collage.InferenceSession(self.output, compile_on_demand=other).run(None, {"x": x[:1]})
+
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor")
     def test_a_cpu_beside_the_host_has_processors_of_its_own(self):
         first, *_, last = sorted(os.sched_getaffinity(0))
