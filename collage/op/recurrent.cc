@@ -30,6 +30,11 @@ constexpr ActivationRecord kActivations[] = {
     {"softsign", 0, 0, [](double x, double, double) { return x / (1 + std::abs(x)); }},
     {"softplus", 0, 0, [](double x, double, double) { return std::log1p(std::exp(-std::abs(x))) + std::max(x, 0.0); }}};
 
+const ActivationRecord* FindActivation(const std::string& name) {
+  const auto* record = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& item) { return name == item.name; });
+  return record == std::end(kActivations) ? nullptr : record;
+}
+
 std::vector<double> Numbers(const Attributes& attributes, const char* name) {
   std::vector<double> numbers;
   const AttributeValue* value = attributes.Find(name);
@@ -58,19 +63,29 @@ const std::vector<std::string> kNames = {"data", "weight", "recurrent_weight", "
 
 }  // namespace
 
-Result<std::vector<Activation>> ReadActivations(const Attributes& attributes, const std::vector<std::string>& fallback,
-                                                int64_t directions) {
+Result<std::vector<ActivationChoice>> ReadActivationChoices(const Attributes& attributes, const std::vector<std::string>& fallback,
+                                                            int64_t directions) {
   const std::vector<double> alphas = Numbers(attributes, "activation_alpha");
   const std::vector<double> betas = Numbers(attributes, "activation_beta");
-  std::vector<Activation> activations;
-  for (const std::string& name : COLLAGE_TRY(ActivationNames(attributes, fallback, directions))) {
-    const auto* record =
-        std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& item) { return name == item.name; });
-    if (record == std::end(kActivations)) return Fail("attribute 'activations' has the name \"" + name + "\", which is none that is known");
-    const size_t place = activations.size();
+  std::vector<ActivationChoice> choices;
+  for (std::string& name : COLLAGE_TRY(ActivationNames(attributes, fallback, directions))) {
+    const ActivationRecord* record = FindActivation(name);
+    if (record == nullptr) return Fail("attribute 'activations' has the name \"" + name + "\", which is none that is known");
+    const size_t place = choices.size();
     const double alpha = place < alphas.size() ? alphas[place] : record->alpha;
     const double beta = place < betas.size() ? betas[place] : record->beta;
-    activations.emplace_back([function = record->function, alpha, beta](double x) { return function(x, alpha, beta); });
+    choices.push_back({std::move(name), alpha, beta});
+  }
+  return choices;
+}
+
+Result<std::vector<Activation>> ReadActivations(const Attributes& attributes, const std::vector<std::string>& fallback,
+                                                int64_t directions) {
+  std::vector<Activation> activations;
+  for (const ActivationChoice& choice : COLLAGE_TRY(ReadActivationChoices(attributes, fallback, directions))) {
+    activations.emplace_back([function = FindActivation(choice.name)->function, alpha = choice.alpha, beta = choice.beta](double x) {
+      return function(x, alpha, beta);
+    });
   }
   return activations;
 }
@@ -105,7 +120,7 @@ Result<Recurrence> ReadRecurrence(std::span<const TensorType> arguments, const A
 
 namespace {
 
-OpDef::TypeRule RecurrentType(int64_t gates, bool has_cell, std::vector<std::string> activations) {
+OpDef::TypeRule RecurrentType(int64_t gates, bool has_cell, const std::vector<std::string>& activations) {
   return [=](TypeArguments arguments, const Attributes& attributes) -> Result<Type> {
     std::vector<TensorType> tensors;
     for (size_t i = 0; i < arguments.size(); ++i) tensors.push_back(COLLAGE_TRY(TensorArgument(arguments, i, kNames[i])));
@@ -126,7 +141,7 @@ Work RecurrentWork(TypeArguments arguments, const Type& result, const Attributes
   return work;
 }
 
-OpDef Recurrent(std::string name, std::string summary, int64_t gates, bool has_cell, std::vector<std::string> activations,
+OpDef Recurrent(std::string name, std::string summary, int64_t gates, bool has_cell, const std::vector<std::string>& activations,
                 OpDef::ReferenceKernel reference) {
   std::vector<std::string> arguments(kNames.begin(), kNames.begin() + (has_cell ? 8 : 6));
   return {.name = std::move(name),
@@ -138,7 +153,7 @@ OpDef Recurrent(std::string name, std::string summary, int64_t gates, bool has_c
                          {"activation_beta", "list", "second parameters of the functions"},
                          {"clip", "float", "what functions are given is held between -clip and clip, default not"}},
           .kind = OpKind::kOpaque,
-          .infer_type = RecurrentType(gates, has_cell, std::move(activations)),
+          .infer_type = RecurrentType(gates, has_cell, activations),
           .work = RecurrentWork,
           .reference = std::move(reference)};
 }

@@ -25,12 +25,21 @@ struct Recurrence {
 
 using Activation = std::function<double(double)>;
 
+/// An activation as its name and parameters say it.
+struct ActivationChoice {
+  std::string name;
+  double alpha, beta;
+};
+
 /// `gates`: blocks of `hidden` rows in the weights. Checks every constraint on shapes; after a call has been made it cannot fail
 /// on its arguments.
 Result<Recurrence> ReadRecurrence(std::span<const TensorType> arguments, const Attributes& attributes, int64_t gates);
 
 /// The attribute "activations", or `fallback`, for each direction in turn: "sigmoid", "tanh", "relu", "affine", "leakyrelu",
 /// "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu", "softsign" or "softplus", with "activation_alpha" and "activation_beta".
+Result<std::vector<ActivationChoice>> ReadActivationChoices(const Attributes& attributes, const std::vector<std::string>& fallback,
+                                                            int64_t directions);
+/// The same as functions.
 Result<std::vector<Activation>> ReadActivations(const Attributes& attributes, const std::vector<std::string>& fallback, int64_t directions);
 
 // Reference kernels, see OpDef::ReferenceKernel.

@@ -12,10 +12,14 @@ namespace {
 
 using ParallelForEntry = void(size_t pieces, int threads, void (*body)(void*, size_t), void* context);
 
-ParallelForEntry* OpenPool() {
+using ParallelRegionEntry = void(int threads, void (*body)(void*, int, int), void* context);
+using WaitEntry = void();
+
+template <class Entry>
+Entry* OpenPool(const char* name) {
   PrepareThreadPool();
   const std::filesystem::path file = SharedObjectOf(&ParallelFor).parent_path() / COLLAGE_OPENMP_NAME;
-  const Result<ParallelForEntry*> entry = OpenFunction<ParallelForEntry>(file, "collage_parallel_for");
+  const Result<Entry*> entry = OpenFunction<Entry>(file, name);
   COLLAGE_CHECK(entry, entry.error().message);
   return *entry;
 }
@@ -42,9 +46,22 @@ void ParallelFor(size_t count, size_t grain, int threads, const std::function<vo
     body(0, count);
     return;
   }
-  static ParallelForEntry* const pool = OpenPool();
+  static ParallelForEntry* const pool = OpenPool<ParallelForEntry>("collage_parallel_for");
   Job job{count, pieces, &body};
   pool(pieces, static_cast<int>(pieces), RunPiece, &job);
+}
+
+void ParallelRegion(int threads, const std::function<void(const TeamMember&)>& body) {
+  if (threads <= 1) {
+    body({0, 1, [] {}});
+    return;
+  }
+  static ParallelRegionEntry* const pool = OpenPool<ParallelRegionEntry>("collage_parallel_region");
+  static WaitEntry* const wait = OpenPool<WaitEntry>("collage_team_wait");
+  const auto run = [](void* context, int index, int size) {
+    (*static_cast<const std::function<void(const TeamMember&)>*>(context))({index, size, wait});
+  };
+  pool(threads, run, const_cast<void*>(static_cast<const void*>(&body)));
 }
 
 void PrepareThreadPool() {

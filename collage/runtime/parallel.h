@@ -12,6 +12,18 @@ inline constexpr int kMostThreads = 1024;
 /// all backends share), returning when all are done. Pieces are contiguous and at least `grain` long.
 void ParallelFor(size_t count, size_t grain, int threads, const std::function<void(size_t begin, size_t end)>& body);
 
+/// One thread of a parallel region.
+struct TeamMember {
+  int index;  ///< below size
+  int size;   ///< at most the threads that were asked for
+  /// Returns when every member has called it as often: what any has written before, all see then.
+  void (*wait)();
+};
+
+/// Runs `body` once on each of at most `threads` threads of the team (there may be fewer), returning when all are done. For work in which
+/// threads wait for one another on the way: a region and its waits take less than as many regions.
+void ParallelRegion(int threads, const std::function<void(const TeamMember& member)>& body);
+
 /// Sets what libgomp reads when it is loaded (GOMP_SPINCOUNT, see ARCHITECTURE.md) unless the user has set it. Must run before
 /// the first backend is opened or ParallelFor called.
 void PrepareThreadPool();

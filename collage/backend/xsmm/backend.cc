@@ -1,12 +1,14 @@
 #include "collage/backend/backend.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "collage/backend/entry.h"
 #include "collage/backend/match_function.h"
 #include "collage/backend/tuning.h"
 #include "collage/backend/xsmm/fused_rule.h"
 #include "collage/backend/xsmm/kernel.h"
+#include "collage/backend/xsmm/recurrent_kernel.h"
 #include "collage/ir/permitted_precision.h"
 
 namespace collage {
@@ -17,7 +19,7 @@ using xsmm::Form;
 using xsmm::InstructionSet;
 
 /// libxsmm generates code for small products. Larger ones, batches of them and convolutions are cut into parts of a size that stays in
-/// the nearest cache; what follows element by element is done on each tile while it is there.
+/// the nearest cache; what follows element by element is done on each tile while it is there. Recurrent layers are products in a loop.
 class XsmmBackend final : public Backend {
  public:
   [[nodiscard]] std::string_view Name() const override { return "xsmm"; }
@@ -33,6 +35,7 @@ class XsmmBackend final : public Backend {
     rules.style = BackendRules::Style::kPattern;
     rules.patterns.push_back(PatternRule::Growing("xsmm.conv2d", xsmm::FusedConvolutionsRule(), CheckMatch));
     for (const char* op : {"nn.conv2d", "nn.conv3d", "nn.dense", "nn.matmul", "nn.batch_matmul"}) rules.patterns.push_back(WithTail(op));
+    for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) rules.patterns.push_back(Alone(op));
     // Factors behind a product are nothing in its weights.
     rules.passes = {"fold_constants", "fold_batch_norm", "eliminate_dead_code"};
     return rules;
@@ -42,6 +45,10 @@ class XsmmBackend final : public Backend {
     const Result<Parsed> parsed = Parse(function);
     std::vector<Variant> variants;
     if (!parsed) return variants;
+    if (parsed->layer) {
+      const OpSequence& sequence = *parsed->sequence;
+      return {{kRecurrent, std::vector<Layout>(sequence.parameters.size()), std::vector<Layout>(sequence.results.size())}};
+    }
     for (const Form& form : parsed->forms)
       variants.push_back({form.name, xsmm::InputLayouts(parsed->chain, form), {form.result}, form.rounds_weights});
     return variants;
@@ -60,6 +67,7 @@ class XsmmBackend final : public Backend {
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     const Parsed parsed = COLLAGE_TRY(Parse(function));
+    if (parsed.layer && variant.name == kRecurrent) return xsmm::MakeRecurrentKernel(*parsed.layer, device.threads);
     for (const Form& form : parsed.forms) {
       if (form.name != TemplateName(variant.name)) continue;
       const std::map<std::string, int> tuned = TunedValues(variant.name);
@@ -70,17 +78,24 @@ class XsmmBackend final : public Backend {
   }
 
  private:
+  static constexpr const char* kRecurrent = "recurrent";
+
   struct Parsed {
-    std::unique_ptr<const OpSequence> sequence;  // what the chain refers to
-    Chain chain;
-    std::vector<Form> forms;  // in which this processor may run it
+    std::unique_ptr<const OpSequence> sequence;      // what the others refer to
+    std::optional<xsmm::RecurrentLayer> layer = {};  // instead of a chain
+    Chain chain = {};
+    std::vector<Form> forms = {};  // in which this processor may run it
   };
   static Result<Parsed> Parse(const Function& function) {
     auto sequence = std::make_unique<const OpSequence>(COLLAGE_TRY(ToOpSequence(function)));
+    if (xsmm::IsRecurrentLayer(*sequence)) {
+      xsmm::RecurrentLayer layer = COLLAGE_TRY(xsmm::ParseRecurrentLayer(*sequence));
+      return Parsed{std::move(sequence), std::move(layer)};
+    }
     Chain chain = COLLAGE_TRY(xsmm::ParseChain(*sequence));
     chain.may_round_weights = Permits(function, DType::kInt8);
     std::vector<Form> forms = COLLAGE_TRY(xsmm::Forms(chain, COLLAGE_TRY(xsmm::DetectInstructionSet())));
-    return Parsed{std::move(sequence), std::move(chain), std::move(forms)};
+    return Parsed{std::move(sequence), {}, std::move(chain), std::move(forms)};
   }
 
   // An operator and what follows it element by element, as far as tile loops go.
@@ -91,6 +106,13 @@ class XsmmBackend final : public Backend {
       return xsmm::MayBeInTail(*CalledOp(next)) && next->type() == inside.front()->type();
     };
     return PatternRule::Growing("xsmm." + (op.starts_with("nn.") ? op.substr(3) : op), std::move(fusion), CheckMatch);
+  }
+
+  static PatternRule Alone(const std::string& op) {
+    FusionRule fusion;
+    fusion.begins = [op](const Expr& call) { return CalledOp(call)->name == op; };
+    fusion.joins = [](const std::vector<Expr>&, const Expr&) { return false; };
+    return PatternRule::Growing("xsmm." + op.substr(3), std::move(fusion), CheckMatch);
   }
 
   static Verdict CheckMatch(const Match& match) {

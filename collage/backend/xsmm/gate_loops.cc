@@ -1,0 +1,80 @@
+#include "collage/backend/xsmm/gate_loops.h"
+
+#include <algorithm>
+
+#include "collage/backend/xsmm/vectors.h"
+
+namespace collage::xsmm {
+namespace {
+
+// All vectors of some rows. An addition waits four cycles for the one before, and two are begun in each: so there are eight sums at least,
+// where there are fewer rows and vectors than that several for every `sets`-th depth.
+template <int64_t lanes, int64_t vectors, int64_t rows>
+COLLAGE_INLINE void Block(const GateProduct& product, int64_t row) {
+  using Vector = typename Of<lanes>::Vector;
+  constexpr int64_t sets = std::clamp<int64_t>(8 / (vectors * rows), 1, 4);
+  Vector sums[sets][rows][vectors] = {};
+  const float* state = product.state + row * product.state_row;
+  const float* weights = product.weights;
+  const auto add = [&](int64_t d, Vector(&to)[rows][vectors]) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < vectors; ++v) {
+      const Vector weight = *reinterpret_cast<const Vector*>(weights + (d * vectors + v) * lanes);
+#pragma GCC unroll 16
+      for (int64_t r = 0; r < rows; ++r) to[r][v] += state[r * product.state_row + d] * weight;
+    }
+  };
+  int64_t d = 0;
+  for (; d + sets <= product.depth; d += sets) {
+#pragma GCC unroll 16
+    for (int64_t set = 0; set < sets; ++set) add(d + set, sums[set]);
+  }
+  for (; d < product.depth; ++d) add(d, sums[0]);
+#pragma GCC unroll 16
+  for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < vectors; ++v) {
+      Vector sum = sums[0][r][v];
+#pragma GCC unroll 16
+      for (int64_t set = 1; set < sets; ++set) sum += sums[set][r][v];
+      *reinterpret_cast<Vector*>(product.sums + (row + r) * product.sums_row + product.places[v]) += sum;
+    }
+  }
+}
+
+// Rows in blocks of at most `most`, as equal as can be: the weights are read once for each block.
+template <int64_t lanes, int64_t vectors, int64_t most>
+COLLAGE_INLINE void Rows(const GateProduct& product) {
+  const int64_t blocks = (product.rows + most - 1) / most;
+  int64_t row = 0;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t rows = (product.rows - row + blocks - block - 1) / (blocks - block);
+    if (rows == 1) Block<lanes, vectors, 1>(product, row);
+    if (rows == 2) Block<lanes, vectors, 2>(product, row);
+    if (rows == 3) Block<lanes, vectors, 3>(product, row);
+    if constexpr (most > 3) {
+      if (rows == 4) Block<lanes, vectors, 4>(product, row);
+      if (rows == 5) Block<lanes, vectors, 5>(product, row);
+      if (rows == 6) Block<lanes, vectors, 6>(product, row);
+    }
+    row += rows;
+  }
+}
+
+template <int64_t lanes, int64_t most>
+COLLAGE_INLINE void Vectors(const GateProduct& product) {
+  if (product.vectors == 1) Rows<lanes, 1, most>(product);
+  if (product.vectors == 2) Rows<lanes, 2, most>(product);
+  if (product.vectors == 3) Rows<lanes, 3, most>(product);
+  if (product.vectors == 4) Rows<lanes, 4, most>(product);
+}
+
+// Of 32 registers sums take 24, of 16 they take 12: four vectors for six rows and for three.
+COLLAGE_FOR_AVX512 void ProductOfAvx512(const GateProduct& product) { Vectors<16, 6>(product); }
+COLLAGE_FOR_AVX2 void ProductOfAvx2(const GateProduct& product) { Vectors<8, 3>(product); }
+
+}  // namespace
+
+GateProductLoop GateProductLoopFor(int64_t lanes) { return lanes == 16 ? ProductOfAvx512 : ProductOfAvx2; }
+
+}  // namespace collage::xsmm
