@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "collage/cost/statistics.h"
 #include "tests/support/simulated_clock.h"
 
@@ -64,6 +67,29 @@ TEST(MeasureKernelTest, TheAnchorIsTimedBesideEachSample) {
   const Measurement measurement = MeasureKernel(kernel, Input(), Device{}, {});
   EXPECT_EQ(measurement.anchors.size(), measurement.samples.size());
   for (const double anchor : measurement.anchors) EXPECT_GT(anchor, 0);
+}
+
+/// Takes so long that the team falls asleep meanwhile, as a compiler of whole models does with threads of its own.
+class LongKernel : public SteadyKernel {
+ public:
+  Status Run(std::span<const void* const>, std::span<void* const>, void*) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return {};
+  }
+};
+
+TEST(AnchorTest, IsNoSlowerBehindALongKernel) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one processor has no team";
+  const Device device{DeviceKind::kCpu, 0, 2};
+  MeasureOptions options;
+  options.budget_seconds = 0.2;
+  options.relative_width = 0;
+  SteadyKernel steady;
+  LongKernel slow;
+  const double usual = Median(MeasureKernel(steady, Input(), device, options).anchors);
+  const double behind = Median(MeasureKernel(slow, Input(), device, options).anchors);
+  // Waking the team took ten times as long as the anchor itself.
+  EXPECT_LT(behind, 3 * usual);
 }
 
 }  // namespace
