@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <array>
 #include <csignal>
@@ -37,8 +38,15 @@ std::vector<Handler> Handlers() {
   return handlers;
 }
 
+std::string Environment() {
+  std::string all;
+  for (char** entry = environ; *entry != nullptr; ++entry) all += std::string(*entry) + "\n";
+  return all;
+}
+
 // Before any backend is opened.
 const std::vector<Handler> kHandlersAtStart = Handlers();
+const std::string kEnvironmentAtStart = Environment();
 
 Expr Dense(const Expr& x, int64_t units) { return CallOp("nn.dense", {x, RandomConstant({units, x->type().AsTensor()->shape.back()}, 2)}); }
 
@@ -367,6 +375,13 @@ TEST(XsmmTest, OtherFunctionsAreDeclined) {
 TEST(XsmmTest, SignalsStayThoseOfTheProgram) {
   ASSERT_EQ(Xsmm().Name(), "xsmm");
   EXPECT_EQ(Handlers(), kHandlersAtStart);
+}
+
+// Where it asks OpenMP to bind threads, workers price other libraries on one processor. What stays is the one that we set.
+TEST(XsmmTest, TheEnvironmentStaysThatOfTheProgram) {
+  ASSERT_EQ(Xsmm().Name(), "xsmm");
+  ::unsetenv("GOMP_SPINCOUNT");
+  EXPECT_EQ(Environment(), kEnvironmentAtStart);
 }
 
 }  // namespace
