@@ -257,6 +257,11 @@ Result<StoredProgram> Read(const Json& json, const Container& container) {
     size_t tensors = 0;
     for (const Remainder::Input& input : stored.remainder->parts().inputs) tensors += input.length.value_or(1);
     if (tensors != stored.program.outputs.size()) return Fail("its head gives other values than its remainder takes");
+    for (const Remainder::Region& region : stored.remainder->parts().regions) {
+      for (const Remainder::RowProgram& program : region.programs) {
+        if (program.block >= stored.blocks.size()) return Fail("a program of rows is in a block that is not there");
+      }
+    }
     return stored;
   }
   StoredProgram stored = COLLAGE_TRY(ReadFlat(json, container));

@@ -159,7 +159,7 @@ bool AssumedExtents::AssumeResults(size_t index) {
   const AssumedValue* data = Find(NameAt(node.inputs, 0));
   if (!node.domain.empty() || data == nullptr || data->kind == Kind::kUnknown) return false;
   const auto rank = static_cast<int64_t>(data->first.shape.size());
-  const auto give = [&](size_t output, TensorType first, TensorType second) {
+  const auto give = [&](size_t output, const TensorType& first, const TensorType& second) {
     const std::string name = NameAt(node.outputs, output);
     if (!name.empty()) Assume(name, first, second, index);
   };
