@@ -48,7 +48,7 @@ class Bench {
   Result<double> RunOnceMilliseconds() {
     const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(executable_.Run(inputs_, outputs_));
-    if (remainder_) COLLAGE_TRY(remainder_->Run(outputs_));
+    if (remainder_) COLLAGE_TRY(RunRemainder(executable_, *remainder_, outputs_));
     return Clock::SecondsSince(start) * 1e3;
   }
 

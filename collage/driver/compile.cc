@@ -11,6 +11,7 @@
 #include "collage/decide/priced_problem.h"
 #include "collage/driver/compile_control.h"
 #include "collage/driver/compile_profiles.h"
+#include "collage/driver/compile_rows.h"
 #include "collage/driver/estimated_compile.h"
 #include "collage/driver/evidence_store.h"
 #include "collage/driver/large_weights.h"
@@ -51,6 +52,7 @@ Result<std::vector<OnnxModel>> ReadModels(const std::filesystem::path& path, con
     ReadOptions read;
     read.input_shapes = shapes;
     read.may_cut = true;
+    read.row_counts = RowCounts();
     models.push_back(COLLAGE_TRY(file.Read(read)));
     if (options.profiles.size() > 1 && models.back().remainder != nullptr)
       return Fail(path.string() + ": --shape: extents depend on data, so give one shape for each input (" +
@@ -540,6 +542,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
     return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, cache, compile_block);
   };
   const auto compile = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
+    if (!model.regions.empty()) return CompileRows(std::move(model), of_profile, compile_head, compile_block);
     std::shared_ptr<const Remainder> remainder = model.remainder;
     CompiledModel compiled = COLLAGE_TRY(compile_head(std::move(model), of_profile));
     compiled.lowered.remainder = std::move(remainder);

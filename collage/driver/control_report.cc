@@ -15,9 +15,7 @@ void AddCounts(const CandidateCounts& part, CandidateCounts& whole) {
   whole.variants.assumed += part.variants.assumed;
 }
 
-namespace {
-
-void Add(const BlockReport& block, CompileReport& whole) {
+void AddPlan(const BlockReport& block, CompileReport& whole) {
   const CompileReport& part = block.report;
   const std::string prefix = block.block + ":";
   for (PlanEntry entry : part.plan) {
@@ -29,9 +27,6 @@ void Add(const BlockReport& block, CompileReport& whole) {
     if (!placement.symbol.empty()) placement.symbol = prefix + placement.symbol;
     whole.operators.push_back(std::move(placement));
   }
-  whole.estimated_us += part.estimated_us;
-  whole.lower_bound_us += part.lower_bound_us;
-  whole.proved_lower_bound_us += part.proved_lower_bound_us;
   whole.search_complete = whole.search_complete && part.search_complete;
   whole.open = std::max(whole.open, part.open);
   whole.noise = std::max(whole.noise, part.noise);
@@ -45,8 +40,6 @@ void Add(const BlockReport& block, CompileReport& whole) {
   whole.precision->taken += part.precision->taken;
 }
 
-}  // namespace
-
 CompileReport ReportOfControl(const std::string& model, const CompileOptions& options, const std::vector<BlockReport>& blocks) {
   CompileReport report;
   report.model = model;
@@ -57,7 +50,12 @@ CompileReport ReportOfControl(const std::string& model, const CompileOptions& op
   report.smallest_difference = options.declared.smallest_difference;
   report.winner = "searched, block by block";
   report.budget_seconds = options.budget_seconds;
-  for (const BlockReport& block : blocks) Add(block, report);
+  for (const BlockReport& block : blocks) {
+    AddPlan(block, report);
+    report.estimated_us += block.report.estimated_us;
+    report.lower_bound_us += block.report.lower_bound_us;
+    report.proved_lower_bound_us += block.report.proved_lower_bound_us;
+  }
   return report;
 }
 

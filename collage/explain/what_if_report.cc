@@ -147,6 +147,13 @@ std::string ToMetadata(const CompileReport& report, const RecordedProblem& recor
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string WithReport(const std::string& metadata, const CompileReport& report) {
+  const Json old = Json::parse(metadata);
+  Json json = Json::parse(ToJson(report));
+  if (const auto recorded = old.find(kRecorded); recorded != old.end()) json[kRecorded] = *recorded;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string JoinMetadata(const std::vector<std::string>& profiles) {
   Json all = Json::array();
   for (const std::string& profile : profiles) all.push_back(Json::parse(profile));

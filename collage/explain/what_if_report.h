@@ -11,6 +11,8 @@ namespace collage {
 /// What a compiled file carries: the report, and beside it, under "recorded", every price that its search knew, so that `collage explain`
 /// can search again where neither the model nor the backends nor the cache are.
 std::string ToMetadata(const CompileReport& report, const RecordedProblem& recorded);
+/// The metadata with another report, and what is recorded beside it.
+std::string WithReport(const std::string& metadata, const CompileReport& report);
 /// Of a program of several profiles, from what each would carry alone.
 std::string JoinMetadata(const std::vector<std::string>& profiles);
 /// The metadata with the identity of the model that the file is compiled from.

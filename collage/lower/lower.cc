@@ -12,6 +12,7 @@
 #include "collage/backend/tuning.h"
 #include "collage/ir/constant_memory.h"
 #include "collage/ir/structural.h"
+#include "collage/lower/row_blocks.h"
 #include "collage/op/reference_team.h"
 #include "collage/runtime/cpu_context.h"
 #include "collage/runtime/parallel.h"
@@ -166,16 +167,21 @@ Result<LoweredModel> Lower(const IRModule& partitioned, const LowerOptions& opti
   return BuildExecutable(std::move(program), options);
 }
 
-Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs) {
-  std::vector<Tensor> values = COLLAGE_TRY(executable.Run(inputs));
-  if (remainder == nullptr) return values;
+Result<std::vector<Tensor>> RunRemainder(Executable& executable, const Remainder& remainder, std::span<const Tensor> values) {
   const int threads = executable.device().threads;
   const ReferenceTeam team = [threads](int64_t count, const std::function<void(int64_t begin, int64_t end)>& body) {
     ParallelFor(static_cast<size_t>(count), 1, threads,
                 [&](size_t begin, size_t end) { body(static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
   };
   const UseReferenceTeam use(team);
-  return remainder->Run(values);
+  return remainder.Run(
+      values, [&](const Remainder::Region& region, std::span<const Tensor> inputs) { return RunRows(executable, region, inputs); });
+}
+
+Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs) {
+  std::vector<Tensor> values = COLLAGE_TRY(executable.Run(inputs));
+  if (remainder == nullptr) return values;
+  return RunRemainder(executable, *remainder, values);
 }
 
 }  // namespace collage

@@ -69,6 +69,10 @@ struct LoweredModel {
   std::shared_ptr<const Remainder> remainder = {};
 };
 
+/// What lies behind an executable, on what that has given: regions of rows on its blocks, all else on the reference kernels, whose products
+/// and convolutions share the executable's threads.
+Result<std::vector<Tensor>> RunRemainder(Executable& executable, const Remainder& remainder, std::span<const Tensor> values);
+
 /// Runs a whole program: the executable, and what lies behind it. Into new tensors, since a remainder gives tensors of any extents.
 Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs);
 

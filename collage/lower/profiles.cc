@@ -121,4 +121,19 @@ Result<LoweredModel> JoinProfiles(std::vector<LoweredModel> profiles) {
   return LoweredModel{std::move(interface), std::move(executable), std::move(control), std::move(programs)};
 }
 
+Result<LoweredModel> AddBlocks(LoweredModel model, std::vector<LoweredModel> blocks) {
+  const Device device = model.executable.device();
+  PartitionProgram interface = Interface(model.executable.shape_profiles()[0]);
+  std::shared_ptr<const Remainder> remainder = std::move(model.remainder);
+  Parts parts = TakeApart(std::move(model));
+  for (LoweredModel& block : blocks) {
+    parts.programs.push_back(std::move(block.program));
+    parts.executables.push_back(std::move(block.executable));
+  }
+  Executable executable =
+      COLLAGE_TRY(JoinExecutables(parts.control, std::move(parts.executables), interface.inputs, interface.outputs, device));
+  return LoweredModel{std::move(interface), std::move(executable), std::move(parts.control), std::move(parts.programs),
+                      std::move(remainder)};
+}
+
 }  // namespace collage

@@ -11,4 +11,7 @@ namespace collage {
 /// outputs differ, or two take the same types.
 Result<LoweredModel> JoinProfiles(std::vector<LoweredModel> profiles);
 
+/// A program with further blocks, behind those that it has, which nothing in it runs: whoever has it does (Executable::RunBlock).
+Result<LoweredModel> AddBlocks(LoweredModel model, std::vector<LoweredModel> blocks);
+
 }  // namespace collage

@@ -193,6 +193,28 @@ Result<StoredProgram> ReadFlat(const Json& json, const Container& container) {
   return stored;
 }
 
+Json RegionJson(const Remainder::Region& region) {
+  Json programs = Json::array();
+  for (const Remainder::RowProgram& program : region.programs)
+    programs.push_back({{"rows", program.rows}, {"block", program.block}, {"microseconds", program.microseconds}});
+  return {{"begin", region.begin},       {"end", region.end},         {"inputs", region.inputs},
+          {"has_rows", region.has_rows}, {"outputs", region.outputs}, {"programs", std::move(programs)}};
+}
+
+Result<Remainder::Region> RegionFromJson(const Json& json) {
+  Remainder::Region region;
+  region.begin = COLLAGE_TRY(NumberFromJson(json, "begin"));
+  region.end = COLLAGE_TRY(NumberFromJson(json, "end"));
+  region.inputs = json.at("inputs").get<std::vector<std::string>>();
+  region.has_rows = json.at("has_rows").get<std::vector<bool>>();
+  region.outputs = json.at("outputs").get<std::vector<std::string>>();
+  for (const Json& program : json.at("programs")) {
+    const auto rows = static_cast<int64_t>(COLLAGE_TRY(NumberFromJson(program, "rows")));
+    region.programs.push_back({rows, COLLAGE_TRY(NumberFromJson(program, "block")), program.at("microseconds").get<double>()});
+  }
+  return region;
+}
+
 Json RemainderJson(const Remainder& remainder, ContainerWriter& writer) {
   const Remainder::Parts& parts = remainder.parts();
   Json inputs = Json::array();
@@ -203,7 +225,10 @@ Json RemainderJson(const Remainder& remainder, ContainerWriter& writer) {
   }
   Json weights = Json::array();
   for (const auto& [name, value] : parts.weights) weights.push_back({{"name", name}, {"value", TensorJson(value, writer)}});
-  return {{"message", writer.Add(parts.message)}, {"inputs", std::move(inputs)}, {"weights", std::move(weights)}, {"reason", parts.reason}};
+  Json json = {
+      {"message", writer.Add(parts.message)}, {"inputs", std::move(inputs)}, {"weights", std::move(weights)}, {"reason", parts.reason}};
+  for (const Remainder::Region& region : parts.regions) json["regions"].push_back(RegionJson(region));
+  return json;
 }
 
 Result<std::shared_ptr<const Remainder>> RemainderFromJson(const Json& json, const Container& container) {
@@ -218,6 +243,9 @@ Result<std::shared_ptr<const Remainder>> RemainderFromJson(const Json& json, con
   for (const Json& weight : json.at("weights"))
     parts.weights.emplace_back(weight.at("name").get<std::string>(), COLLAGE_TRY(TensorFromJson(weight.at("value"), container)));
   parts.reason = json.at("reason").get<std::string>();
+  if (json.contains("regions")) {
+    for (const Json& region : json.at("regions")) parts.regions.push_back(COLLAGE_TRY(RegionFromJson(region)));
+  }
   return OpenRemainder(std::move(parts));
 }
 
@@ -229,6 +257,11 @@ Result<StoredProgram> Read(const Json& json, const Container& container) {
     size_t tensors = 0;
     for (const Remainder::Input& input : stored.remainder->parts().inputs) tensors += input.length.value_or(1);
     if (tensors != stored.program.outputs.size()) return Fail("its head gives other values than its remainder takes");
+    for (const Remainder::Region& region : stored.remainder->parts().regions) {
+      for (const Remainder::RowProgram& program : region.programs) {
+        if (program.block >= stored.blocks.size()) return Fail("a program of rows is in a block that is not there");
+      }
+    }
     return stored;
   }
   StoredProgram stored = COLLAGE_TRY(ReadFlat(json, container));

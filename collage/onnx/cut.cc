@@ -1,5 +1,6 @@
 #include "collage/onnx/cut.h"
 
+#include <map>
 #include <unordered_set>
 
 #include "collage/onnx/fold.h"
@@ -11,7 +12,8 @@ namespace {
 
 class Cutter {
  public:
-  Cutter(const OnnxGraph& graph, const GraphReader& reader) : graph_(graph), reader_(reader) {}
+  Cutter(const OnnxGraph& graph, const GraphReader& reader, const std::vector<int64_t>& row_counts)
+      : graph_(graph), reader_(reader), row_counts_(row_counts) {}
 
   Result<Cut> Run() {
     rest_.opset = graph_.opset;
@@ -21,6 +23,7 @@ class Cutter {
       rest_.nodes.push_back(graph_.nodes[index]);
     }
     for (size_t i = 0; i < graph_.outputs.size(); ++i) COLLAGE_TRY_STATUS(PassOutput(i));
+    if (!row_counts_.empty()) FindRegions();
     parts_.message = COLLAGE_TRY(ModelMessage(rest_));
     parts_.reason = reader_.reason();
     cut_.remainder = COLLAGE_TRY(CreateRemainder(std::move(parts_)));
@@ -48,6 +51,17 @@ class Cutter {
     return {};
   }
 
+  void FindRegions() {
+    OnnxGraph graph = rest_;
+    graph.initializers = parts_.weights;
+    std::map<std::string, TensorType> inputs;
+    for (size_t i = 0; i < cut_.head.size(); ++i) inputs.emplace(cut_.head_names[i], *cut_.head[i]->type().AsTensor());
+    RowRegions found = FindRowRegions(graph, inputs, row_counts_);
+    rest_.nodes = std::move(found.graph.nodes);
+    parts_.regions = std::move(found.regions);
+    cut_.regions = std::move(found.functions);
+  }
+
   void Give(const Expr& tensor, std::string name) {
     cut_.head.push_back(tensor);
     cut_.head_names.push_back(std::move(name));
@@ -71,6 +85,7 @@ class Cutter {
 
   const OnnxGraph& graph_;
   const GraphReader& reader_;
+  const std::vector<int64_t>& row_counts_;
   OnnxGraph rest_;
   Remainder::Parts parts_;
   Cut cut_;
@@ -79,6 +94,8 @@ class Cutter {
 
 }  // namespace
 
-Result<Cut> CutGraph(const OnnxGraph& graph, const GraphReader& reader) { return Cutter(graph, reader).Run(); }
+Result<Cut> CutGraph(const OnnxGraph& graph, const GraphReader& reader, const std::vector<int64_t>& row_counts) {
+  return Cutter(graph, reader, row_counts).Run();
+}
 
 }  // namespace collage::onnx_io

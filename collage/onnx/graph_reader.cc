@@ -158,11 +158,12 @@ Status GraphReader::DefineInitializers() {
 }
 
 Status GraphReader::ReadNodes() {
-  if (unknown_ == UnknownValues::kComputed) last_reads_ = LastReads(graph_);
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    Status status = unknown_ == UnknownValues::kLeftOut    ? ReadOrLeaveOut(i)
-                    : unknown_ == UnknownValues::kComputed ? ComputeNode(i)
-                                                           : ReadNode(i);
+    if (unknown_ == UnknownValues::kComputed) {
+      COLLAGE_TRY_STATUS(ComputeNode(i));
+      continue;
+    }
+    Status status = unknown_ == UnknownValues::kLeftOut ? ReadOrLeaveOut(i) : ReadNode(i);
     if (!status) return Fail(status.error().At(PlaceOf(i)));
   }
   return {};
@@ -191,24 +192,32 @@ void GraphReader::LeaveOut(size_t index) {
 
 /// Reads a node whose inputs are all known, and computes what reading it has not.
 Status GraphReader::ComputeNode(size_t index) {
-  model_.folder.ComputeWithin(static_cast<double>(PhysicalMemory()));
-  COLLAGE_TRY_STATUS(ReadNode(index));
-  std::vector<std::string> names;
-  std::vector<Expr> open;
-  for (const std::string& name : graph_.nodes[index].outputs) {
-    const Expr value = name.empty() ? nullptr : Find(name);
-    if (value == nullptr || IsKnown(value)) continue;
-    names.push_back(name);
-    open.push_back(value);
-  }
-  if (!open.empty()) {
+  const auto compute = [&]() -> Status {
+    model_.folder.ComputeWithin(static_cast<double>(PhysicalMemory()));
+    COLLAGE_TRY_STATUS(ReadNode(index));
+    std::vector<std::string> names;
+    std::vector<Expr> open;
+    for (const std::string& name : graph_.nodes[index].outputs) {
+      const Expr value = name.empty() ? nullptr : Find(name);
+      if (value == nullptr || IsKnown(value)) continue;
+      names.push_back(name);
+      open.push_back(value);
+    }
+    if (open.empty()) return {};
     IRModule module = model_.functions;
     module.Set("main", COLLAGE_TRY(MakeFunction({}, MakeTuple(std::move(open)))));
     const Value values = COLLAGE_TRY(Interpret(module, "main", {}));
     for (size_t i = 0; i < names.size(); ++i) values_[names[i]] = ToExpr((*values.AsTuple())[i]);
-  }
-  for (const std::string& name : last_reads_[index]) values_.erase(name);
+    return {};
+  };
+  if (Status status = compute(); !status) return Fail(status.error().At(PlaceOf(index)));
+  ForgetBehind(index);
   return {};
+}
+
+void GraphReader::ForgetBehind(size_t index) {
+  if (last_reads_.empty()) last_reads_ = LastReads(graph_);
+  for (const std::string& name : last_reads_[index]) values_.erase(name);
 }
 
 Result<std::vector<Expr>> GraphReader::Outputs() {

@@ -49,6 +49,14 @@ class GraphReader : public BodyReader {
   Status DefineInitializers();
   /// Errors name the node.
   Status ReadNodes();
+  /// One node by itself: whoever calls this sees to their order. Errors do not name it.
+  Status ReadNode(size_t index);
+  /// The same with all that it reads known (UnknownValues::kComputed). Errors name the node. Values that no later node reads are forgotten.
+  Status ComputeNode(size_t index);
+  /// Forgets what the node is the last to read, or gives to nobody.
+  void ForgetBehind(size_t index);
+  /// Gives a name that may have a value another one.
+  void Redefine(const std::string& name, Expr value) { values_[name] = std::move(value); }
   [[nodiscard]] Result<std::vector<Expr>> Outputs();
 
   /// Numbers of the nodes that were left out, ascending.
@@ -66,9 +74,7 @@ class GraphReader : public BodyReader {
   [[nodiscard]] std::string PlaceOf(size_t index) const;
   [[nodiscard]] std::string AbsentOutput(const std::string& name) const;
   Result<Expr> Lookup(const std::string& name);
-  Status ReadNode(size_t index);
   Status ReadOrLeaveOut(size_t index);
-  Status ComputeNode(size_t index);
   void LeaveOut(size_t index);
 
   const OnnxGraph& graph_;

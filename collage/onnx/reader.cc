@@ -91,10 +91,11 @@ class ModelReader {
       const std::vector<Expr> values = COLLAGE_TRY(reader_.Outputs());
       for (size_t i = 0; i < values.size(); ++i) COLLAGE_TRY_STATUS(AppendTensors(values[i], graph_.outputs[i], outputs, output_names));
     } else {
-      onnx_io::Cut cut = COLLAGE_TRY(onnx_io::CutGraph(graph_, reader_));
+      onnx_io::Cut cut = COLLAGE_TRY(onnx_io::CutGraph(graph_, reader_, options_.row_counts));
       outputs = std::move(cut.head);
       output_names = std::move(cut.head_names);
       model.remainder = std::move(cut.remainder);
+      model.regions = std::move(cut.regions);
     }
     const Expr body = outputs.size() == 1 ? outputs[0] : MakeTuple(std::move(outputs));
     model.module = WithCalledFunctions(COLLAGE_TRY(MakeFunction(parameters_, body)));

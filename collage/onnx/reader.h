@@ -32,6 +32,16 @@ struct ReadOptions {
   std::set<std::string> absent_inputs = {};
   /// A model in which types depend on values that are not known is cut at the first such node (OnnxModel::remainder); else it is an error.
   bool may_cut = false;
+  /// Of a model that is cut, parts of the remainder whose rows are independent are found, and read with each of these numbers of rows
+  /// (OnnxModel::regions). Empty: none are looked for.
+  std::vector<int64_t> row_counts = {};
+};
+
+/// A region of rows of a remainder (Remainder::Region) as functions of fixed numbers of rows, whose parameters are the inputs of the
+/// region, and whose result is its output or a tuple of them.
+struct RegionFunctions {
+  double work = 0;  ///< floating point operations for one row
+  std::vector<std::pair<int64_t, Expr>> functions;
 };
 
 /// A model as a module: the parameters of "main" are the model's inputs in order, under their ONNX names; its result is the
@@ -47,6 +57,7 @@ struct OnnxModel {
   /// For graph compilers (original.h). Null where they cannot be given it: of bytes, and with fixed inputs.
   std::shared_ptr<const OriginalModel> original = {};
   std::shared_ptr<const Remainder> remainder = {};  ///< null where the module is the whole model
+  std::vector<RegionFunctions> regions = {};        ///< of the remainder, one for each of its regions
 };
 
 /// Reads the bytes of an ONNX model (https://onnx.ai/onnx/repo-docs/IR.html), opset 6 to 28. Initializers are constants, also

@@ -55,19 +55,63 @@ class NodesRemainder final : public Remainder {
       : Remainder(std::move(parts), std::move(outputs)), graph_(std::move(graph)) {}
 
   [[nodiscard]] size_t node_count() const override { return graph_.nodes.size(); }
-  [[nodiscard]] Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs) const override;
+  [[nodiscard]] Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, const RunRegion& run_region) const override;
 
  private:
   OnnxGraph graph_;
 };
 
-Result<std::vector<Tensor>> NodesRemainder::Run(std::span<const Tensor> inputs) const {
+/// By its programs; false where these do not take what the region reads.
+Result<bool> RunByPrograms(const Remainder::Region& region, const Remainder::RunRegion& run_region, GraphReader& reader) {
+  std::vector<Tensor> inputs;
+  for (const std::string& name : region.inputs) {
+    const Expr value = reader.Find(name);
+    const Tensor* tensor = value ? onnx_io::ConstantValue(value) : nullptr;
+    if (tensor == nullptr) return false;
+    inputs.push_back(*tensor);
+  }
+  const std::optional<std::vector<Tensor>> outputs = COLLAGE_TRY(run_region(region, inputs));
+  if (!outputs) return false;
+  for (size_t i = 0; i < region.outputs.size(); ++i) COLLAGE_TRY_STATUS(reader.Define(region.outputs[i], MakeConstant((*outputs)[i])));
+  for (size_t node = region.begin; node < region.end; ++node) reader.ForgetBehind(node);
+  return true;
+}
+
+Status ComputeNodes(const std::vector<Remainder::Region>& regions, const Remainder::RunRegion& run_region, size_t count,
+                    GraphReader& reader) {
+  auto next = regions.begin();
+  for (size_t node = 0; node < count;) {
+    if (next != regions.end() && next->begin == node) {
+      const Remainder::Region& region = *next++;
+      if (run_region && !region.programs.empty() && COLLAGE_TRY(RunByPrograms(region, run_region, reader))) {
+        node = region.end;
+        continue;
+      }
+    }
+    COLLAGE_TRY_STATUS(reader.ComputeNode(node++));
+  }
+  return {};
+}
+
+/// What a file says of regions must hold for the nodes.
+Status CheckRegions(const std::vector<Remainder::Region>& regions, size_t nodes) {
+  size_t end = 0;
+  for (const Remainder::Region& region : regions) {
+    const bool fits =
+        region.begin >= end && region.begin < region.end && region.end <= nodes && region.inputs.size() == region.has_rows.size();
+    if (!fits) return Fail("a region of rows is not of its nodes");
+    end = region.end;
+  }
+  return {};
+}
+
+Result<std::vector<Tensor>> NodesRemainder::Run(std::span<const Tensor> inputs, const RunRegion& run_region) const {
   try {
     onnx_io::ModelReading reading;
     GraphReader reader(graph_, reading, nullptr, onnx_io::UnknownValues::kComputed);
     COLLAGE_TRY_STATUS(reader.DefineInitializers());
     COLLAGE_TRY_STATUS(DefineInputs(parts().inputs, inputs, reader));
-    COLLAGE_TRY_STATUS(reader.ReadNodes());
+    COLLAGE_TRY_STATUS(ComputeNodes(parts().regions, run_region, graph_.nodes.size(), reader));
     const std::vector<Expr> values = COLLAGE_TRY(reader.Outputs());
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < values.size(); ++i) outputs.push_back(COLLAGE_TRY(CheckedOutput(values[i], this->outputs()[i])));
@@ -81,6 +125,7 @@ Result<std::vector<Tensor>> NodesRemainder::Run(std::span<const Tensor> inputs) 
 
 Result<std::shared_ptr<const Remainder>> CreateRemainder(Remainder::Parts parts) {
   OnnxGraph graph = COLLAGE_TRY(onnx_io::ParseOnnxGraph({parts.message, nullptr}, {}));
+  COLLAGE_TRY_STATUS(CheckRegions(parts.regions, graph.nodes.size()));
   std::vector<Remainder::Output> outputs;
   for (const OnnxInput& declared : graph.output_types) outputs.push_back(COLLAGE_TRY(OutputOf(declared)));
   graph.initializers = parts.weights;

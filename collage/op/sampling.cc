@@ -2,10 +2,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "collage/op/axis_view.h"
 #include "collage/op/families.h"
 #include "collage/op/index_walk.h"
+#include "collage/op/reference_team.h"
 #include "collage/op/rules.h"
 
 namespace collage {
@@ -237,9 +239,8 @@ Region RegionOf(const double* roi, const Attributes& attributes, const Shape& re
   return region;
 }
 
-/// All samples of one bin.
-std::vector<Corners> SamplesOf(const Region& region, int64_t row, int64_t column, int64_t height, int64_t width) {
-  std::vector<Corners> samples;
+/// Appends all samples of one bin.
+void AddSamples(const Region& region, int64_t row, int64_t column, int64_t height, int64_t width, std::vector<Corners>& samples) {
   for (int64_t y = 0; y < region.rows; ++y) {
     for (int64_t x = 0; x < region.columns; ++x) {
       const double down =
@@ -249,11 +250,10 @@ std::vector<Corners> SamplesOf(const Region& region, int64_t row, int64_t column
       samples.push_back(CornersAt(region.top + down, region.left + across, height, width));
     }
   }
-  return samples;
 }
 
 template <class T>
-double Pool(const std::vector<Corners>& samples, const T* plane, bool average) {
+double Pool(std::span<const Corners> samples, const T* plane, bool average) {
   double sum = 0;
   double largest = -std::numeric_limits<double>::infinity();
   for (const Corners& corners : samples) {
@@ -267,25 +267,42 @@ double Pool(const std::vector<Corners>& samples, const T* plane, bool average) {
   return average ? sum / static_cast<double>(samples.size()) : largest;
 }
 
+constexpr size_t kSamplesAtOnce = 4096;  // 256 KB: they stay in the cache for all channels
+
+/// One channel after the other: its plane is read from the cache, and where the samples lie is the same for all.
 void RoiAlignKernel(std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
   const Shape& result = outputs[0].shape();
   const std::vector<double> rois = inputs[1].ToDouble();
   const std::vector<int64_t> batch = inputs[2].ToInt64();
   const bool average = StringAttribute(attributes, "mode", "avg") == "avg";
+  const int64_t bins = result[2] * result[3];
   VisitFloatType(inputs[0].dtype(), [&](auto element) {
     using T = decltype(element);
-    for (int64_t r = 0; r < result[0]; ++r) {
-      const Region region = RegionOf(rois.data() + 4 * r, attributes, result);
-      const int64_t n = std::clamp<int64_t>(batch[static_cast<size_t>(r)], 0, shape[0] - 1);
-      for (int64_t bin = 0; bin < result[2] * result[3]; ++bin) {
-        const std::vector<Corners> samples = SamplesOf(region, bin / result[3], bin % result[3], shape[2], shape[3]);
-        for (int64_t c = 0; c < shape[1]; ++c) {
-          const T* plane = inputs[0].Data<T>() + (n * shape[1] + c) * shape[2] * shape[3];
-          outputs[0].MutableData<T>()[(r * shape[1] + c) * result[2] * result[3] + bin] = static_cast<T>(Pool(samples, plane, average));
+    const T* data = inputs[0].Data<T>();
+    T* output = outputs[0].MutableData<T>();
+    ShareAmongTeam(result[0], [&](int64_t begin, int64_t end) {
+      std::vector<Corners> samples;
+      for (int64_t r = begin; r < end; ++r) {
+        const Region region = RegionOf(rois.data() + 4 * r, attributes, result);
+        const int64_t n = std::clamp<int64_t>(batch[static_cast<size_t>(r)], 0, shape[0] - 1);
+        const auto of_bin = static_cast<size_t>(region.rows * region.columns);
+        // A malformed region may have millions of samples in a bin.
+        const auto at_once = static_cast<int64_t>(std::max<size_t>(1, kSamplesAtOnce / std::max<size_t>(1, of_bin)));
+        for (int64_t first = 0; first < bins; first += at_once) {
+          const int64_t last = std::min(bins, first + at_once);
+          samples.clear();
+          for (int64_t bin = first; bin < last; ++bin) AddSamples(region, bin / result[3], bin % result[3], shape[2], shape[3], samples);
+          for (int64_t c = 0; c < shape[1]; ++c) {
+            const T* plane = data + (n * shape[1] + c) * shape[2] * shape[3];
+            for (int64_t bin = first; bin < last; ++bin) {
+              const std::span<const Corners> some = std::span(samples).subspan(static_cast<size_t>(bin - first) * of_bin, of_bin);
+              output[(r * shape[1] + c) * bins + bin] = static_cast<T>(Pool(some, plane, average));
+            }
+          }
         }
       }
-    }
+    });
   });
 }
 

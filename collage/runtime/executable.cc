@@ -120,6 +120,7 @@ struct Executable::State {
   Status FinishStep(const ExecutionPlan::Step& step);
   Status RunSteps();
   Status RunAllSteps();
+  void GatherProfile();
   Status RunControl(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   Status RunEntry(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   Status Run(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
@@ -247,9 +248,9 @@ Status Executable::State::RunAllSteps() {
   return {};
 }
 
-Status Executable::State::RunControl(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
-  COLLAGE_TRY_STATUS(RunEntry(entry, given_inputs, given_outputs));
-  if (!profiling) return {};
+/// The steps of all blocks, one after another.
+void Executable::State::GatherProfile() {
+  if (!profiling) return;
   size_t step = 0;
   for (const Executable& block : blocks) {
     for (const StepProfile& of_block : block.profile()) {
@@ -260,6 +261,11 @@ Status Executable::State::RunControl(size_t entry, std::span<const Tensor> given
       all.last_microseconds = of_block.last_microseconds;
     }
   }
+}
+
+Status Executable::State::RunControl(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
+  COLLAGE_TRY_STATUS(RunEntry(entry, given_inputs, given_outputs));
+  GatherProfile();
   return {};
 }
 
@@ -381,6 +387,15 @@ Result<std::vector<Tensor>> Executable::Run(std::span<const Tensor> inputs) {
   for (const NamedType& output : state_->shapes[entry].outputs) outputs.emplace_back(output.type);
   COLLAGE_TRY_STATUS(Run(inputs, outputs));
   return outputs;
+}
+
+Status Executable::RunBlock(size_t block, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  COLLAGE_CHECK(block < state_->blocks.size());
+  if (state_->running.test_and_set(std::memory_order_acquire)) return Fail("this executable is running already, in another thread");
+  Status status = state_->blocks[block].Run(inputs, outputs);
+  state_->GatherProfile();
+  state_->running.clear(std::memory_order_release);
+  return status;
 }
 
 void Executable::Watch(std::atomic<uint64_t>& now, std::vector<uint32_t> numbers) {

@@ -67,6 +67,9 @@ class Executable {
   /// As above, into new tensors.
   Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs);
 
+  /// One block by itself, which control flow need not run: as Run, with its inputs and outputs.
+  Status RunBlock(size_t block, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+
   /// Starts (from zero) or stops the measuring of single steps, which costs two clock readings a step. Steps of accelerators are waited
   /// for then, each by itself, so that their times are their own: nothing overlaps. Kernels on other CPUs run beside the host's as ever.
   void SetProfiling(bool on);

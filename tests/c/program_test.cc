@@ -206,6 +206,17 @@ TEST_F(ProgramTest, AHeadThatDoesNotFitItsRemainderIsRefused) {
               HasSubstr("its head gives other values than its remainder takes"));
 }
 
+TEST_F(ProgramTest, ARegionOfRowsWithoutItsProgramIsRefused) {
+  Remainder::Parts parts = PlacesBehind("hidden")->parts();
+  parts.regions.push_back({0, 1, {"hidden"}, {true}, {"where"}, {{4, 7, 1.0}}});
+  const Result<std::shared_ptr<const Remainder>> remainder = CreateRemainder(std::move(parts));
+  ASSERT_TRUE(remainder) << remainder.error().message;
+  remainder_ = *remainder;
+  Save("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) { nn.relu(%x) }");
+  collage_program* program = nullptr;
+  EXPECT_THAT(Said(collage_program_load(path_.c_str(), nullptr, &program)), HasSubstr("a program of rows is in a block that is not there"));
+}
+
 TEST_F(ProgramTest, ThreadsWithSessionsOfTheirOwnGiveTheSameBits) {
   for (const char* backend : {"reference", "native"}) {
     SCOPED_TRACE(backend);

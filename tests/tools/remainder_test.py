@@ -147,6 +147,102 @@ CASES = {
                     X23, {"w": (FLOAT, ["n"]), "y": (FLOAT, [2, 3])}, {"one": np.array(1, F)}), MATRICES),
 }
 
+def found_boxes():
+    """Nodes in front of heads of regions: non-maximum suppression leaves the boxes whose scores are above one half. Gives a feature map,
+    the corners of the boxes, and the number of each box's image."""
+    return [
+        node("Conv", "image w_backbone", "c", pads=[1, 1, 1, 1]), node("Relu", "c", "features"),
+        node("NonMaxSuppression", "boxes scores most all half", "selected"), node("Gather", "selected box_column", "place", axis=1),
+        node("Squeeze", "boxes zero", "boxes_of_image"), node("Gather", "boxes_of_image place", "corners", axis=0),
+        node("Shape", "place", "count"), node("ConstantOfShape", "count", "images", value=numpy_helper.from_array(np.array([0]))),
+        node("RoiAlign", "features corners images", "regions", output_height=4, output_width=4, sampling_ratio=2),
+    ]
+
+
+BOXES, CHANNELS, TOKENS = 70, 8, 70
+BOX_INPUTS = {"image": (FLOAT, [1, 3, 16, 16]), "boxes": (FLOAT, [1, BOXES, 4]), "scores": (FLOAT, [1, 1, BOXES])}
+
+
+def random_weights(seed, **shapes):
+    generator = np.random.default_rng(seed)
+    return {name: (generator.standard_normal(shape) * 0.2).astype(F) for name, shape in shapes.items()}
+
+
+def box_weights():
+    return random_weights(1, w_backbone=(CHANNELS, 3, 3, 3)) | {
+        "most": np.array([1000]), "all": np.array([1.0], F), "half": np.array([0.5], F), "box_column": np.array(2), "zero": np.array([0])}
+
+
+def box_head():
+    """As the head of Faster R-CNN: two dense layers over all boxes, then classes and their boxes."""
+    nodes = found_boxes() + [
+        node("Flatten", "regions", "flat"), node("Gemm", "flat w6 b6", "fc6", transB=1), node("Relu", "fc6", "r6"),
+        node("Gemm", "r6 w7 b7", "fc7", transB=1), node("Relu", "fc7", "r7"), node("Gemm", "r7 w_class b_class", "logits", transB=1),
+        node("Softmax", "logits", "classes", axis=1), node("Gemm", "r7 w_box b_box", "offsets", transB=1),
+        # A sum over all boxes has no rows.
+        node("ReduceSum", "classes zero", "per_class", keepdims=0),
+    ]
+    weights = box_weights() | random_weights(2, w6=(48, CHANNELS * 16), b6=(48,), w7=(32, 48), b7=(32,), w_class=(5, 32), b_class=(5,),
+                                             w_box=(20, 32), b_box=(20,))
+    outputs = {"classes": (FLOAT, ["n", 5]), "offsets": (FLOAT, ["n", 20]), "per_class": (FLOAT, [5])}
+    return model(nodes, BOX_INPUTS, outputs, weights)
+
+
+def mask_head():
+    """As the head of Mask R-CNN, with the sizes of a reshape computed as PyTorch writes them."""
+    nodes = found_boxes() + [
+        node("Conv", "regions w1 b1", "m1", pads=[1, 1, 1, 1]), node("Relu", "m1", "r1"), node("Conv", "r1 w2 b2", "m2", pads=[1, 1, 1, 1]),
+        node("Relu", "m2", "r2"), node("ConvTranspose", "r2 w3 b3", "m3", strides=[2, 2]), node("Relu", "m3", "r3"),
+        node("Conv", "r3 w4 b4", "m4"), node("Sigmoid", "m4", "masks"),
+        node("Shape", "masks", "shape"), node("Gather", "shape first", "boxes_found", axis=0), node("Unsqueeze", "boxes_found zero", "head"),
+        node("Concat", "head rest", "target", axis=0), node("Reshape", "masks target", "flat"), node("ReduceMax", "flat", "largest", axes=[1]),
+    ]
+    weights = box_weights() | random_weights(3, w1=(8, CHANNELS, 3, 3), b1=(8,), w2=(8, 8, 3, 3), b2=(8,), w3=(8, 4, 2, 2), b3=(4,),
+                                             w4=(3, 4, 1, 1), b4=(3,)) | {"first": np.array(0), "rest": np.array([3 * 8 * 8])}
+    return model(nodes, BOX_INPUTS, {"masks": (FLOAT, ["n", 3, 8, 8]), "largest": (FLOAT, ["n", 1])}, weights)
+
+
+def boxes_of(count, seed=0):
+    generator = np.random.default_rng(seed)
+    corner = generator.uniform(0, 8, (1, BOXES, 2))
+    scores = np.where(np.arange(BOXES) < count, 0.9, 0.1) - np.arange(BOXES) * 1e-3
+    return {"image": generator.standard_normal((1, 3, 16, 16)).astype(F), "scores": scores.astype(F).reshape(1, 1, BOXES),
+            "boxes": np.concatenate([corner, corner + generator.uniform(1, 8, (1, BOXES, 2))], axis=2).astype(F)}
+
+
+def mixture_of_experts():
+    """Each token goes to one of two experts, which are told apart by where an input says so."""
+    nodes, weights = [], {"zeros": np.zeros((TOKENS, 12), F), "flat": np.array([-1])}
+    nodes.append(node("MatMul", "x w_in", "tokens"))
+    weights |= random_weights(4, w_in=(12, 12))
+    total = "zeros"
+    for expert in range(2):
+        e = str(expert)
+        weights |= {"number" + e: np.array(expert)} | random_weights(5 + expert, **{"up" + e: (12, 48), "down" + e: (48, 12), "b" + e: (48,)})
+        nodes += [
+            node("Equal", f"route number{e}", "mine" + e), node("NonZero", "mine" + e, "where" + e), node("Reshape", f"where{e} flat", "at" + e),
+            node("Gather", f"tokens at{e}", "rows" + e, axis=0), node("MatMul", f"rows{e} up{e}", "u" + e), node("Add", f"u{e} b{e}", "a" + e),
+            node("Sigmoid", "a" + e, "s" + e), node("Mul", f"a{e} s{e}", "h" + e), node("MatMul", f"h{e} down{e}", "d" + e),
+            node("Transpose", "where" + e, "places" + e, perm=[1, 0]), node("ScatterND", f"{total} places{e} d{e}", "y" + e),
+        ]
+        total = "y" + e
+    return model(nodes, {"x": (FLOAT, [TOKENS, 12]), "route": (INT64, [TOKENS])}, {total: (FLOAT, [TOKENS, 12])}, weights)
+
+
+def tokens_of(count):
+    return {"x": np.random.default_rng(count).standard_normal((TOKENS, 12)).astype(F), "route": (np.arange(TOKENS) >= count).astype(np.int64)}
+
+
+# Name: model, inputs for a number of rows, operators that must be placed.
+ROWS = {
+    "box_head": (box_head, boxes_of, {"vision.roi_align", "nn.softmax"}),
+    "mask_head": (mask_head, boxes_of, {"vision.roi_align", "nn.conv2d"}),
+    "mixture_of_experts": (mixture_of_experts, tokens_of, {"take", "nn.matmul"}),
+}
+# None, one, as many as the smaller and the larger program take and one more, and all.
+ROW_COUNTS = (0, 1, 4, 5, 32, 33, 70)
+
+
 def expected(proto, feed):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -212,6 +308,42 @@ class RemainderTest(InOneFolderTestCase):
             self.assertIn("nn.conv2d", placed)
             self.assertIn("NonMaxSuppression", report["remainder"])
             self.assertIn("behind the plan, on the reference kernels: ", done.stdout)
+
+    def test_regions_of_rows_give_what_onnxruntime_gives(self):
+        for name, (make, feed_of, operators) in ROWS.items():
+            proto = make()
+            program, done = self.compile(name, proto)
+            with self.subTest(model=name):
+                self.assertIn("rows, which run 32 or 4 rows at a time", done.stdout)
+                report = json.loads(self.collage("explain", program, "--json").stdout)
+                entries = [entry for entry in report["plan"] if entry["partition"].startswith("rows_")]
+                placed = {operator for entry in entries for operator in entry["operators"]}
+                self.assertTrue(operators <= placed, placed)
+                self.assertTrue(any(entry["partition"].startswith("rows_0_by_4:") for entry in entries))
+            for count in ROW_COUNTS:
+                with self.subTest(model=name, rows=count):
+                    self.assert_right(proto, program, feed_of(count))
+                    self.assert_right(proto, self.folder / (name + ".onnx"), feed_of(count), "--reference")
+            with self.subTest(model=name, machine_code="none"):
+                self.assert_right(proto, program, feed_of(5), "--recompile")
+
+    def test_steps_of_regions_are_timed(self):
+        program, _ = self.compile("mask_head", mask_head())
+        np.savez(self.folder / "in.npz", **boxes_of(33))
+        done = self.collage("bench", program, "--iterations", 2, "--warmup", 0, "--inputs", self.folder / "in.npz", "--profile", "--json", "-")
+        calls = {step["calls"] for step in json.loads(done.stdout)["profile"]}
+        self.assertLessEqual({2}, calls)  # the head, or one block of 32 rows
+
+    def test_nodes_of_regions_may_be_pinned(self):
+        proto = box_head()
+        for one in proto.graph.node:
+            one.name = "node_" + one.output[0]
+        program, _ = self.compile("pinned", proto, "--pin", "node_fc6=reference")
+        report = json.loads(self.collage("explain", program, "--json").stdout)
+        pinned = [entry for entry in report["plan"] if "node_fc6" in entry["nodes"]]
+        self.assertEqual({entry["backend"] for entry in pinned}, {"reference"})
+        self.assertEqual({entry["partition"].split(":")[0] for entry in pinned}, {"rows_0_by_32", "rows_0_by_4"})
+        self.assert_right(proto, program, boxes_of(5))
 
     def test_a_model_without_such_extents_has_no_remainder(self):
         program, done = self.compile("relu", small([node("Relu", "x", "y")], X4, {"y": (FLOAT, [4])}))
