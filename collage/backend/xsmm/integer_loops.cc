@@ -67,32 +67,22 @@ COLLAGE_INLINE void Block(const IntegerProduct& product, int64_t row) {
   }
 }
 
-// Rows in blocks of at most `most`, as equal as can be: the weights are widened once for each block.
-template <int64_t lanes, int64_t vectors, int64_t most>
-COLLAGE_INLINE void Rows(const IntegerProduct& product) {
-  const int64_t blocks = (product.rows + most - 1) / most;
-  int64_t row = 0;
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t rows = (product.rows - row + blocks - block - 1) / (blocks - block);
-    if (rows == 1) Block<lanes, vectors, 1>(product, row);
-    if (rows == 2) Block<lanes, vectors, 2>(product, row);
-    if (rows == 3) Block<lanes, vectors, 3>(product, row);
-    if constexpr (most > 3) {
-      if (rows == 4) Block<lanes, vectors, 4>(product, row);
-      if (rows == 5) Block<lanes, vectors, 5>(product, row);
-      if (rows == 6) Block<lanes, vectors, 6>(product, row);
-    }
-    row += rows;
+template <int64_t lanes, int64_t vectors>
+struct Rows {
+  const IntegerProduct& product;
+  template <int64_t count>
+  COLLAGE_INLINE void operator()(int64_t first) const {
+    Block<lanes, vectors, count>(product, first);
   }
-}
+};
 
 template <int64_t lanes, int64_t most>
 COLLAGE_INLINE void Columns(const IntegerProduct& product) {
   const int64_t vectors = (product.columns + lanes - 1) / lanes;
-  if (vectors == 1) Rows<lanes, 1, most>(product);
-  if (vectors == 2) Rows<lanes, 2, most>(product);
-  if (vectors == 3) Rows<lanes, 3, most>(product);
-  if (vectors == 4) Rows<lanes, 4, most>(product);
+  if (vectors == 1) VisitInBlocks<most>(product.rows, Rows<lanes, 1>{product});
+  if (vectors == 2) VisitInBlocks<most>(product.rows, Rows<lanes, 2>{product});
+  if (vectors == 3) VisitInBlocks<most>(product.rows, Rows<lanes, 3>{product});
+  if (vectors == 4) VisitInBlocks<most>(product.rows, Rows<lanes, 4>{product});
 }
 
 // Of 32 registers sums take 24, of 16 they take 12: four vectors of columns for six rows and for three.

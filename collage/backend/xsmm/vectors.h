@@ -22,6 +22,26 @@ struct Of<1> {
   typedef float Vector;
 };
 
+/// visit.template operator()<count>(first) for blocks of at most `most` of these rows (3 or 6), as equal as can be: what the rows of a
+/// block have in common is read once for all of them. The visitor has to be COLLAGE_INLINE.
+template <int64_t most, class Visit>
+COLLAGE_INLINE void VisitInBlocks(int64_t rows, const Visit& visit) {
+  const int64_t blocks = (rows + most - 1) / most;
+  int64_t first = 0;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t count = (rows - first + blocks - block - 1) / (blocks - block);
+    if (count == 1) visit.template operator()<1>(first);
+    if (count == 2) visit.template operator()<2>(first);
+    if (count == 3) visit.template operator()<3>(first);
+    if constexpr (most > 3) {
+      if (count == 4) visit.template operator()<4>(first);
+      if (count == 5) visit.template operator()<5>(first);
+      if (count == 6) visit.template operator()<6>(first);
+    }
+    first += count;
+  }
+}
+
 /// Writes sums that are in registers: `vectors` of `lanes` channels for each of some pixels, `pixel` elements apart, each plus the bias of
 /// its channel (null: none) and within bounds.
 template <int64_t lanes, int64_t pixels, int64_t vectors>
