@@ -169,8 +169,8 @@ typedef enum collage_wish {
   COLLAGE_GIVE_UP = 2 /**< end at once and save nothing: COLLAGE_ERROR_STOPPED */
 } collage_wish;
 
-/** Told what a compile does, in the thread that called collage_compile and several times a second, news or not. `total` is zero where it is
- *  not known. Answers with a collage_wish. */
+/** Told what a compile does, in the thread that called collage_compile: of every stage, and several times a second, news or not. `total` is
+ *  zero where it is not known. Answers with a collage_wish. */
 typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, uint64_t total, const char* detail);
 
 /** Compiles an ONNX file into a program file, in processes of its own: neither a kernel that crashes nor the compiler's memory are the

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Often enough for a user who presses Ctrl-C, and rarely enough to cost nothing beside what is measured.
+// Within a stage. Often enough for a user who presses Ctrl-C, and rarely enough to cost nothing beside what is measured.
 constexpr int kMillisecondsBetweenCalls = 50;
 
 /// Passes on what the compile says, and the caller's wish to stop.
@@ -32,11 +32,13 @@ class Listener {
     }
   }
 
-  /// What the caller wants, who is asked not too often.
+  /// What the caller wants, who hears of every stage, and not too often within one.
   int Tell() {
-    if (!progress_ || Clock::SecondsSince(told_) * 1000 < kMillisecondsBetweenCalls) return COLLAGE_GO_ON;
-    told_ = Clock::now();
+    if (!progress_) return COLLAGE_GO_ON;
     const std::string stage = event_.value("stage", "start");
+    if (stage == stage_told_ && Clock::SecondsSince(told_) * 1000 < kMillisecondsBetweenCalls) return COLLAGE_GO_ON;
+    told_ = Clock::now();
+    stage_told_ = stage;
     const std::string detail = event_.value("detail", "");
     return progress_(user_, stage.c_str(), event_.value("done", uint64_t{0}), event_.value("total", uint64_t{0}), detail.c_str());
   }
@@ -50,6 +52,7 @@ class Listener {
   Json event_ = Json::object();
   std::optional<Json> end_;
   Clock::time_point told_ = {};
+  std::string stage_told_;
 };
 
 }  // namespace
@@ -59,11 +62,15 @@ collage_error* RunCompiler(const std::vector<std::string>& job, collage_progress
   Result<CompilerProcess> process = CompilerProcess::Start(CompilerProcess::Program(), job);
   if (!process) return MakeError(COLLAGE_ERROR_COMPILE, process.error().message);
   bool is_finishing = false;
-  while (const std::optional<std::vector<std::string>> lines = process->ReadLines(kMillisecondsBetweenCalls)) {
-    for (const std::string& line : *lines) listener.Hear(line);
-    const int wish = listener.Tell();
-    if (wish == COLLAGE_GIVE_UP) return MakeError(COLLAGE_ERROR_STOPPED, "stopped by the caller; nothing was saved");
-    if (wish == COLLAGE_FINISH && !std::exchange(is_finishing, true)) process->Stop();
+  while (std::optional<std::vector<std::string>> lines = process->ReadLines(kMillisecondsBetweenCalls)) {
+    // Without news the caller is still asked.
+    if (lines->empty()) lines->emplace_back();
+    for (const std::string& line : *lines) {
+      listener.Hear(line);
+      const int wish = listener.Tell();
+      if (wish == COLLAGE_GIVE_UP) return MakeError(COLLAGE_ERROR_STOPPED, "stopped by the caller; nothing was saved");
+      if (wish == COLLAGE_FINISH && !std::exchange(is_finishing, true)) process->Stop();
+    }
   }
   const std::string how = process->Await();
   if (!listener.end()) return MakeError(COLLAGE_ERROR_COMPILE, "the compile ended without a result: " + how);
