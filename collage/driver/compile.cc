@@ -134,8 +134,7 @@ class Compile {
   Status Decide() {
     if (options_.tuning_seconds <= 0 && COLLAGE_TRY(IsDecided())) return {};
     const Clock::time_point start = Clock::now();
-    COLLAGE_TRY(Sample());
-    COLLAGE_TRY_STATUS(StartMeasuring());
+    COLLAGE_TRY_STATUS(EnsureMeasurer());
     COLLAGE_TRY_STATUS(MeasureOriginals());
     COLLAGE_TRY_STATUS(MeasureConversions());
     if (options_.eager || !COLLAGE_TRY(FindSearcher(options_.search)).is_exact) COLLAGE_TRY_STATUS(MeasureEverything());
@@ -187,7 +186,9 @@ class Compile {
   }
 
   /// Leaves time for what comes after: building the plans that race, and the race.
-  Status StartMeasuring() {
+  Status EnsureMeasurer() {
+    if (measurer_) return {};
+    COLLAGE_TRY(Sample());
     measurer_.emplace(pricer_, *store_, lower_, *sample_, options_, measuring_);
     measurer_->SetPlacement(*placement_);
     const double left = seconds_left_ - Clock::SecondsSince(start_);
@@ -352,10 +353,18 @@ class Compile {
     return COLLAGE_TRY(std::move(found));
   }
 
-  /// The plans that race; of the prices, which are believed anew.
+  /// The plans that race; of the prices, which are believed anew. The race may have found that every known cover has a wrong kernel: then
+  /// there is one more to be found, whatever time it takes.
   Result<FinalPlans> Contestants() {
-    prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
-    return PlansToRace(*placement_, prices_, greedy_, options_.declared, COLLAGE_TRY(ChosenByName()));
+    const auto of_known = [this]() -> Result<FinalPlans> {
+      prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
+      return PlansToRace(*placement_, prices_, greedy_, options_.declared, COLLAGE_TRY(ChosenByName()));
+    };
+    Result<FinalPlans> plans = of_known();
+    if (plans || pricer_.allows_only_cached()) return plans;
+    COLLAGE_TRY_STATUS(EnsureMeasurer());
+    decision_ = COLLAGE_TRY(DecideAmongAll());
+    return of_known();
   }
 
   Result<RaceOutcome> Race(const std::vector<Plan>& plans) {
@@ -375,7 +384,8 @@ class Compile {
   /// Kernels of single backends' plans have not all been compared with the reference by themselves. Where rounding has added up in one, it
   /// is out, and the others keep its kernels.
   Result<bool> FindWrong(const Plan& plan, double excess) {
-    if (!measurer_ || Clock::now() >= before_race_) return false;
+    if (pricer_.allows_only_cached()) return false;
+    COLLAGE_TRY_STATUS(EnsureMeasurer());
     const Measurer::Found wrong = COLLAGE_TRY(measurer_->FindWrong(plan.result.choices, plan.is_single_backend ? 0 : excess));
     for (const auto& [kernel, found] : wrong) evidence_[kernel].invalid_reason = found.invalid_reason;
     return !wrong.empty();

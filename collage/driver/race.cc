@@ -118,6 +118,10 @@ class PlanRace {
       COLLAGE_TRY_STATUS(Build(winner));
       return Outcome(winner, first);
     }
+    // Then it is worth more than the budget to know why.
+    for (const size_t i : ranking) {
+      if (COLLAGE_TRY(HasWrongKernels(i))) return RaceOutcome{.is_of_wrong_kernels = true};
+    }
     return Fail("no plan agrees with the reference executor" +
                 (ranking.empty() ? "" : ": the best one " + entries_[ranking.front()].objection));
   }
@@ -167,7 +171,11 @@ class PlanRace {
     if (IsStopped()) return false;
     COLLAGE_TRY_STATUS(Judge(i));
     if (options_.activity) options_.activity->now().store(0);  // where it failed, its kernel's name is left there
-    return !*entries_[i].is_right && blame_ ? COLLAGE_TRY(blame_(*entries_[i].plan, entries_[i].excess)) : false;
+    return !*entries_[i].is_right && !progress_.ShouldStop() ? COLLAGE_TRY(HasWrongKernels(i)) : false;
+  }
+
+  Result<bool> HasWrongKernels(size_t i) {
+    return blame_ && !IsStopped() ? COLLAGE_TRY(blame_(*entries_[i].plan, entries_[i].excess)) : false;
   }
 
   /// The searched plan, then the others by what they are likely to take: whoever has no time is no great loss.

@@ -186,6 +186,18 @@ class BackendTest(unittest.TestCase):
         with self.assertRaisesRegex(collage.CompileError, "differs"):
             collage.compile(chain(), targets=["cpu -compiler=wrong", "cpu"], estimator=per_operator(wrong=1, native=2))
 
+    def test_without_time_a_wrong_plan_is_replaced_by_what_nobody_had_measured(self):
+        backend = self.register("wrong")
+        whole = is_op("exp")(is_op("nn.relu")(is_op("tanh")(is_op("nn.relu")(wildcard()))))
+        backend.kernel("chain", whole)(lambda function: lambda x: of_chain(x) + 1)
+        x = np.random.default_rng(3).standard_normal((2, 8)).astype(np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(2):  # at first nothing is known; then all is
+                options = {"targets": ["cpu -compiler=wrong", "cpu"], "budget": 1e-3, "cache": pathlib.Path(folder) / "prices.sqlite"}
+                session = collage.compile(chain(), **options)
+                self.assertEqual({entry["backend"] for entry in session.report["plan"]}, {"native"})
+                np.testing.assert_allclose(session.run(None, {"x": x})[0], of_chain(x), rtol=1e-5)
+
     def test_a_program_names_its_backend_and_needs_it(self):
         self.mine()
         with tempfile.TemporaryDirectory() as folder:
