@@ -2,15 +2,13 @@
 #include <set>
 
 #include "collage/candidate/regions.h"
+#include "collage/ir/call_work.h"
 
 namespace collage {
 namespace {
 
 double WorkOf(const DataflowGraph::Node& node) {
-  if (!node.op || !node.op->work) return 0;
-  std::vector<Type> types;
-  for (const Expr& arg : node.expr->As<Call>()->args) types.push_back(arg->type());
-  const Work work = node.op->work(types, node.expr->type(), node.expr->As<Call>()->attributes);
+  const Work work = WorkOfCall(node.expr);
   // Bytes count as the flops that a processor does meanwhile (about fifteen on today's).
   return work.flops + 15 * work.bytes;
 }

@@ -7,7 +7,8 @@
 #include "collage/cost/statistics.h"
 #include "collage/driver/control_report.h"
 #include "collage/driver/kernel_work.h"
-#include "collage/ir/call_names.h"
+#include "collage/driver/part_options.h"
+#include "collage/ir/call_work.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/visit.h"
 #include "collage/lower/control.h"
@@ -24,9 +25,6 @@ constexpr uint64_t kSeed = 1;   // any
 constexpr size_t kSamples = 4;  // so that several branches are met
 // Of the budget, for the reference executor: loops that wait for data may never end on random inputs.
 constexpr double kShareOfReference = 0.05;
-// Of the budget. A block whose work is small, or that no sample reaches, has kernels to be measured too.
-constexpr double kLeastShare = 0.02;
-
 /// What the reference executor makes of random inputs, as far as it ends.
 struct WholeSample {
   std::vector<Tensor> inputs;
@@ -35,10 +33,7 @@ struct WholeSample {
 
 /// The least time a call could take: only proportions matter.
 double LeastSeconds(const Expr& expr, const DeviceLimits& limits) {
-  const Call& call = *expr->As<Call>();
-  std::vector<Type> types;
-  for (const Expr& arg : call.args) types.push_back(arg->type());
-  const Work work = call.callee->As<Op>()->def->work(types, expr->type(), call.attributes);
+  const Work work = WorkOfCall(expr);
   return std::max(work.flops / limits.flops_per_second, work.bytes / limits.bytes_per_second);
 }
 
@@ -66,7 +61,7 @@ class ControlCompile {
     report.not_compared = not_compared_.empty() ? report.not_compared : not_compared_;
     report.remainder = model_.remainder ? model_.remainder->Summary() : "";
     COLLAGE_TRY_STATUS(TimeWhole(whole.executable, report));
-    report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
+    report.elapsed_seconds = SecondsSpent();
     for (const auto& [input, type] : whole.executable.inputs()) report.inputs.emplace_back(input, type.shape);
     std::string metadata = ToJson(OfEveryCompile(report));
     return CompiledModel{std::move(whole), std::move(report), std::move(metadata)};
@@ -111,62 +106,24 @@ class ControlCompile {
       not_compared_ = "the whole program: on random inputs the reference executor did not end in time, or met what is no finite number";
   }
 
-  /// Whatever flags name must be in some block; a block is told of those that it has.
-  [[nodiscard]] UserConstraints ConstraintsOf(const Expr& block, bool is_last, std::vector<bool>& pins, std::vector<bool>& forbids) const {
-    const CallNames names(block);
-    const auto has = [&](const std::string& node) {
-      bool found = false;
-      PostOrder(block, [&](const Expr& expr) { found = found || (CalledOp(expr) && names.IsCalled(expr, node)); });
-      return found;
-    };
-    UserConstraints constraints;
-    const auto take = [&](const std::vector<std::string>& flags, std::vector<bool>& taken, std::vector<std::string>& into,
-                          const auto& node) {
-      for (size_t i = 0; i < flags.size(); ++i) {
-        const std::string name = node(flags[i]);
-        // One that nothing has is an error of the last block, whose message says what there is.
-        if (!name.empty() && !has(name) && !(is_last && !taken[i])) continue;
-        taken[i] = true;
-        into.push_back(flags[i]);
-      }
-    };
-    const std::vector<std::string>& all = options_.constraints.pin;
-    take(all, pins, constraints.pin, [](const std::string& flag) { return flag.substr(0, flag.rfind('=')); });
-    take(options_.constraints.forbid, forbids, constraints.forbid, [](const std::string& flag) {
-      const size_t colon = flag.find(':');
-      return colon == std::string::npos ? std::string() : flag.substr(colon + 1);
-    });
-    return constraints;
-  }
-
   Status CompileBlocks() {
-    double all = 0;
-    for (double& work : work_) all += work;
-    std::vector<double> shares;
-    for (const double work : work_) shares.push_back(std::max(kLeastShare, all > 0 ? work / all : 1));
-    double left = 0;
-    for (const double share : shares) left += share;
-    std::vector<bool> pins(options_.constraints.pin.size(), false);
-    std::vector<bool> forbids(options_.constraints.forbid.size(), false);
+    std::vector<CompiledPart> parts;
+    for (size_t i = 0; i < control_.blocks.size(); ++i) parts.push_back({{outlined_.Find(control_.blocks[i])}, work_[i]});
+    // The reference executor's time is spent.
+    CompileOptions options = options_;
+    options.seconds_spent = SecondsSpent();
+    PartOptions of_blocks(options, parts, parts.size() - 1);
     for (size_t i = 0; i < control_.blocks.size(); ++i) {
-      const Expr block = outlined_.Find(control_.blocks[i]);
-      CompileOptions of_block = options_;
-      of_block.seconds_spent = 0;
-      of_block.constraints = ConstraintsOf(block, i + 1 == control_.blocks.size(), pins, forbids);
-      // What a block leaves is for those behind it.
-      const double seconds = std::max(0.0, options_.budget_seconds - options_.seconds_spent - Clock::SecondsSince(start_));
-      of_block.budget_seconds = seconds * shares[i] / left;
-      of_block.race_seconds = options_.race_seconds * std::min(1.0, shares[i]);
-      of_block.tuning_seconds = options_.tuning_seconds * std::min(1.0, shares[i]);
-      left -= shares[i];
       options_.progress.Report({"block", i + 1, control_.blocks.size(), control_.blocks[i]});
-      Result<CompiledModel> compiled = compile_block_(block, of_block);
+      Result<CompiledModel> compiled = compile_block_(parts[i].functions[0], of_blocks.Begin(i));
       if (!compiled) return Fail(compiled.error().At("@" + control_.blocks[i]));
       blocks_.push_back(std::move(compiled->lowered));
       reports_.push_back({control_.blocks[i], std::move(compiled->report)});
     }
     return {};
   }
+
+  [[nodiscard]] double SecondsSpent() const { return options_.seconds_spent + Clock::SecondsSince(start_); }
 
   [[nodiscard]] bool UsesPrecision() const {
     return std::any_of(reports_.begin(), reports_.end(),

@@ -1,14 +1,11 @@
 #include "collage/driver/compile_rows.h"
 
-#include <algorithm>
-
 #include "collage/driver/control_report.h"
+#include "collage/driver/part_options.h"
 #include "collage/explain/what_if_report.h"
-#include "collage/ir/call_names.h"
-#include "collage/ir/visit.h"
+#include "collage/ir/call_work.h"
 #include "collage/lower/profiles.h"
 #include "collage/onnx/remainder.h"
-#include "collage/support/clock.h"
 #include "collage/transform/pass.h"
 
 namespace collage {
@@ -18,32 +15,12 @@ namespace {
 // large products. An eighth of it wastes at most three rows, and twice as many programs are compiled already.
 constexpr int64_t kManyRows = 32;
 constexpr int64_t kFewRows = 4;
-// Of the budget, as of blocks of control flow: small work has kernels to be measured, too.
-constexpr double kLeastShare = 0.02;
-
-double WorkOf(const IRModule& module) {
-  double flops = 0;
-  for (const auto& [name, function] : module.functions()) {
-    PostOrder(function, [&](const Expr& expr) {
-      const OpDef* op = CalledOp(expr);
-      if (op == nullptr || !op->work) return;
-      const Call& call = *expr->As<Call>();
-      std::vector<Type> types;
-      for (const Expr& arg : call.args) types.push_back(arg->type());
-      flops += op->work(types, expr->type(), call.attributes).flops;
-    });
-  }
-  return flops;
-}
-
 /// A region for a number of rows.
 struct Part {
   size_t region;
   int64_t rows;
   Expr function;
   std::string name;
-  UserConstraints constraints = {};
-  double share = 0;
 };
 
 class RowsCompile {
@@ -52,15 +29,16 @@ class RowsCompile {
       : model_(std::move(model)), options_(options), compile_head_(compile_head), compile_block_(compile_block) {}
 
   Result<CompiledModel> Run() {
-    COLLAGE_TRY_STATUS(MakeParts());
+    PartOptions options = COLLAGE_TRY(MakeParts());
     Remainder::Parts remainder = model_.remainder->parts();
-    CompiledModel head = COLLAGE_TRY(compile_head_(std::move(model_), OptionsOf(head_constraints_, head_share_)));
+    CompiledModel head = COLLAGE_TRY(compile_head_(std::move(model_), options.Begin(kHead)));
     const size_t of_head = std::max<size_t>(1, head.lowered.blocks.size());
     std::vector<LoweredModel> blocks;
     CompileReport report = std::move(head.report);
-    for (const Part& part : parts_) {
-      options_.progress.Report({"rows", blocks.size() + 1, parts_.size(), part.name});
-      Result<CompiledModel> compiled = compile_block_(part.function, OptionsOf(part.constraints, part.share));
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const Part& part = parts_[i];
+      options_.progress.Report({"rows", i + 1, parts_.size(), part.name});
+      Result<CompiledModel> compiled = compile_block_(part.function, options.Begin(kHead + 1 + i));
       if (!compiled) return Fail(compiled.error().At("@" + part.name));
       const CompileReport& of_part = compiled->report;
       const double microseconds = of_part.end_to_end.empty() ? of_part.estimated_us : of_part.end_to_end.front().median_ms * 1e3;
@@ -72,81 +50,36 @@ class RowsCompile {
     head.lowered.remainder = COLLAGE_TRY(CreateRemainder(std::move(remainder)));
     report.remainder = head.lowered.remainder->Summary();
     report.budget_seconds = options_.budget_seconds;
-    report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
+    report.elapsed_seconds = options.SecondsSpent();
     head.metadata = WithReport(head.metadata, OfEveryCompile(report));
     head.report = std::move(report);
     return head;
   }
 
  private:
-  Status MakeParts() {
-    std::vector<double> work{WorkOf(model_.module)};
+  static constexpr size_t kHead = 0;  // among the parts of the compile
+
+  Result<PartOptions> MakeParts() {
+    CompiledPart head{{}, FlopsOf(model_.module)};
+    for (const auto& [name, function] : model_.module.functions()) {
+      if (function->As<Function>()) head.functions.push_back(function);
+    }
+    std::vector<CompiledPart> parts{std::move(head)};
     for (size_t i = 0; i < model_.regions.size(); ++i) {
       for (const auto& [rows, function] : model_.regions[i].functions) {
         const IRModule module = COLLAGE_TRY(RunPasses(IRModule::FromMain(function), SafeGlobalPasses()));
         parts_.push_back({i, rows, module.MainExpr(), "rows_" + std::to_string(i) + "_by_" + std::to_string(rows)});
-        work.push_back(model_.regions[i].work * static_cast<double>(rows));
+        parts.push_back({{module.MainExpr()}, model_.regions[i].work * static_cast<double>(rows)});
       }
     }
-    double all = 0;
-    for (const double flops : work) all += flops;
-    std::vector<double> shares;
-    for (const double flops : work) shares.push_back(std::max(kLeastShare, all > 0 ? flops / all : 1));
-    for (const double share : shares) shares_left_ += share;
-    head_share_ = shares[0];
-    for (size_t i = 0; i < parts_.size(); ++i) parts_[i].share = shares[i + 1];
-    Distribute(options_.constraints.pin, &UserConstraints::pin, [](const std::string& flag) { return flag.substr(0, flag.rfind('=')); });
-    Distribute(options_.constraints.forbid, &UserConstraints::forbid, [](const std::string& flag) {
-      const size_t colon = flag.find(':');
-      return colon == std::string::npos ? std::string() : flag.substr(colon + 1);
-    });
-    return {};
-  }
-
-  /// Flags that name a node of regions are for these, those that name none are for all, and the others are the head's.
-  template <class Node>
-  void Distribute(const std::vector<std::string>& flags, std::vector<std::string> UserConstraints::*list, const Node& node) {
-    for (const std::string& flag : flags) {
-      const std::string name = node(flag);
-      bool is_taken = false;
-      for (Part& part : parts_) {
-        if (!name.empty() && !Has(part.function, name)) continue;
-        (part.constraints.*list).push_back(flag);
-        is_taken = !name.empty();
-      }
-      if (!is_taken) (head_constraints_.*list).push_back(flag);
-    }
-  }
-
-  static bool Has(const Expr& function, const std::string& node) {
-    const CallNames names(function);
-    bool found = false;
-    PostOrder(function, [&](const Expr& expr) { found = found || (CalledOp(expr) && names.IsCalled(expr, node)); });
-    return found;
-  }
-
-  /// What a part leaves of its time is for those behind it.
-  CompileOptions OptionsOf(const UserConstraints& constraints, double share) {
-    CompileOptions options = options_;
-    options.seconds_spent = 0;
-    options.constraints = constraints;
-    const double seconds = std::max(0.0, options_.budget_seconds - options_.seconds_spent - Clock::SecondsSince(start_));
-    options.budget_seconds = seconds * share / shares_left_;
-    options.race_seconds = options_.race_seconds * std::min(1.0, share);
-    options.tuning_seconds = options_.tuning_seconds * std::min(1.0, share);
-    shares_left_ -= share;
-    return options;
+    return PartOptions(options_, parts, kHead);
   }
 
   OnnxModel model_;
   const CompileOptions& options_;
   const CompileHead& compile_head_;
   const CompileBlock& compile_block_;
-  Clock::time_point start_ = Clock::now();
   std::vector<Part> parts_;
-  UserConstraints head_constraints_;
-  double head_share_ = 0;
-  double shares_left_ = 0;
 };
 
 }  // namespace

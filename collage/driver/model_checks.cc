@@ -79,20 +79,4 @@ Status CheckMemory(const IRModule& module, size_t available) {
   return {};
 }
 
-Status CheckWork(const IRModule& module, double flops) {
-  double sum = 0;
-  for (const auto& [name, function] : module.functions()) {
-    PostOrder(function, [&](const Expr& expr) {
-      const OpDef* op = CalledOp(expr);
-      if (!op || !op->work) return;
-      const Call& call = *expr->As<Call>();
-      std::vector<Type> types;
-      for (const Expr& arg : call.args) types.push_back(arg->type());
-      sum += op->work(types, expr->type(), call.attributes).flops;
-    });
-  }
-  if (sum <= flops) return {};
-  return Fail(fmt::format("the operators do {:.1e} floating point operations, more than {:.1e}", sum, flops));
-}
-
 }  // namespace collage

@@ -14,7 +14,4 @@ size_t FreeMemory();
 /// inputs and the results of the module do. It says which, how large they are, and what there is.
 Status CheckMemory(const IRModule& module, size_t available);
 
-/// Errors where the operators of the module together do more than `flops`, loops counted once.
-Status CheckWork(const IRModule& module, double flops);
-
 }  // namespace collage

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "collage/ir/call_work.h"
 #include "collage/ir/visit.h"
 
 namespace collage::onnx_io {
@@ -49,16 +50,6 @@ bool IsSameCall(const Call& first, const Call& second) {
     const AttributeValue* same = second.attributes.Find(entry.first);
     return same != nullptr && (*same == entry.second || HoldsExtents(op->def->name, entry.first));
   });
-}
-
-/// Floating point operations of a call.
-double WorkOfCall(const Expr& expr) {
-  const Call* call = expr->As<Call>();
-  const OpDef* op = CalledOp(expr);
-  if (op == nullptr || !op->work) return 0;
-  std::vector<Type> types;
-  for (const Expr& arg : call->args) types.push_back(arg->type());
-  return op->work(types, expr->type(), call->attributes).flops;
 }
 
 /// The arguments of a call, without its operator.
@@ -370,7 +361,7 @@ void AssumedExtents::MarkNode(size_t index) {
   }
   if (!keeps_rows || !rows) return;
   double work = 0;
-  for (const Expr& expr : made) work += WorkOfCall(expr);
+  for (const Expr& expr : made) work += WorkOfCall(expr).flops;
   work_[index] = work / static_cast<double>(extents_[*rows].first);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "collage/ir/call_origins.h"
+#include "collage/ir/call_work.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -49,12 +50,10 @@ Status ConstantFolder::Reserve(double bytes) {
   return {};
 }
 
-bool ConstantFolder::MayFold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) const {
+bool ConstantFolder::MayFold(const OpDef& op, const Expr& call) const {
   if (!op.reference) return false;
   if (!limits_work_) return true;
-  std::vector<Type> types;
-  for (const Expr& arg : args) types.push_back(arg->type());
-  return !op.work || op.work(types, call->type(), call->As<collage::Call>()->attributes).flops <= kMaximalFoldedFlops;
+  return WorkOfCall(call).flops <= kMaximalFoldedFlops;
 }
 
 Result<Expr> ConstantFolder::Fold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) {
@@ -85,7 +84,7 @@ Result<Expr> ConstantFolder::Call(const OpDef* op, const std::vector<Expr>& args
   for (const Expr& arg : args) {
     if (!CollectConstants(arg, constants)) return call;
   }
-  if (!MayFold(*op, args, call)) return call;
+  if (!MayFold(*op, call)) return call;
   return Fold(*op, args, call);
 }
 

@@ -29,7 +29,7 @@ class ConstantFolder {
   Status Reserve(double bytes);
 
  private:
-  [[nodiscard]] bool MayFold(const OpDef& op, const std::vector<Expr>& args, const Expr& call) const;
+  [[nodiscard]] bool MayFold(const OpDef& op, const Expr& call) const;
   Result<Expr> Fold(const OpDef& op, const std::vector<Expr>& args, const Expr& call);
 
   Expr required_;
