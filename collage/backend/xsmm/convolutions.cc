@@ -100,8 +100,6 @@ std::vector<Form> PointwiseForms(const Chain& chain, const Problem& problem, con
   const size_t weight = chain.base->inputs[1];
   const auto layout_in = [&](const std::string& tag) { return LayoutOfImage(tag, problem.input_channels, Pixels(problem.input)); };
   const auto layout_out = [&](const std::string& tag) { return LayoutOfImage(tag, problem.output_channels, Pixels(problem.output)); };
-  // As for products.
-  constexpr int64_t kTileRows = 24;
   const std::string last = problem.LastTag();
   std::vector<Form> forms = {ProductForm("1x1/" + last, layout_in(last), layout_out(last), kTileRows,
                                          [=](int64_t tile_rows) { return ChannelsLast(problem, data, weight, instructions, tile_rows); })};

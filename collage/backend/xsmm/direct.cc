@@ -138,8 +138,6 @@ Result<std::vector<Form>> DirectForms(const Chain& chain, const SpatialConvoluti
   const size_t data = chain.base->inputs[0];
   const size_t weight = chain.base->inputs[1];
   const DirectTiling tiling(convolution);
-  // As for products.
-  constexpr int64_t kTileRows = 24;
   COLLAGE_TRY_STATUS(tiling.Cut(data, weight, instructions, kTileRows));
   const auto pixels = [](const Triple& extents) { return extents[0] * extents[1] * extents[2]; };
   const std::string tag = convolution.LastTag();

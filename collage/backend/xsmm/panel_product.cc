@@ -12,7 +12,6 @@ void PackColumns(const float* const* columns, int64_t count, int64_t depth, floa
 
 Result<PanelProduct> PanelProduct::Make(int64_t rows, int64_t depth, const ColumnPointers& columns, const InstructionSet& instructions,
                                         Operands& operands) {
-  constexpr int64_t kTileRows = 24;  // as of other products
   PanelProduct product;
   product.depth_ = depth;
   product.columns_ = static_cast<int64_t>(columns.size());

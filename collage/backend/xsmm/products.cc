@@ -77,9 +77,6 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
   const size_t left = chain.base->inputs[0];
   const size_t right = chain.base->inputs[1];
   const bool is_constant = chain.IsConstant(right);
-  // Four of the six rows that the library keeps in registers beside a panel: high enough for what a call costs, low enough for a tile and
-  // the rows that it reads to stay in the nearest cache.
-  constexpr int64_t kTileRows = 24;
   std::vector<Form> forms;
   if (!chain.weights) {
     const auto tile = [=](int64_t tile_rows) { return Tile(problem, left, right, is_constant, instructions, tile_rows); };

@@ -7,6 +7,10 @@
 
 namespace collage::xsmm {
 
+/// Of a tile. Four of the six rows that the library keeps in registers beside a panel: high enough for what a call costs, low enough for a
+/// tile and the rows that it reads to stay in the nearest cache.
+constexpr int64_t kTileRows = 24;
+
 /// A constant operand as it is packed when the kernel is made: for each matrix, for each panel, for each term, [depth][columns of the
 /// panel]. Element (term, d, c) of a matrix is at first + term_offsets[term] + d * depth_stride + c * column_stride. All in elements.
 struct Packing {
