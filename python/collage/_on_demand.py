@@ -28,7 +28,9 @@ class OnDemand:
         progress: Callable[[str, int, int, str], Any] | None = None,
         **compile_options: Any,
     ) -> None:
-        unknown = sorted(set(compile_options) - set(inspect.signature(options_of_compile).parameters))
+        # A program that is added to a file has the threads of the file, or the session's.
+        known = set(inspect.signature(options_of_compile).parameters) - {"threads"}
+        unknown = sorted(set(compile_options) - known)
         if unknown:
             raise ArgumentError(f"{unknown[0]}: is no option of compiling on demand")
         self._path = path
@@ -41,6 +43,8 @@ class OnDemand:
     def program(self, shapes: Shapes) -> _collage.Program:
         """Raises as collage.compile does."""
         key = frozenset(shapes.items())
+        if key in self._programs:  # while another thread compiles, for minutes perhaps
+            return self._programs[key]
         with self._lock:  # threads that want the same one wait for it
             if key not in self._programs:
                 options = {**self._options, "shapes": {name: list(shape) for name, shape in shapes.items()}}

@@ -77,7 +77,8 @@ class InferenceSession:
         compiled file takes `processors`, for its CPUs beside the host, in place of the ones that it was compiled with.
 
         `compile_on_demand`: the file of the model that a compiled file was made of. A run whose shapes the file has no profile of compiles
-        one, with `compile_options`, and keeps it in FILE.profiles beside the file, where every later session finds it."""
+        one, with `compile_options`, and keeps it in FILE.profiles beside the file, where every later session finds it. `progress` hears of
+        these compiles; they take the threads of `sess_options`."""
         threads = sess_options.intra_op_num_threads if sess_options else 0
         self._on_demand: OnDemand | None = None
         if _starts_like_program(path_or_model):
@@ -102,8 +103,8 @@ class InferenceSession:
             self._program = compile(path_or_model, **compile_options)._program
         self._inputs = {name: (type, shape) for name, type, shape in self._program.inputs}
         self._outputs = {name: (type, shape) for name, type, shape in self._program.outputs}
-        # NumPy has no name of its own for some types; they cross the border as unsigned integers.
         self._profiles = [{name: tuple(shape or ()) for name, _, shape in inputs} for inputs in self._program.profiles]
+        # NumPy has no name of its own for some types; they cross the border as unsigned integers.
         self._is_plain = all(_is_numpy_type(type) for type, _ in [*self._inputs.values(), *self._outputs.values()])
 
     def get_inputs(self) -> list[NodeArg]:
