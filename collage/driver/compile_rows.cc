@@ -5,6 +5,7 @@
 #include "collage/driver/control_report.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/ir/call_names.h"
+#include "collage/ir/structural.h"
 #include "collage/ir/visit.h"
 #include "collage/lower/profiles.h"
 #include "collage/onnx/remainder.h"
@@ -41,6 +42,7 @@ struct Part {
   size_t region;
   int64_t rows;
   Expr function;
+  uint64_t hash;
   std::string name;
   UserConstraints constraints = {};
   double share = 0;
@@ -48,29 +50,36 @@ struct Part {
 
 class RowsCompile {
  public:
-  RowsCompile(OnnxModel model, const CompileOptions& options, const CompileHead& compile_head, const CompileBlock& compile_block)
-      : model_(std::move(model)), options_(options), compile_head_(compile_head), compile_block_(compile_block) {}
+  RowsCompile(OnnxModel model, const CompileOptions& options, const CompileHead& compile_head, const CompileBlock& compile_block,
+              RowPrograms& rows)
+      : model_(std::move(model)), options_(options), compile_head_(compile_head), compile_block_(compile_block), rows_(rows) {}
 
   Result<CompiledModel> Run() {
     COLLAGE_TRY_STATUS(MakeParts());
     Remainder::Parts remainder = model_.remainder->parts();
     CompiledModel head = COLLAGE_TRY(compile_head_(std::move(model_), OptionsOf(head_constraints_, head_share_)));
-    const size_t of_head = std::max<size_t>(1, head.lowered.blocks.size());
-    std::vector<LoweredModel> blocks;
     CompileReport report = std::move(head.report);
+    size_t done = 0;
     for (const Part& part : parts_) {
-      options_.progress.Report({"rows", blocks.size() + 1, parts_.size(), part.name});
-      Result<CompiledModel> compiled = compile_block_(part.function, OptionsOf(part.constraints, part.share));
-      if (!compiled) return Fail(compiled.error().At("@" + part.name));
-      const CompileReport& of_part = compiled->report;
+      options_.progress.Report({"rows", ++done, parts_.size(), part.name});
+      std::optional<size_t> known = Find(part);
+      CompileReport of_part;
+      if (known) {
+        of_part = rows_.programs[*known].report;
+        of_part.candidates = {};  // were counted where it was compiled
+      } else {
+        Result<CompiledModel> compiled = compile_block_(part.function, OptionsOf(part.constraints, part.share));
+        if (!compiled) return Fail(compiled.error().At("@" + part.name));
+        of_part = compiled->report;
+        known = rows_.programs.size();
+        rows_.programs.push_back({part.hash, part.constraints, std::move(compiled->lowered), std::move(compiled->report)});
+      }
       const double microseconds = of_part.end_to_end.empty() ? of_part.estimated_us : of_part.end_to_end.front().median_ms * 1e3;
-      remainder.regions[part.region].programs.push_back({part.rows, of_head + blocks.size(), microseconds});
-      blocks.push_back(std::move(compiled->lowered));
-      AddPlan({part.name, std::move(compiled->report)}, report);
+      remainder.regions[part.region].programs.push_back({part.rows, *known, microseconds});
+      AddPlan({part.name, std::move(of_part)}, report);
     }
-    head.lowered = COLLAGE_TRY(AddBlocks(std::move(head.lowered), std::move(blocks)));
-    head.lowered.remainder = COLLAGE_TRY(CreateRemainder(std::move(remainder)));
-    report.remainder = head.lowered.remainder->Summary();
+    head.lowered.remainders = {COLLAGE_TRY(CreateRemainder(std::move(remainder)))};
+    report.remainder = head.lowered.remainders[0]->Summary();
     report.budget_seconds = options_.budget_seconds;
     report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
     head.metadata = WithReport(head.metadata, OfEveryCompile(report));
@@ -84,7 +93,7 @@ class RowsCompile {
     for (size_t i = 0; i < model_.regions.size(); ++i) {
       for (const auto& [rows, function] : model_.regions[i].functions) {
         const IRModule module = COLLAGE_TRY(RunPasses(IRModule::FromMain(function), SafeGlobalPasses()));
-        parts_.push_back({i, rows, module.MainExpr(), "rows_" + std::to_string(i) + "_by_" + std::to_string(rows)});
+        parts_.push_back({i, rows, module.MainExpr(), ContentHash(module), "rows_" + std::to_string(i) + "_by_" + std::to_string(rows)});
         work.push_back(model_.regions[i].work * static_cast<double>(rows));
       }
     }
@@ -92,15 +101,30 @@ class RowsCompile {
     for (const double flops : work) all += flops;
     std::vector<double> shares;
     for (const double flops : work) shares.push_back(std::max(kLeastShare, all > 0 ? flops / all : 1));
-    for (const double share : shares) shares_left_ += share;
-    head_share_ = shares[0];
     for (size_t i = 0; i < parts_.size(); ++i) parts_[i].share = shares[i + 1];
     Distribute(options_.constraints.pin, &UserConstraints::pin, [](const std::string& flag) { return flag.substr(0, flag.rfind('=')); });
     Distribute(options_.constraints.forbid, &UserConstraints::forbid, [](const std::string& flag) {
       const size_t colon = flag.find(':');
       return colon == std::string::npos ? std::string() : flag.substr(colon + 1);
     });
+    head_share_ = shares[0];
+    shares_left_ = head_share_;
+    for (Part& part : parts_) {
+      if (Find(part)) part.share = 0;
+      shares_left_ += part.share;
+    }
     return {};
+  }
+
+  /// Its number among the programs that are there.
+  [[nodiscard]] std::optional<size_t> Find(const Part& part) const {
+    for (size_t i = 0; i < rows_.programs.size(); ++i) {
+      const RowPrograms::Program& program = rows_.programs[i];
+      if (program.hash == part.hash && program.constraints.pin == part.constraints.pin &&
+          program.constraints.forbid == part.constraints.forbid)
+        return i;
+    }
+    return std::nullopt;
   }
 
   /// Flags that name a node of regions are for these, those that name none are for all, and the others are the head's.
@@ -142,6 +166,7 @@ class RowsCompile {
   const CompileOptions& options_;
   const CompileHead& compile_head_;
   const CompileBlock& compile_block_;
+  RowPrograms& rows_;
   Clock::time_point start_ = Clock::now();
   std::vector<Part> parts_;
   UserConstraints head_constraints_;
@@ -154,8 +179,24 @@ class RowsCompile {
 std::vector<int64_t> RowCounts() { return {kManyRows, kFewRows}; }
 
 Result<CompiledModel> CompileRows(OnnxModel model, const CompileOptions& options, const CompileHead& compile_head,
-                                  const CompileBlock& compile_block) {
-  return RowsCompile(std::move(model), options, compile_head, compile_block).Run();
+                                  const CompileBlock& compile_block, RowPrograms& rows) {
+  return RowsCompile(std::move(model), options, compile_head, compile_block, rows).Run();
+}
+
+Result<LoweredModel> AddRowPrograms(LoweredModel model, RowPrograms rows) {
+  if (rows.programs.empty()) return model;
+  const size_t others = std::max<size_t>(1, model.blocks.size());
+  for (std::shared_ptr<const Remainder>& remainder : model.remainders) {
+    if (remainder == nullptr) continue;
+    Remainder::Parts parts = remainder->parts();
+    for (Remainder::Region& region : parts.regions) {
+      for (Remainder::RowProgram& program : region.programs) program.block += others;
+    }
+    remainder = COLLAGE_TRY(CreateRemainder(std::move(parts)));
+  }
+  std::vector<LoweredModel> blocks;
+  for (RowPrograms::Program& program : rows.programs) blocks.push_back(std::move(program.lowered));
+  return AddBlocks(std::move(model), std::move(blocks));
 }
 
 }  // namespace collage
