@@ -461,6 +461,9 @@ class RemainderTest(InOneFolderTestCase):
         np.savez(self.folder / "in.npz", x=vector(1, 1, 1, 1))
         done = self.collage("run", program, "--inputs", self.folder / "in.npz", code=2)
         self.assertIn("node 'pair' (Reshape, opset 17)", done.stderr)
+        # What is compared runs to its end.
+        done = self.collage("compare", program, program, "--inputs", self.folder / "in.npz", "--duration", 1, "--threads", 2, code=2)
+        self.assertIn("node 'pair' (Reshape, opset 17)", done.stderr)
 
     def test_each_profile_gives_what_onnxruntime_gives(self):
         for name, (make, shapes, feeds) in PROFILES.items():
