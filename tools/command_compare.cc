@@ -1,10 +1,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
+#include "collage/backend/registry.h"
 #include "collage/cost/comparison.h"
 #include "collage/lower/save.h"
 #include "collage/measure/race.h"
@@ -13,6 +15,7 @@
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
+#include "tools/program.h"
 #include "tools/terminal_progress.h"
 
 namespace collage::tools {
@@ -22,6 +25,7 @@ struct Options {
   std::string files[2];
   InputOptions inputs;
   std::vector<std::string> shapes;
+  std::vector<std::string> processors;
   int threads = AvailableThreads();
   double duration = 10;
   std::string json;
@@ -30,16 +34,55 @@ struct Options {
 /// A program loaded, with inputs and outputs of its own.
 struct Loaded {
   Executable executable;
+  std::shared_ptr<const Remainder> remainder;  // behind the profile of the inputs; null where nothing is
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
+
+  Status Run() {
+    COLLAGE_TRY_STATUS(executable.Run(inputs, outputs));
+    if (remainder) COLLAGE_TRY(RunRemainder(executable, *remainder, outputs));
+    return {};
+  }
 };
 
-Result<Loaded> Load(const std::string& file, const Options& options) {
-  Executable executable = std::move(COLLAGE_TRY(LoadProgram(file, Device{DeviceKind::kCpu, 0, options.threads})).executable);
+/// What is stated for CPUs that a file has kernels on, one of the two: the other may be what cpu:1 is compared with.
+Result<std::array<std::vector<CpuStatement>, 2>> CpusOfFiles(const Options& options) {
+  std::array<std::vector<CpuStatement>, 2> of_files;
+  const std::vector<CpuStatement> stated = COLLAGE_TRY(StatedCpus(options.processors));
+  if (stated.empty()) return of_files;
+  std::array<std::vector<KernelRecord>, 2> plans;
+  for (size_t file = 0; file < 2; ++file) plans[file] = COLLAGE_TRY(ReadProgramInfo(options.files[file])).plan;
+  for (const CpuStatement& cpu : stated) {
+    const auto is_there = [&](const KernelRecord& kernel) {
+      if (!CpuStatement::IsOne(kernel.device)) return false;
+      const Result<CpuStatement> own = CpuStatement::Parse(kernel.device);
+      return own && own->id == cpu.id;
+    };
+    bool is_used = false;
+    for (size_t file = 0; file < 2; ++file) {
+      if (std::none_of(plans[file].begin(), plans[file].end(), is_there)) continue;
+      of_files[file].push_back(cpu);
+      is_used = true;
+    }
+    if (!is_used)
+      return Fail("--processors: neither " + options.files[0] + " nor " + options.files[1] +
+                  " has kernels on cpu:" + std::to_string(cpu.id));
+  }
+  return of_files;
+}
+
+Result<Loaded> Load(const std::string& file, const Options& options, const std::vector<CpuStatement>& cpus) {
+  BuildOptions build;
+  build.device.threads = options.threads;
+  build.find_backend = FindBackend;
+  build.cpus = cpus;
+  LoweredModel model = COLLAGE_TRY(LoadProgram(file, build));
+  Executable& executable = model.executable;
   const std::vector<InputShapes> asked = COLLAGE_TRY(ParseProfiles(options.shapes));
   GatheredInputs inputs =
       COLLAGE_TRY(GatherInputs(options.inputs, executable.shape_profiles(), asked.size() == 1 ? asked[0] : InputShapes()));
-  Loaded loaded{std::move(executable), std::move(inputs.tensors), {}};
+  std::shared_ptr<const Remainder> remainder = model.remainders.empty() ? nullptr : model.remainders[inputs.profile];
+  Loaded loaded{std::move(executable), std::move(remainder), std::move(inputs.tensors), {}};
   for (const NamedType& output : loaded.executable.shape_profiles()[inputs.profile].outputs) loaded.outputs.emplace_back(output.type);
   return loaded;
 }
@@ -73,12 +116,12 @@ Status RunCompare(const Options& options) {
   // Where a program's memory lies makes it a few percent faster or slower, so each is loaded twice: what two copies of one program differ
   // by is the noise of this comparison.
   constexpr size_t kCopies = 2;
+  const std::array<std::vector<CpuStatement>, 2> cpus = COLLAGE_TRY(CpusOfFiles(options));
   std::vector<Loaded> loaded;
-  for (size_t copy = 0; copy < 2 * kCopies; ++copy) loaded.push_back(COLLAGE_TRY(Load(options.files[copy % 2], options)));
+  for (size_t copy = 0; copy < 2 * kCopies; ++copy) loaded.push_back(COLLAGE_TRY(Load(options.files[copy % 2], options, cpus[copy % 2])));
   COLLAGE_TRY_STATUS(CheckComparable(options, loaded));
   std::vector<Contestant> contestants;
-  for (size_t i = 0; i < loaded.size(); ++i)
-    contestants.push_back({options.files[i % 2], [&one = loaded[i]] { return one.executable.Run(one.inputs, one.outputs); }});
+  for (size_t i = 0; i < loaded.size(); ++i) contestants.push_back({options.files[i % 2], [&one = loaded[i]] { return one.Run(); }});
   RaceOptions race;
   race.threads = options.threads;
   race.budget_seconds = options.duration;
@@ -131,6 +174,10 @@ void AddCompareCommand(CLI::App& app, int& code) {
   command->add_option("second", options->files[1], "Another one")->required();
   command->add_option("--shape", options->shapes, "The profile to take: name=1x3x224x224 (repeat)");
   command->add_option("--threads", options->threads, "Threads of each")->check(NumberBetween(1, kMostThreads))->capture_default_str();
+  command->add_option(
+      "--processors", options->processors,
+      "For a CPU beside the host, such as cpu:1=2-3 (repeat): in place of the processors that a file keeps for it. It is for "
+      "the files that have kernels there, one at least");
   AddInputOptions(*command, options->inputs);
   command->add_option("--duration", options->duration, "Seconds at most; it ends as soon as the answer is known")
       ->check(NumberBetween(1e-9, 1e9))

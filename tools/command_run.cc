@@ -89,7 +89,8 @@ Status RunReference(const Options& options) {
 Status RunProgram(const Options& options) {
   if (options.reference) return RunReference(options);
   auto [executable, remainder, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
-  const std::vector<Tensor> outputs = COLLAGE_TRY(RunWhole(executable, remainder.get(), inputs.tensors));
+  std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(inputs.tensors));
+  if (remainder) outputs = COLLAGE_TRY(RunRemainder(executable, *remainder, outputs));
   return Report(options, TypesOf(remainder.get(), executable.shape_profiles()[inputs.profile].outputs, outputs), outputs);
 }
 

@@ -5,6 +5,11 @@
 namespace collage::tools {
 namespace {
 
+ReadyRun Ready(LoweredModel model, GatheredInputs inputs) {
+  std::shared_ptr<const Remainder> remainder = model.remainders.empty() ? nullptr : model.remainders[inputs.profile];
+  return {std::move(model.executable), std::move(remainder), std::move(inputs)};
+}
+
 Status CompileProfile(const ProgramOptions& program, const InputShapes& shapes, const std::filesystem::path& kept) {
   ProgramOptions model = program;
   model.file = program.model;
@@ -21,7 +26,7 @@ Result<ReadyRun> PrepareRun(const ProgramOptions& program, const InputOptions& i
   const InputShapes asked = COLLAGE_TRY(AskedShapes(program));
   LoweredModel model = COLLAGE_TRY(LoadOrCompile(program));
   Result<GatheredInputs> gathered = GatherInputs(inputs, model.executable.shape_profiles(), asked);
-  if (gathered || program.model.empty()) return ReadyRun{std::move(model.executable), model.remainder, COLLAGE_TRY(std::move(gathered))};
+  if (gathered || program.model.empty()) return Ready(std::move(model), COLLAGE_TRY(std::move(gathered)));
   const std::optional<InputShapes> shapes = COLLAGE_TRY(OtherShapes(inputs, model.executable.shape_profiles(), asked));
   if (!shapes) return tl::make_unexpected(std::move(gathered).error());
   const Result<std::filesystem::path> kept = KeptProfile(program.file, program.model, *shapes, program.threads);
@@ -31,7 +36,7 @@ Result<ReadyRun> PrepareRun(const ProgramOptions& program, const InputOptions& i
   of_profile.file = *kept;
   model = COLLAGE_TRY(LoadOrCompile(of_profile));
   GatheredInputs tensors = COLLAGE_TRY(GatherInputs(inputs, model.executable.shape_profiles(), asked));
-  return ReadyRun{std::move(model.executable), model.remainder, std::move(tensors)};
+  return Ready(std::move(model), std::move(tensors));
 }
 
 }  // namespace collage::tools

@@ -10,7 +10,7 @@ namespace collage::tools {
 /// A program that is ready for inputs of a run.
 struct ReadyRun {
   Executable executable;
-  std::shared_ptr<const Remainder> remainder;  ///< behind it; null where nothing is
+  std::shared_ptr<const Remainder> remainder;  ///< behind the profile of the inputs; null where nothing is
   GatheredInputs inputs;
 };
 

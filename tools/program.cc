@@ -45,11 +45,9 @@ void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
 
 std::string CacheOf(const ProgramOptions& options) { return options.cache.empty() ? DefaultCache() : options.cache; }
 
-namespace {
-
-Result<std::vector<CpuStatement>> CpusOf(const ProgramOptions& options) {
+Result<std::vector<CpuStatement>> StatedCpus(const std::vector<std::string>& processors) {
   std::vector<CpuStatement> cpus;
-  for (const std::string& text : options.processors) {
+  for (const std::string& text : processors) {
     Result<CpuStatement> cpu = CpuStatement::ParseStated(text);
     if (!cpu) return Fail("--processors " + cpu.error().message);
     cpus.push_back(std::move(*cpu));
@@ -57,13 +55,11 @@ Result<std::vector<CpuStatement>> CpusOf(const ProgramOptions& options) {
   return cpus;
 }
 
-}  // namespace
-
 Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
   CompileOptions compile;
   compile.targets = options.targets;
   compile.threads = options.threads;
-  compile.cpus = COLLAGE_TRY(CpusOf(options));
+  compile.cpus = COLLAGE_TRY(StatedCpus(options.processors));
   compile.cache = CacheOf(options);
   compile.profiles = COLLAGE_TRY(ParseProfiles(options.shapes));
   return compile;
@@ -95,7 +91,7 @@ Result<LoweredModel> LoadOrCompile(const ProgramOptions& options) {
     BuildOptions build;
     build.device.threads = options.threads;
     build.find_backend = FindBackend;
-    build.cpus = COLLAGE_TRY(CpusOf(options));
+    build.cpus = COLLAGE_TRY(StatedCpus(options.processors));
     return LoadProgram(options.file, build, machine_code);
   }
   return std::move(COLLAGE_TRY(CompileShown(options.file, COLLAGE_TRY(ToCompileOptions(options)))).lowered);

@@ -34,6 +34,9 @@ Result<InputShapes> AskedShapes(const ProgramOptions& options);
 /// What the command line says, as options of the driver. Errors quote the flag.
 Result<CompileOptions> ToCompileOptions(const ProgramOptions& options);
 
+/// What `--processors` states. Errors quote the flag.
+Result<std::vector<CpuStatement>> StatedCpus(const std::vector<std::string>& processors);
+
 /// The file that was given, or the default.
 std::string CacheOf(const ProgramOptions& options);
 

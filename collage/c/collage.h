@@ -103,7 +103,7 @@ COLLAGE_API size_t collage_program_profile_count(const collage_program* program)
 /** All zeros when `profile` or `index` is out of range. */
 COLLAGE_API collage_tensor_info collage_program_input(const collage_program* program, size_t profile, size_t index) COLLAGE_NOTHROW;
 COLLAGE_API collage_tensor_info collage_program_output(const collage_program* program, size_t profile, size_t index) COLLAGE_NOTHROW;
-/** 1 when the shapes of outputs depend on data, so that it is run by collage_session_evaluate only; else 0. */
+/** 1 when the shapes of outputs depend on data, in some profile at least, so that it is run by collage_session_evaluate only; else 0. */
 COLLAGE_API int collage_program_is_sized_by_run(const collage_program* program) COLLAGE_NOTHROW;
 /** What the compile reported, as JSON: the plan, its prices, the race. Alive as long as the program. */
 COLLAGE_API const char* collage_program_report(const collage_program* program) COLLAGE_NOTHROW;

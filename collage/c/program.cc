@@ -134,7 +134,8 @@ size_t collage_program_input_count(const collage_program* program) noexcept { re
 
 size_t collage_program_output_count(const collage_program* program) noexcept {
   const collage::ProgramInfo& info = program->shared->info();
-  return info.remainder ? info.remainder->outputs().size() : info.profiles[0].outputs.size();
+  const collage::Remainder* remainder = collage::RemainderOf(info.remainders, 0);
+  return remainder ? remainder->outputs().size() : info.profiles[0].outputs.size();
 }
 
 size_t collage_program_profile_count(const collage_program* program) noexcept { return program->shared->info().profiles.size(); }
@@ -147,13 +148,14 @@ collage_tensor_info collage_program_input(const collage_program* program, size_t
 collage_tensor_info collage_program_output(const collage_program* program, size_t profile, size_t index) noexcept {
   const collage::ProgramInfo& info = program->shared->info();
   if (profile >= info.profiles.size()) return {};
-  if (!info.remainder) return InfoOf(info.profiles[profile].outputs, index);
-  if (index >= info.remainder->outputs().size()) return {};
-  const collage::Remainder::Output& output = info.remainder->outputs()[index];
+  const collage::Remainder* remainder = collage::RemainderOf(info.remainders, profile);
+  if (!remainder) return InfoOf(info.profiles[profile].outputs, index);
+  if (index >= remainder->outputs().size()) return {};
+  const collage::Remainder::Output& output = remainder->outputs()[index];
   return InfoOf(output.name, output.dtype, output.shape ? &*output.shape : nullptr);
 }
 
-int collage_program_is_sized_by_run(const collage_program* program) noexcept { return program->shared->info().remainder ? 1 : 0; }
+int collage_program_is_sized_by_run(const collage_program* program) noexcept { return program->shared->info().remainders.empty() ? 0 : 1; }
 
 const char* collage_program_report(const collage_program* program) noexcept { return program->report.c_str(); }
 

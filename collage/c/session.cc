@@ -128,7 +128,7 @@ collage_error* collage_session_run(collage_session* session, const collage_input
                                    size_t output_count) noexcept {
   return Guarded([&]() -> collage_error* {
     if (!session) return Refuse("collage_session_run: session must not be null");
-    if (session->program->shared->info().remainder)
+    if (!session->program->shared->info().remainders.empty())
       return Refuse("collage_session_run: the shapes of this program's outputs depend on data; use collage_session_evaluate");
     if (input_count != session->inputs.size()) return RefuseCount("input", input_count, session->inputs.size());
     if (output_count != session->outputs.size()) return RefuseCount("output", output_count, session->outputs.size());
@@ -155,8 +155,8 @@ collage_error* collage_session_evaluate(collage_session* session, const collage_
     if (!running) return Refuse("collage_session_evaluate: this session is running already, in another thread");
     if (collage_error* error = BindInputs(*session, inputs)) return error;
     session->results.clear();
-    const collage::Remainder* remainder = session->program->shared->info().remainder.get();
-    collage::Result<std::vector<collage::Tensor>> results = collage::RunWhole(*session->executable, remainder, session->inputs);
+    const collage::Remainders& remainders = session->program->shared->info().remainders;
+    collage::Result<std::vector<collage::Tensor>> results = collage::RunWhole(*session->executable, remainders, session->inputs);
     if (!results) return MakeError(COLLAGE_ERROR_RUN, results.error().message);
     session->results = std::move(*results);
     return nullptr;
@@ -167,7 +167,8 @@ collage_result collage_session_result(const collage_session* session, size_t ind
   if (!session || index >= session->results.size()) return {};
   const collage::Tensor& tensor = session->results[index];
   const collage::ProgramInfo& info = session->program->shared->info();
-  const std::string& name = info.remainder ? info.remainder->outputs()[index].name : info.profiles[session->profile].outputs[index].name;
+  const collage::Remainder* remainder = collage::RemainderOf(info.remainders, session->profile);
+  const std::string& name = remainder ? remainder->outputs()[index].name : info.profiles[session->profile].outputs[index].name;
   return {tensor.Bytes(), InfoOf(name, tensor.dtype(), &tensor.shape())};
 }
 

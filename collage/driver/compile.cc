@@ -54,9 +54,6 @@ Result<std::vector<OnnxModel>> ReadModels(const std::filesystem::path& path, con
     read.may_cut = true;
     read.row_counts = RowCounts();
     models.push_back(COLLAGE_TRY(file.Read(read)));
-    if (options.profiles.size() > 1 && models.back().remainder != nullptr)
-      return Fail(path.string() + ": --shape: extents depend on data, so give one shape for each input (" +
-                  models.back().remainder->parts().reason + ")");
   }
   COLLAGE_TRY_STATUS(CheckProfiles(models));
   return models;
@@ -551,15 +548,17 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
     if (IsStraightLine(module)) return place(of_profile, std::move(model), std::move(module));
     return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, cache, compile_block);
   };
+  RowPrograms rows;
   const auto compile = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
-    if (!model.regions.empty()) return CompileRows(std::move(model), of_profile, compile_head, compile_block);
+    if (!model.regions.empty()) return CompileRows(std::move(model), of_profile, compile_head, compile_block, rows);
     std::shared_ptr<const Remainder> remainder = model.remainder;
     CompiledModel compiled = COLLAGE_TRY(compile_head(std::move(model), of_profile));
-    compiled.lowered.remainder = std::move(remainder);
+    if (remainder != nullptr) compiled.lowered.remainders = {std::move(remainder)};
     return compiled;
   };
   CompiledModel compiled =
       COLLAGE_TRY(models.size() == 1 ? compile(std::move(models[0]), options) : CompileProfiles(std::move(models), name, options, compile));
+  compiled.lowered = COLLAGE_TRY(AddRowPrograms(std::move(compiled.lowered), std::move(rows)));
   if (options.output.empty()) return compiled;
   options.progress.Report({"saving", 0, 0, options.output.string()});
   TrimHeap();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "collage/ir/call_names.h"
 #include "collage/ir/visit.h"
@@ -63,8 +64,10 @@ CompileOptions PartOptions::Begin(size_t part) {
   options.budget_seconds = std::max(0.0, options_.budget_seconds - SecondsSpent()) * shares_[part] / shares_left_;
   options.race_seconds = options_.race_seconds * std::min(1.0, shares_[part]);
   options.tuning_seconds = options_.tuning_seconds * std::min(1.0, shares_[part]);
-  shares_left_ -= shares_[part];
+  Skip(part);
   return options;
 }
+
+void PartOptions::Skip(size_t part) { shares_left_ -= std::exchange(shares_[part], 0); }
 
 }  // namespace collage

@@ -22,6 +22,9 @@ class PartOptions {
 
   /// Of a part that begins now. To be asked once for each part.
   CompileOptions Begin(size_t part);
+  /// A part that is there already has its share no longer.
+  void Skip(size_t part);
+  [[nodiscard]] const UserConstraints& ConstraintsOf(size_t part) const { return constraints_[part]; }
   /// Seconds since the compile began, with those that were spent before it.
   [[nodiscard]] double SecondsSpent() const { return options_.seconds_spent + Clock::SecondsSince(start_); }
 

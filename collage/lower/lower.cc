@@ -178,8 +178,9 @@ Result<std::vector<Tensor>> RunRemainder(Executable& executable, const Remainder
       values, [&](const Remainder::Region& region, std::span<const Tensor> inputs) { return RunRows(executable, region, inputs); });
 }
 
-Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs) {
+Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainders& remainders, std::span<const Tensor> inputs) {
   std::vector<Tensor> values = COLLAGE_TRY(executable.Run(inputs));
+  const Remainder* remainder = RemainderOf(remainders, COLLAGE_TRY(ProfileFor(inputs, executable.shape_profiles())));
   if (remainder == nullptr) return values;
   return RunRemainder(executable, *remainder, values);
 }

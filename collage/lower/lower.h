@@ -65,16 +65,17 @@ struct LoweredModel {
   Executable executable;
   ControlProgram control = {};                ///< has no functions where the program is one block itself
   std::vector<PartitionProgram> blocks = {};  ///< of the executable's blocks
-  /// What runs behind the executable, on what that gives; null where nothing does.
-  std::shared_ptr<const Remainder> remainder = {};
+  /// What runs behind each shape profile of the executable, on what that gives.
+  Remainders remainders = {};
 };
 
 /// What lies behind an executable, on what that has given: regions of rows on its blocks, all else on the reference kernels, whose products
 /// and convolutions share the executable's threads.
 Result<std::vector<Tensor>> RunRemainder(Executable& executable, const Remainder& remainder, std::span<const Tensor> values);
 
-/// Runs a whole program: the executable, and what lies behind it. Into new tensors, since a remainder gives tensors of any extents.
-Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainder* remainder, std::span<const Tensor> inputs);
+/// Runs a whole program: the profile of the executable that takes these inputs, and what lies behind it. Into new tensors, since a
+/// remainder gives tensors of any extents.
+Result<std::vector<Tensor>> RunWhole(Executable& executable, const Remainders& remainders, std::span<const Tensor> inputs);
 
 /// Compiles one partition, in the variant that its record names, or else the backend's first (the record is completed).
 Result<std::unique_ptr<Kernel>> CompilePartition(PartitionCall& call, const Backend& backend, const Device& device);

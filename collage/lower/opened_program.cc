@@ -121,14 +121,14 @@ Result<ProgramInfo> OpenedProgram::Info() const {
   for (const StoredProgram& block : stored.blocks) {
     for (const PartitionCall& call : block.program.calls) info.plan.push_back(call.record);
   }
-  info.remainder = stored.remainder;
+  info.remainders = stored.remainders;
   info.metadata = container.blob(kMetadataBlob);
   return info;
 }
 
 Result<PartitionProgram> OpenedProgram::Partitions(size_t profile) const {
-  if (stored.remainder != nullptr)
-    return Fail("its end runs behind extents that depend on data (" + stored.remainder->parts().reason + "), which is in no partition");
+  if (const Remainder* remainder = RemainderOf(stored.remainders, profile))
+    return Fail("its end runs behind extents that depend on data (" + remainder->parts().reason + "), which is in no partition");
   const StoredProgram* part = &stored;
   if (!stored.control.functions.empty()) {
     const std::optional<size_t> block = OnlyBlockOf(stored.control.functions[profile]);
@@ -228,7 +228,7 @@ Result<LoweredModel> KernelLoader::LoadAll(OpenedProgram& opened) const {
   if (stored.control.functions.empty()) {
     Result<Executable> executable = LoadPart(stored);
     if (!executable) return Fail(executable.error().At(opened.name));
-    return LoweredModel{stored.program, std::move(*executable), {}, {}, stored.remainder};
+    return LoweredModel{stored.program, std::move(*executable), {}, {}, stored.remainders};
   }
   std::vector<Executable> blocks;
   std::vector<PartitionProgram> programs;
@@ -241,7 +241,7 @@ Result<LoweredModel> KernelLoader::LoadAll(OpenedProgram& opened) const {
   Result<Executable> executable =
       JoinExecutables(stored.control, std::move(blocks), stored.program.inputs, stored.program.outputs, options_.device);
   if (!executable) return Fail(executable.error().At(opened.name));
-  return LoweredModel{stored.program, std::move(*executable), stored.control, std::move(programs), stored.remainder};
+  return LoweredModel{stored.program, std::move(*executable), stored.control, std::move(programs), stored.remainders};
 }
 
 }  // namespace collage

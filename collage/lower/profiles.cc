@@ -38,6 +38,30 @@ struct Parts {
   std::vector<Executable> executables;     // likewise
 };
 
+std::vector<std::string> NamesOf(const std::vector<NamedType>& tensors) {
+  std::vector<std::string> names;
+  for (const NamedType& tensor : tensors) names.push_back(tensor.name);
+  return names;
+}
+
+/// Of what the whole gives in its first profile.
+std::vector<std::string> ResultNames(const LoweredModel& model) {
+  const Remainder* remainder = RemainderOf(model.remainders, 0);
+  if (remainder == nullptr) return NamesOf(model.program.outputs);
+  std::vector<std::string> names;
+  for (const Remainder::Output& output : remainder->outputs()) names.push_back(output.name);
+  return names;
+}
+
+/// Heads of profiles that are cut at different places give different values.
+void NameResults(const std::vector<ShapeProfile>& profiles, const std::vector<std::string>& usual, ControlProgram& control) {
+  for (size_t entry = 0; entry < profiles.size(); ++entry) {
+    std::vector<std::string> names = NamesOf(profiles[entry].outputs);
+    if (names == usual) names.clear();
+    control.functions[entry].result_names = std::move(names);
+  }
+}
+
 Parts TakeApart(LoweredModel model) {
   if (!model.control.functions.empty())
     return {std::move(model.control), std::move(model.blocks), std::move(model.executable).TakeBlocks()};
@@ -94,10 +118,18 @@ Result<LoweredModel> JoinProfiles(std::vector<LoweredModel> profiles) {
   ControlProgram control;
   control.entries = 0;
   size_t functions = 0;
+  const std::vector<std::string> results = ResultNames(profiles[0]);
+  Remainders remainders;
+  bool has_remainder = false;
   for (LoweredModel& profile : profiles) {
-    if (NamesOf(profile.program.inputs) != NamesOf(interface.inputs) || NamesOf(profile.program.outputs) != NamesOf(interface.outputs))
+    if (NamesOf(profile.program.inputs) != NamesOf(interface.inputs) || ResultNames(profile) != results)
       return Fail("profiles have inputs or outputs of different names");
+    const std::vector<ShapeProfile> shapes = profile.executable.shape_profiles();
+    has_remainder = has_remainder || !profile.remainders.empty();
+    profile.remainders.resize(shapes.size());
+    MoveTo(std::move(profile.remainders), remainders);
     all.push_back(TakeApart(std::move(profile)));
+    NameResults(shapes, NamesOf(interface.outputs), all.back().control);
     control.entries += all.back().control.entries;
     functions += all.back().control.functions.size();
   }
@@ -118,13 +150,14 @@ Result<LoweredModel> JoinProfiles(std::vector<LoweredModel> profiles) {
     MoveTo(std::move(parts.executables), executables);
   }
   Executable executable = COLLAGE_TRY(JoinExecutables(control, std::move(executables), interface.inputs, interface.outputs, device));
-  return LoweredModel{std::move(interface), std::move(executable), std::move(control), std::move(programs)};
+  if (!has_remainder) remainders.clear();
+  return LoweredModel{std::move(interface), std::move(executable), std::move(control), std::move(programs), std::move(remainders)};
 }
 
 Result<LoweredModel> AddBlocks(LoweredModel model, std::vector<LoweredModel> blocks) {
   const Device device = model.executable.device();
   PartitionProgram interface = Interface(model.executable.shape_profiles()[0]);
-  std::shared_ptr<const Remainder> remainder = std::move(model.remainder);
+  Remainders remainders = std::move(model.remainders);
   Parts parts = TakeApart(std::move(model));
   for (LoweredModel& block : blocks) {
     parts.programs.push_back(std::move(block.program));
@@ -133,7 +166,7 @@ Result<LoweredModel> AddBlocks(LoweredModel model, std::vector<LoweredModel> blo
   Executable executable =
       COLLAGE_TRY(JoinExecutables(parts.control, std::move(parts.executables), interface.inputs, interface.outputs, device));
   return LoweredModel{std::move(interface), std::move(executable), std::move(parts.control), std::move(parts.programs),
-                      std::move(remainder)};
+                      std::move(remainders)};
 }
 
 }  // namespace collage

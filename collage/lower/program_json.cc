@@ -124,6 +124,7 @@ constexpr const char* kStepKinds[] = {"block", "call", "branch"};
 
 Json FunctionJson(const ControlProgram::Function& function, ContainerWriter& writer) {
   Json json = {{"name", function.name}, {"parameters", function.parameters}, {"results", function.results}};
+  if (!function.result_names.empty()) json["result_names"] = function.result_names;
   json["types"] = Json::array();
   for (const TensorType& type : function.types) json["types"].push_back(TypeJson(type));
   json["constants"] = Json::array();
@@ -163,6 +164,7 @@ Result<ControlProgram::Function> FunctionFromJson(const Json& json, const Contai
   function.name = json.at("name").get<std::string>();
   function.parameters = COLLAGE_TRY(NumberFromJson(json, "parameters"));
   function.results = COLLAGE_TRY(NumbersFromJson(json, "results"));
+  if (json.contains("result_names")) function.result_names = json.at("result_names").get<std::vector<std::string>>();
   for (const Json& type : json.at("types")) function.types.push_back(COLLAGE_TRY(TypeFromJson(type)));
   for (const Json& constant : json.at("constants")) {
     const size_t number = COLLAGE_TRY(NumberFromJson(constant, "tensor"));
@@ -249,19 +251,47 @@ Result<std::shared_ptr<const Remainder>> RemainderFromJson(const Json& json, con
   return OpenRemainder(std::move(parts));
 }
 
+/// What a file says of a remainder must hold for the head that gives it so many values.
+Status CheckRemainder(const Remainder& remainder, size_t values, size_t blocks) {
+  size_t tensors = 0;
+  for (const Remainder::Input& input : remainder.parts().inputs) tensors += input.length.value_or(1);
+  if (tensors != values) return Fail("its head gives other values than its remainder takes");
+  for (const Remainder::Region& region : remainder.parts().regions) {
+    for (const Remainder::RowProgram& program : region.programs) {
+      if (program.block >= blocks) return Fail("a program of rows is in a block that is not there");
+    }
+  }
+  return {};
+}
+
+Status ReadRemainders(const Json& json, const Container& container, StoredProgram& stored) {
+  const Json alone = json.contains("remainders") ? Json() : Json::array({json.at("remainder")});
+  const Json& each = alone.is_null() ? json.at("remainders") : alone;
+  const bool is_flat = stored.control.functions.empty();
+  if (each.size() != stored.control.entries || (!is_flat && each.size() > stored.control.functions.size()))
+    return Fail("it has remainders of " + std::to_string(each.size()) + " profiles, and " + std::to_string(stored.control.entries) +
+                " profiles");
+  std::optional<size_t> results;
+  for (size_t profile = 0; profile < each.size(); ++profile) {
+    const size_t values = is_flat ? stored.program.outputs.size() : stored.control.functions[profile].results.size();
+    std::shared_ptr<const Remainder> remainder;
+    if (!each[profile].is_null()) {
+      remainder = COLLAGE_TRY(RemainderFromJson(each[profile], container));
+      COLLAGE_TRY_STATUS(CheckRemainder(*remainder, values, stored.blocks.size()));
+    }
+    const size_t given = remainder ? remainder->outputs().size() : values;
+    if (results.value_or(given) != given) return Fail("its profiles give different numbers of outputs");
+    results = given;
+    stored.remainders.push_back(std::move(remainder));
+  }
+  return {};
+}
+
 Result<StoredProgram> Read(const Json& json, const Container& container) {
   if (json.contains("head")) {
     StoredProgram stored = COLLAGE_TRY(Read(json.at("head"), container));
-    if (stored.remainder != nullptr) return Fail("a head has a remainder of its own");
-    stored.remainder = COLLAGE_TRY(RemainderFromJson(json.at("remainder"), container));
-    size_t tensors = 0;
-    for (const Remainder::Input& input : stored.remainder->parts().inputs) tensors += input.length.value_or(1);
-    if (tensors != stored.program.outputs.size()) return Fail("its head gives other values than its remainder takes");
-    for (const Remainder::Region& region : stored.remainder->parts().regions) {
-      for (const Remainder::RowProgram& program : region.programs) {
-        if (program.block >= stored.blocks.size()) return Fail("a program of rows is in a block that is not there");
-      }
-    }
+    if (!stored.remainders.empty()) return Fail("a head has a remainder of its own");
+    COLLAGE_TRY_STATUS(ReadRemainders(json, container, stored));
     return stored;
   }
   StoredProgram stored = COLLAGE_TRY(ReadFlat(json, container));
@@ -303,11 +333,17 @@ Json ProgramJson(const StoredProgram& stored, ContainerWriter& writer) {
 }  // namespace
 
 Json ToJson(const StoredProgram& stored, ContainerWriter& writer) {
-  if (stored.remainder != nullptr) {
+  if (!stored.remainders.empty()) {
     StoredProgram head = stored;
-    head.remainder = nullptr;
+    head.remainders.clear();
     // Its outputs are not those of the model, so it stands where nobody takes it for a whole program.
-    return {{"head", ToJson(head, writer)}, {"remainder", RemainderJson(*stored.remainder, writer)}};
+    Json json = {{"head", ToJson(head, writer)}};
+    if (stored.remainders.size() == 1) {
+      json["remainder"] = RemainderJson(*stored.remainders[0], writer);
+      return json;
+    }
+    for (const auto& remainder : stored.remainders) json["remainders"].push_back(remainder ? RemainderJson(*remainder, writer) : Json());
+    return json;
   }
   Json json = ProgramJson(stored, writer);
   // The file of a flat program of one profile is as it was before there was anything else.

@@ -25,9 +25,9 @@ struct StoredProgram {
   std::string fingerprint;
   PartitionProgram program;  // without functions
   std::vector<StoredKernel> kernels;
-  ControlProgram control;                      // without control flow and with one profile it has no functions
-  std::vector<StoredProgram> blocks;           // of it
-  std::shared_ptr<const Remainder> remainder;  // null where there is none
+  ControlProgram control;             // without control flow and with one profile it has no functions
+  std::vector<StoredProgram> blocks;  // of it
+  Remainders remainders;              // behind its profiles
 };
 
 /// Puts the tensors into `writer`; the JSON refers to them by number.

@@ -45,7 +45,7 @@ Status SaveProgram(const LoweredModel& model, const std::string& metadata, const
   blobs.Add(metadata);
   StoredProgram stored = COLLAGE_TRY(Store(model.program, model.executable, blobs));
   stored.control = model.control;
-  stored.remainder = model.remainder;
+  stored.remainders = model.remainders;
   for (size_t i = 0; i < model.blocks.size(); ++i)
     stored.blocks.push_back(COLLAGE_TRY(Store(model.blocks[i], model.executable.blocks()[i], blobs)));
   blobs.Replace(kProgramBlob, ToJson(stored, blobs).dump());

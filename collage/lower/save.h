@@ -18,12 +18,12 @@ namespace collage {
 
 /// What a file says about itself; reading it needs no backend.
 struct ProgramInfo {
-  Device device;                               ///< it was compiled for; `threads` is the number it was priced with
-  std::string fingerprint;                     ///< of that device
-  std::vector<ShapeProfile> profiles;          ///< of the executable
-  std::shared_ptr<const Remainder> remainder;  ///< behind it; null where nothing is
-  std::vector<KernelRecord> plan;              ///< in the order in which the kernels run; of blocks, one after another
-  std::string metadata;                        ///< as given to SaveProgram
+  Device device;                       ///< it was compiled for; `threads` is the number it was priced with
+  std::string fingerprint;             ///< of that device
+  std::vector<ShapeProfile> profiles;  ///< of the executable
+  Remainders remainders;               ///< behind its profiles
+  std::vector<KernelRecord> plan;      ///< in the order in which the kernels run; of blocks, one after another
+  std::string metadata;                ///< as given to SaveProgram
 };
 
 /// Writes a model, whole or not at all. `metadata` is kept as it is (the report of the compilation, say).

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,5 +82,14 @@ class Remainder {
   Parts parts_;
   std::vector<Output> outputs_;
 };
+
+/// One a shape profile, null where nothing runs behind it; none at all where nothing runs behind any. Profiles are cut where their shapes
+/// demand it, so each has its own.
+using Remainders = std::vector<std::shared_ptr<const Remainder>>;
+
+/// That of a profile, which may be null.
+inline const Remainder* RemainderOf(const Remainders& remainders, size_t profile) {
+  return remainders.empty() ? nullptr : remainders[profile].get();
+}
 
 }  // namespace collage

@@ -135,12 +135,14 @@ Result<std::vector<ShapeProfile>> ShapeProfilesOf(const ControlProgram& program,
   std::vector<ShapeProfile> profiles(program.entries);
   for (size_t entry = 0; entry < program.entries; ++entry) {
     const Signature types = SignatureOf(program.functions[entry]);
-    if (types.inputs.size() != inputs.size() || types.outputs.size() != outputs.size()) {
+    const std::vector<std::string>& own = program.functions[entry].result_names;
+    const std::vector<std::string>& results = own.empty() ? outputs : own;
+    if (types.inputs.size() != inputs.size() || types.outputs.size() != results.size()) {
       return Fail("has " + std::to_string(types.inputs.size()) + " inputs and " + std::to_string(types.outputs.size()) +
-                  " outputs, and names for " + std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
+                  " outputs, and names for " + std::to_string(inputs.size()) + " and " + std::to_string(results.size()));
     }
     for (size_t i = 0; i < inputs.size(); ++i) profiles[entry].inputs.push_back({inputs[i], types.inputs[i]});
-    for (size_t i = 0; i < outputs.size(); ++i) profiles[entry].outputs.push_back({outputs[i], types.outputs[i]});
+    for (size_t i = 0; i < results.size(); ++i) profiles[entry].outputs.push_back({results[i], types.outputs[i]});
   }
   return profiles;
 }

@@ -37,6 +37,7 @@ struct ControlProgram {
     std::vector<std::pair<size_t, Tensor>> constants;
     std::vector<Step> steps;
     std::vector<size_t> results;
+    std::vector<std::string> result_names = {};  ///< of an entry that names them otherwise than the program does; else empty
   };
   std::vector<Function> functions;
   /// So many of the first functions may be entered, one a profile: the one that takes what a run is given. No two take the same types.
@@ -58,7 +59,8 @@ std::optional<size_t> OnlyBlockOf(const ControlProgram::Function& function);
 /// entries take the same types.
 Status CheckControlProgram(const ControlProgram& program, const std::vector<Signature>& blocks);
 
-/// Those of the entries, in order, once the program has passed CheckControlProgram. Errors when there are not as many names.
+/// Those of the entries, in order, once the program has passed CheckControlProgram; `outputs` where an entry has no names of its own.
+/// Errors when there are not as many names.
 Result<std::vector<ShapeProfile>> ShapeProfilesOf(const ControlProgram& program, const std::vector<std::string>& inputs,
                                                   const std::vector<std::string>& outputs);
 

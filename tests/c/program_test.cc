@@ -136,7 +136,7 @@ std::shared_ptr<const Remainder> PlacesBehind(const std::string& hidden) {
 }
 
 TEST_F(ProgramTest, OutputsWhoseExtentsDependOnDataLieInTheSession) {
-  remainder_ = PlacesBehind("hidden");
+  remainders_ = {PlacesBehind("hidden")};
   Save("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) { nn.relu(%x) }");
   const OwnedProgram program = Load();
   EXPECT_EQ(collage_program_is_sized_by_run(program.get()), 1);
@@ -168,8 +168,37 @@ TEST_F(ProgramTest, OutputsWhoseExtentsDependOnDataLieInTheSession) {
   }
 }
 
+TEST_F(ProgramTest, EachProfileHasWhatLiesBehindIt) {
+  remainders_ = {PlacesBehind("hidden"), PlacesBehind("other")};
+  SaveProfiles({"#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) { nn.relu(%x) }",
+                "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(2), float32]) { negative(%x) }"});
+  const OwnedProgram program = Load();
+  EXPECT_EQ(collage_program_is_sized_by_run(program.get()), 1);
+  EXPECT_STREQ(collage_program_output(program.get(), 0, 1).name, "hidden");
+  EXPECT_STREQ(collage_program_output(program.get(), 1, 1).name, "other");
+  const OwnedSession session = Open(program);
+  const std::vector<float> x = {-1, 0, 3, 4};
+  for (const size_t profile : {1, 0, 1}) {
+    ASSERT_EQ(Said(collage_session_select_profile(session.get(), profile)), "");
+    const collage_input input{x.data(), (profile == 0 ? 4 : 2) * sizeof(float)};
+    ASSERT_EQ(Said(collage_session_evaluate(session.get(), &input, 1)), "");
+    const collage_result where = collage_session_result(session.get(), 0);
+    const auto* places = static_cast<const int64_t*>(where.data);
+    EXPECT_EQ(std::vector<int64_t>(places, places + where.info.bytes / sizeof(int64_t)),
+              (profile == 0 ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{0}));
+    EXPECT_STREQ(collage_session_result(session.get(), 1).info.name, profile == 0 ? "hidden" : "other");
+  }
+}
+
+TEST_F(ProgramTest, RemaindersOfOtherProfilesThanThereAreAreRefused) {
+  remainders_ = {PlacesBehind("hidden"), PlacesBehind("hidden")};
+  Save("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) { nn.relu(%x) }");
+  collage_program* program = nullptr;
+  EXPECT_THAT(Said(collage_program_load(path_.c_str(), nullptr, &program)), HasSubstr("it has remainders of 2 profiles, and 1 profiles"));
+}
+
 TEST_F(ProgramTest, BuffersForOutputsOfUnknownExtentsAreRefused) {
-  remainder_ = PlacesBehind("hidden");
+  remainders_ = {PlacesBehind("hidden")};
   Save("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) { nn.relu(%x) }");
   const OwnedProgram program = Load();
   const OwnedSession session = Open(program);
@@ -199,7 +228,7 @@ TEST_F(ProgramTest, AnyProgramMayBeEvaluatedIntoItsSession) {
 }
 
 TEST_F(ProgramTest, AHeadThatDoesNotFitItsRemainderIsRefused) {
-  remainder_ = PlacesBehind("hidden");
+  remainders_ = {PlacesBehind("hidden")};
   Save(kTwoOutputs);  // gives two values where one is taken
   collage_program* program = nullptr;
   EXPECT_THAT(Said(collage_program_load(path_.c_str(), nullptr, &program)),
@@ -211,7 +240,7 @@ TEST_F(ProgramTest, ARegionOfRowsWithoutItsProgramIsRefused) {
   parts.regions.push_back({0, 1, {"hidden"}, {true}, {"where"}, {{4, 7, 1.0}}});
   const Result<std::shared_ptr<const Remainder>> remainder = CreateRemainder(std::move(parts));
   ASSERT_TRUE(remainder) << remainder.error().message;
-  remainder_ = *remainder;
+  remainders_ = {*remainder};
   Save("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) { nn.relu(%x) }");
   collage_program* program = nullptr;
   EXPECT_THAT(Said(collage_program_load(path_.c_str(), nullptr, &program)), HasSubstr("a program of rows is in a block that is not there"));

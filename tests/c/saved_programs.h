@@ -58,7 +58,7 @@ class SavedPrograms : public ::testing::Test {
     for (const std::string& text : texts) ASSERT_NO_FATAL_FAILURE(AddProfile(text, backend, profiles));
     Result<LoweredModel> model = profiles.size() == 1 ? std::move(profiles[0]) : JoinProfiles(std::move(profiles));
     ASSERT_TRUE(model) << model.error().message;
-    model->remainder = remainder_;
+    model->remainders = remainders_;
     const Status saved = SaveProgram(*model, R"({"note": 1})", path_);
     ASSERT_TRUE(saved) << saved.error().message;
     executable_ = std::make_unique<Executable>(std::move(model->executable));
@@ -128,7 +128,7 @@ class SavedPrograms : public ::testing::Test {
   std::filesystem::path folder_;
   std::filesystem::path path_;
   std::unique_ptr<Executable> executable_;
-  std::shared_ptr<const Remainder> remainder_;  // of what is saved next; null: none
+  Remainders remainders_;  // of what is saved next
 };
 
 /// x: (3, 5), y: (3, 5) -> tanh(x) + y, and y * y.

@@ -138,6 +138,60 @@ void AddIntegerForms(std::vector<ProgramCase>& cases) {
   }
 }
 
+/// As attention has them: both matrices are computed. Queries by keys, whose product is scaled, and weights by values.
+void AddProductsOfTwo(std::vector<ProgramCase>& cases) {
+  struct Operands {
+    const char* name;
+    Data left;
+    Data right;
+  };
+  const std::vector<Operands> all = {{"u8_s8", {DType::kUInt8, 0}, {DType::kInt8, 0}},
+                                     {"u8_s8_zero_points", {DType::kUInt8, 131}, {DType::kInt8, -9}},
+                                     {"s8_s8", {DType::kInt8, 0}, {DType::kInt8, 0}},
+                                     {"s8_s8_zero_points", {DType::kInt8, 5}, {DType::kInt8, 17}},
+                                     {"u8_u8_zero_points", {DType::kUInt8, 7}, {DType::kUInt8, 120}},
+                                     {"s8_u8", {DType::kInt8, 0}, {DType::kUInt8, 128}}};
+  const auto less = [](B& b, const Shape& shape, const Data& data) {
+    const Expr wide = B::Call("cast", {Bytes(b, shape, data.dtype)}, {{"dtype", "int32"}});
+    return data.zero_point == 0 ? wide : B::Call("subtract", {wide, B::Scalar(static_cast<double>(data.zero_point), DType::kInt32)});
+  };
+  for (const Operands& of : all) {
+    const auto add = [&](const std::string& name, const std::function<Expr(B&)>& make) {
+      cases.push_back({"int8_" + name + "_" + of.name, [=] {
+                         B b;
+                         return b.Finish(make(b));
+                       }});
+    };
+    const auto numbers = [=](B& b, const Shape& shape, const Data& data) {
+      return Dequantised(Bytes(b, shape, data.dtype), kDataScale, data.zero_point);
+    };
+    const auto scores = [=](B& b) {
+      return B::Call("nn.matmul", {numbers(b, {2, 3, 17, 24}, of.left), numbers(b, {2, 3, 19, 24}, of.right)}, {{"transpose_b", true}});
+    };
+    add("scores", [=](B& b) { return Quantised(B::Multiply(scores(b), B::Scalar(0.204)), 0.1, {DType::kInt8, 3}); });
+    add("scores_float", [=](B& b) { return B::Call("divide", {scores(b), B::Scalar(4.9)}); });
+    add("values", [=](B& b) {
+      const Expr product = B::Call("nn.matmul", {numbers(b, {2, 3, 17, 20}, of.left), numbers(b, {2, 3, 20, 24}, of.right)});
+      return Quantised(product, ResultScale(20), {DType::kUInt8, 100});
+    });
+    add("matrices", [=](B& b) {
+      const Expr product = B::Call("nn.matmul", {numbers(b, {5, 40}, of.left), numbers(b, {40, 24}, of.right)});
+      return Quantised(product, ResultScale(40), {DType::kInt8, 0});
+    });
+    add("batch_matmul", [=](B& b) {
+      return Quantised(B::Call("nn.batch_matmul", {numbers(b, {3, 5, 16}, of.left), numbers(b, {3, 7, 16}, of.right)}), ResultScale(16),
+                       {DType::kInt8, 0});
+    });
+    add("matmul_integer_of_two", [=](B& b) {
+      return B::Call("nn.matmul", {less(b, {4, 5, 40}, of.left), less(b, {4, 40, 24}, of.right)});
+    });
+    add("qlinear_matmul_of_two", [=](B& b) {
+      const Expr sums = B::Call("nn.matmul", {less(b, {4, 5, 40}, of.left), less(b, {4, 40, 24}, of.right)});
+      return Quantised(B::Multiply(B::Call("cast", {sums}, {{"dtype", "float32"}}), B::Scalar(2e-4)), 0.4, {DType::kInt8, -3});
+    });
+  }
+}
+
 /// Between products: sums of both sides of a residual connection, pools, and the ends of a model.
 void AddGlue(std::vector<ProgramCase>& cases) {
   const Shape shape{1, 16, 6, 5};
@@ -173,6 +227,7 @@ std::vector<ProgramCase> QuantisedCases() {
   AddConvolutions(cases);
   AddProducts(cases);
   AddIntegerForms(cases);
+  AddProductsOfTwo(cases);
   AddGlue(cases);
   return cases;
 }

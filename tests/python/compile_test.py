@@ -94,6 +94,20 @@ class CompileTest(unittest.TestCase):
         with self.assertRaisesRegex(collage.Error, "is not the model that"):
             collage.InferenceSession(self.output, compile_on_demand=other).run(None, {"x": x[:1]})
 
+    def test_profiles_of_a_model_whose_extents_depend_on_data(self):
+        nodes = [helper.make_node("Relu", ["x"], ["hidden"]), helper.make_node("NonZero", ["hidden"], ["where"])]
+        outputs = [("where", TensorProto.INT64, [2, "m"]), ("hidden", TensorProto.FLOAT, ["n", 8])]
+        path = self.folder / "model.onnx"
+        path.write_bytes(models.model(nodes, [("x", TensorProto.FLOAT, ["n", 8])], outputs).SerializeToString())
+        models.compile_quickly(path, self.output, shapes=[{"x": (2, 8)}, {"x": (3, 8)}])
+        session = collage.InferenceSession(self.output, compile_on_demand=path, budget=1.5, cache=models.CACHE.name)
+        x = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
+        for rows in (3, 2, 5, 3):  # five are compiled on demand
+            where, hidden = session.run(None, {"x": x[:rows]})
+            np.testing.assert_array_equal(where, np.nonzero(x[:rows] > 0))
+            np.testing.assert_array_equal(hidden, np.maximum(x[:rows], 0))
+        self.assertEqual(len(list(self.folder.glob("*.profiles/*.collage"))), 1)
+
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor")
     def test_a_cpu_beside_the_host_has_processors_of_its_own(self):
         first, *_, last = sorted(os.sched_getaffinity(0))

@@ -92,6 +92,25 @@ class CpusTest(InOneFolderTestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("moved: has no kernels on cpu:2, for which processors are stated", done.stderr)
 
+    @unittest.skipIf(len(USABLE) < 2, "one processor")
+    def test_programs_of_several_cpus_are_compared(self):
+        self.compile("beside", "--processors", f"cpu:1={USABLE[1]}", "--pin", "i0_b2=cpu:1")
+        self.compile("alone")
+        for words in (["beside", "alone"], ["alone", "beside"], ["beside", "beside"]):
+            done = self.collage("compare", *words, "--duration", 1, "--processors", f"cpu:1={USABLE[0]}", "--json", "compared.json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual([one["file"] for one in json.loads((self.folder / "compared.json").read_text())["programs"]], words)
+        # With the processors that the file keeps it cannot run here; with others it can.
+        for words, code in (([], 2), (["--processors", f"cpu:1={USABLE[0]}"], 0)):
+            done = self.collage("compare", "beside", "alone", "--duration", 1, *words, processors=[*USABLE[:1], *USABLE[2:]])
+            self.assertEqual(done.returncode, code if len(USABLE) > 2 else 2, done.stderr)
+        done = self.collage("compare", "beside", "alone", "--processors", f"cpu:2={USABLE[0]}")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("neither beside nor alone has kernels on cpu:2", done.stderr)
+        done = self.collage("compare", "beside", "alone", "--processors", "cpu:1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--processors cpu:1: expected a CPU and its processors", done.stderr)
+
     def test_what_cannot_be_stated_is_an_error(self):
         everything = ",".join(map(str, USABLE))
         for words, message in (

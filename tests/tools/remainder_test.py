@@ -202,6 +202,81 @@ def mask_head():
     return model(nodes, BOX_INPUTS, {"masks": (FLOAT, ["n", 3, 8, 8]), "largest": (FLOAT, ["n", 1])}, weights)
 
 
+def detector_of_any_size():
+    """One whose batch, height and width are the caller's; each box that is left is cut out of the features of its image."""
+    weights = random_weights(11, w_backbone=(CHANNELS, 3, 3, 3), w_box=(4, CHANNELS, 1, 1), w_score=(2, CHANNELS, 1, 1),
+                             w6=(48, CHANNELS * 16), b6=(48,), w7=(5, 48), b7=(5,))
+    weights |= {"box_shape": np.array([0, 4, -1]), "score_shape": np.array([0, 2, -1]), "most": np.array([4]), "all": np.array([0.7], F),
+                "image_and_box": np.array([0, 2]), "image_column": np.array(0), "sixteen": np.array(16, F)}
+    nodes = [
+        node("Conv", "image w_backbone", "c", pads=[1, 1, 1, 1], strides=[2, 2]), node("Relu", "c", "features"),
+        node("Conv", "features w_box", "box_map"), node("Reshape", "box_map box_shape", "box_rows"), node("Sigmoid", "box_rows", "box_last"),
+        node("Transpose", "box_last", "boxes", perm=[0, 2, 1]),
+        node("Conv", "features w_score", "score_map"), node("Reshape", "score_map score_shape", "logits"), node("Sigmoid", "logits", "scores"),
+        node("NonMaxSuppression", "boxes scores most all threshold", "selected"),
+        node("Gather", "selected image_and_box", "places", axis=1), node("GatherND", "boxes places", "found"),
+        node("Gather", "selected image_column", "images", axis=1), node("GatherND", "scores selected", "found_scores"),
+        node("Mul", "found sixteen", "corners"),
+        node("RoiAlign", "features corners images", "regions", output_height=4, output_width=4, sampling_ratio=2),
+        node("Flatten", "regions", "flat"), node("Gemm", "flat w6 b6", "fc6", transB=1), node("Relu", "fc6", "r6"),
+        node("Gemm", "r6 w7 b7", "fc7", transB=1), node("Softmax", "fc7", "classes", axis=1),
+    ]
+    inputs = {"image": (FLOAT, ["batch", 3, "height", "width"]), "threshold": (FLOAT, [1])}
+    outputs = {"found": (FLOAT, ["n", 4]), "found_scores": (FLOAT, ["n"]), "images": (INT64, ["n"]), "classes": (FLOAT, ["n", 5])}
+    return model(nodes, inputs, outputs, weights)
+
+
+def image_of(shape, threshold=0.5):
+    return {"image": np.random.default_rng(shape[0]).standard_normal(shape).astype(F), "threshold": vector(threshold)}
+
+
+def dense_layers_of_some_rows():
+    """Rows are chosen by an input; dense layers look at each. However many rows there are, the layers take the same types."""
+    weights = random_weights(12, w_in=(12, 12), w1=(12, 64), b1=(64,), w2=(64, 7))
+    nodes = [
+        node("MatMul", "x w_in", "tokens"), node("Compress", "tokens chosen", "rows", axis=0), node("MatMul", "rows w1", "p1"),
+        node("Add", "p1 b1", "a1"), node("Relu", "a1", "r1"), node("MatMul", "r1 w2", "y"),
+    ]
+    return model(nodes, {"x": (FLOAT, ["n", 12]), "chosen": (BOOL, ["n"])}, {"y": (FLOAT, ["m", 7])}, weights)
+
+
+def rows_of(count, chosen):
+    return {"x": np.random.default_rng(count).standard_normal((count, 12)).astype(F), "chosen": np.arange(count) < chosen}
+
+
+def cut_in_one_profile():
+    """Where the shape of the input decides which branch is taken, one profile is cut and another is not."""
+    value = helper.make_tensor_value_info
+    then = helper.make_graph([node("NonZero", "y", "places"), node("Cast", "places", "then_out", to=FLOAT)], "then", [],
+                             [value("then_out", FLOAT, None)])
+    other = helper.make_graph([node("Mul", "y y", "else_out")], "else", [], [value("else_out", FLOAT, None)])
+    nodes = [node("Relu", "x", "y"), node("Shape", "x", "shape"), node("Gather", "shape last", "extent"), node("Greater", "extent three", "many"),
+             helper.make_node("If", ["many"], ["z"], then_branch=then, else_branch=other), node("Sqrt", "z", "root")]
+    return model(nodes, {"x": (FLOAT, [2, "n"])}, {"root": (FLOAT, [2, "m"])}, {"last": np.array(1), "three": np.array(3)})
+
+
+def loop_in_front_of_the_cut():
+    """As many turns as an element says, of a state whose type stays; behind them, what is not zero."""
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [node("Mul", "state half", "next"), node("Identity", "go_on", "go_on_out")], "body",
+        [value("i", INT64, []), value("go_on", BOOL, []), value("state", FLOAT, ["n"])],
+        [value("go_on_out", BOOL, []), value("next", FLOAT, ["n"])])
+    nodes = [node("ReduceMax", "x", "turns", keepdims=0), node("Cast", "turns", "count", to=INT64),
+             helper.make_node("Loop", ["count", "", "x"], ["last"], body=body), node("Floor", "last", "whole"), node("NonZero", "whole", "places")]
+    return model(nodes, {"x": (FLOAT, ["n"])}, {"last": (FLOAT, ["n"]), "places": (INT64, [1, "m"])}, {"half": vector(0.5)})
+
+
+def branch_of_known_types():
+    """Control flow, and nothing behind it."""
+    value = helper.make_tensor_value_info
+    then = helper.make_graph([node("MatMul", "x w", "then_out")], "then", [], [value("then_out", FLOAT, None)])
+    other = helper.make_graph([node("Neg", "x", "else_out")], "else", [], [value("else_out", FLOAT, None)])
+    nodes = [node("ReduceSum", "x", "sum", keepdims=0), node("Greater", "sum zero", "positive"),
+             helper.make_node("If", ["positive"], ["y"], then_branch=then, else_branch=other)]
+    return model(nodes, {"x": (FLOAT, ["n", 6])}, {"y": (FLOAT, ["n", 6])}, random_weights(13, w=(6, 6)) | {"zero": np.array(0, F)})
+
+
 def boxes_of(count, seed=0):
     generator = np.random.default_rng(seed)
     corner = generator.uniform(0, 8, (1, BOXES, 2))
@@ -239,8 +314,25 @@ ROWS = {
     "mask_head": (mask_head, boxes_of, {"vision.roi_align", "nn.conv2d"}),
     "mixture_of_experts": (mixture_of_experts, tokens_of, {"take", "nn.matmul"}),
 }
+# Name: model, shapes of each profile, and inputs of some runs, which go back and forth between the profiles.
+PROFILES = {
+    "detector": (detector_of_any_size, [["image=1x3x16x16"], ["image=2x3x24x16"], ["image=1x3x32x32"]],
+                 [image_of(shape, threshold) for threshold in (0.5, 0.6, 2.0) for shape in ((2, 3, 24, 16), (1, 3, 16, 16), (1, 3, 32, 32))]),
+    "layers": (dense_layers_of_some_rows, [["x=40x12", "chosen=40"], ["x=9x12", "chosen=9"]],
+               [rows_of(40, 37), rows_of(9, 9), rows_of(9, 0), rows_of(40, 1)]),
+    "cut_in_one": (cut_in_one_profile, [["x=2x3"], ["x=2x4"]],
+                   [{"x": np.array(values, F)} for values in ([[1, 0, 2], [0, -1, 4]], [[1, 0, 2, 0], [0, -1, 4, 1]], [[0, 0, 0], [1, 1, 1]])]),
+    "cut_in_the_other": (cut_in_one_profile, [["x=2x5"], ["x=2x2"]],
+                         [{"x": np.array(values, F)} for values in ([[1, 2], [0, -1]], [[1, 0, 2, 0, 3], [0, -1, 4, 1, 0]])]),
+    "loop": (loop_in_front_of_the_cut, [["x=4"], ["x=2"]], [{"x": vector(3, 8, 1, 0)}, {"x": vector(-1, 0)}, {"x": vector(2, 5)}]),
+    "branch": (branch_of_known_types, [["x=2x6"], ["x=5x6"]], [{"x": np.full((rows, 6), sign, F)} for rows in (2, 5) for sign in (1, -1)]),
+}
 # None, one, as many as the smaller and the larger program take and one more, and all.
 ROW_COUNTS = (0, 1, 4, 5, 32, 33, 70)
+
+
+def shape_flags(profiles):
+    return [word for profile in profiles for shape in profile for word in ("--shape", shape)]
 
 
 def expected(proto, feed):
@@ -369,13 +461,62 @@ class RemainderTest(InOneFolderTestCase):
         np.savez(self.folder / "in.npz", x=vector(1, 1, 1, 1))
         done = self.collage("run", program, "--inputs", self.folder / "in.npz", code=2)
         self.assertIn("node 'pair' (Reshape, opset 17)", done.stderr)
+        # What is compared runs to its end.
+        done = self.collage("compare", program, program, "--inputs", self.folder / "in.npz", "--duration", 1, "--threads", 2, code=2)
+        self.assertIn("node 'pair' (Reshape, opset 17)", done.stderr)
 
-    def test_profiles_are_refused_with_the_node(self):
-        proto = small([node("NonZero", "x", "z")], {"x": (FLOAT, ["n"])}, {"z": (INT64, [1, "m"])})
-        done = self.collage("compile", self.save("profiles", proto), "-o", self.folder / "p.collage", "--shape", "x=3", "--shape", "x=4",
-                            "--cache", self.cache, code=2)
-        self.assertIn("extents depend on data, so give one shape for each input", done.stderr)
-        self.assertIn("NonZero", done.stderr)
+    def test_each_profile_gives_what_onnxruntime_gives(self):
+        for name, (make, shapes, feeds) in PROFILES.items():
+            proto = make()
+            program, _ = self.compile(name, proto, *shape_flags(shapes))
+            for i, feed in enumerate(feeds):
+                with self.subTest(model=name, run=i):
+                    self.assert_right(proto, program, feed)
+                    self.assert_right(proto, program, feed, "--recompile")
+
+    def test_the_report_says_of_each_profile_what_lies_behind_it(self):
+        program, done = self.compile("detector", detector_of_any_size(), *shape_flags(PROFILES["detector"][1]))
+        self.assertEqual(done.stdout.count("behind the plan, on the reference kernels: "), 3)
+        profiles = json.loads(self.collage("explain", program, "--json").stdout)["profiles"]
+        self.assertEqual([profile["inputs"]["image"] for profile in profiles], [[1, 3, 16, 16], [2, 3, 24, 16], [1, 3, 32, 32]])
+        for profile in profiles:
+            self.assertIn("NonMaxSuppression", profile["remainder"])
+            self.assertTrue(any(entry["partition"].startswith("rows_0_by_32:") for entry in profile["plan"]))
+        program, _ = self.compile("cut_in_one", cut_in_one_profile(), *shape_flags(PROFILES["cut_in_one"][1]))
+        profiles = json.loads(self.collage("explain", program, "--json").stdout)["profiles"]
+        self.assertEqual([bool(profile["remainder"]) for profile in profiles], [False, True])
+
+    def test_profiles_share_the_programs_of_equal_regions_and_all_weights(self):
+        proto = dense_layers_of_some_rows()
+        program, _ = self.compile("layers", proto, *shape_flags(PROFILES["layers"][1]))
+        profiles = json.loads(self.collage("explain", program, "--json").stdout)["profiles"]
+        of_rows = [[entry for entry in profile["plan"] if entry["partition"].startswith("rows_0_by_")] for profile in profiles]
+        self.assertTrue(of_rows[0])
+        self.assertEqual(of_rows[0], of_rows[1])
+        # Candidates of the regions are those of the first profile.
+        self.assertLess(profiles[1]["candidates"]["found"], profiles[0]["candidates"]["found"])
+
+    def test_the_steps_of_one_profile_are_timed(self):
+        program, _ = self.compile("layers", dense_layers_of_some_rows(), *shape_flags(PROFILES["layers"][1]))
+        np.savez(self.folder / "in.npz", **rows_of(9, 9))
+        done = self.collage("bench", program, "--iterations", 2, "--warmup", 0, "--inputs", self.folder / "in.npz", "--profile", "--json", "-")
+        report = json.loads(done.stdout)
+        self.assertEqual(report["inputs"]["x"], [9, 12])
+        self.assertTrue(report["profile"])
+
+    def test_another_shape_lists_the_profiles_or_is_compiled_on_demand(self):
+        proto = detector_of_any_size()
+        program, _ = self.compile("detector", proto, *shape_flags(PROFILES["detector"][1][:2]))
+        feed = image_of((1, 3, 24, 24))
+        np.savez(self.folder / "in.npz", **feed)
+        done = self.collage("run", program, "--inputs", self.folder / "in.npz", code=2)
+        self.assertIn("image=1x3x16x16", done.stderr)
+        words = ["--compile-on-demand", self.folder / "detector.onnx", "--target", "cpu -compiler=reference", "--cache", self.cache]
+        for _ in range(2):
+            self.assert_right(proto, program, feed, *words)
+        self.assertEqual(len(list((self.folder / "detector.collage.profiles").glob("*.collage"))), 1)
+        self.assert_right(proto, program, image_of((2, 3, 24, 16)), *words)
+        self.assertEqual(len(list((self.folder / "detector.collage.profiles").glob("*.collage"))), 1)
 
     def test_the_same_model_gives_the_same_file(self):
         self.compile("detector", detector())

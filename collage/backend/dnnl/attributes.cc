@@ -36,7 +36,8 @@ Argument Operand(const Chain& chain, size_t index, const PostOp& post_op, const 
 // Sums become numbers, to which the post-operations apply.
 void SetScales(const QuantisedEnds& ends, dnnl::primitive_attr& attributes) {
   constexpr int kSecondDimension = 1 << 1;  // channels of images, columns of matrices
-  attributes.set_output_scales(kSecondDimension, ends.output_scales);
+  attributes.set_output_scales(ends.right ? 0 : kSecondDimension, ends.output_scales);
+  if (ends.right && ends.right->zero_point != 0) attributes.set_zero_points(DNNL_ARG_WEIGHTS, 0, {ends.right->zero_point});
   if (ends.data.zero_point != 0) attributes.set_zero_points(DNNL_ARG_SRC, 0, {ends.data.zero_point});
 }
 

@@ -40,6 +40,8 @@ struct Chain {
   [[nodiscard]] size_t DataValue() const { return quantised ? quantised->data.value : base->inputs[0]; }
   [[nodiscard]] DType DataType() const { return quantised ? quantised->data.dtype : stored; }
   [[nodiscard]] DType WeightType() const { return quantised ? DType::kInt8 : stored; }
+  /// Two matrices of integers, none of them constant.
+  [[nodiscard]] bool HasTwoMatricesOfIntegers() const { return quantised && quantised->right; }
   /// Of weights as the function has them, where that is not what the library is given.
   [[nodiscard]] DType GivenWeightType() const { return quantised ? DType::kInt8 : DType::kFloat32; }
   [[nodiscard]] bool StoresIntegers() const { return quantised && quantised->result.dtype != DType::kFloat32; }

@@ -58,15 +58,16 @@ std::vector<Plan> MatmulPlans(const Chain& chain) {
   const size_t left_rank = views->left.dims.size();
   const size_t right_rank = views->right.dims.size();
   if (left_rank < 2 || right_rank < 2) return {};
-  if (right_rank == 2 && !transpose_a && !has_views) return DensePlans(chain);
+  const bool is_pair = chain.HasTwoMatricesOfIntegers();
+  if (right_rank == 2 && !transpose_a && !has_views && !is_pair) return DensePlans(chain);
   const Shape& result = chain.ShapeOf(chain.result);
   const std::optional<Attached> attached = AttachPostOps(chain, AlignedTo(result), kPlain, /*allow_sum=*/true);
   if (!attached || std::max(left_rank, right_rank) != result.size()) return {};
-  const memory::desc left = Matrices(views->left, result.size(), transpose_a, chain.stored);
-  const memory::desc right = Matrices(views->right, result.size(), transpose_b, chain.stored);
+  const memory::desc left = Matrices(views->left, result.size(), transpose_a, chain.DataType());
+  const memory::desc right = Matrices(views->right, result.size(), transpose_b, chain.WeightType());
   const memory::desc given_left = Matrices(views->left, result.size(), transpose_a, DType::kFloat32);
   const memory::desc given_right = Matrices(views->right, result.size(), transpose_b, DType::kFloat32);
-  const memory::desc target(views->target.dims, DataTypeOf(chain.stored_result), views->target.strides);
+  const memory::desc target(views->target.dims, DataTypeOf(chain.ResultType()), views->target.strides);
   memory::dims bias_dims(result.size(), 1);
   bias_dims.back() = result.back();
   const memory::desc bias = chain.bias ? Describe(bias_dims, kPlain) : memory::desc();
@@ -75,13 +76,16 @@ std::vector<Plan> MatmulPlans(const Chain& chain) {
       [&] { return Descriptor(dnnl::matmul::desc(left, right, bias, target), attached->attributes, Engine(), /*allow_empty=*/true); });
   if (!primitive.get(/*allow_empty=*/true)) return {};
   // The reference loops cost far more than moving the elements would.
-  if (has_views && ImplementationOf(primitive).starts_with("ref")) return {};
+  if ((has_views || is_pair) && ImplementationOf(primitive).starts_with("ref")) return {};
   Plan plan{"matmul/" + ImplementationOf(primitive), primitive, attached->arguments, attached->accumulated};
   // Constants keep their strides too: a packed form exists for two dimensions only.
-  plan.arguments.push_back({DNNL_ARG_SRC, views->left.value, left, PlainLayout(chain.stored), given_left});
-  plan.arguments.push_back({DNNL_ARG_WEIGHTS, views->right.value, right, PlainLayout(chain.stored), given_right});
+  plan.arguments.push_back(
+      {DNNL_ARG_SRC, is_pair ? chain.quantised->data.value : views->left.value, left, PlainLayout(chain.stored), given_left});
+  plan.arguments.push_back(
+      {DNNL_ARG_WEIGHTS, is_pair ? chain.quantised->right->value : views->right.value, right, PlainLayout(chain.stored), given_right});
   if (chain.bias) plan.arguments.push_back({DNNL_ARG_BIAS, *chain.bias, bias});
-  plan.arguments.push_back({DNNL_ARG_DST, views->target.value, target, PlainLayout(chain.stored_result)});
+  plan.arguments.push_back(
+      {DNNL_ARG_DST, is_pair ? chain.quantised->result.value : views->target.value, target, PlainLayout(chain.stored_result)});
   return {std::move(plan)};
 }
 

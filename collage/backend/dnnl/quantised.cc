@@ -32,39 +32,57 @@ Result<Stored> StoredBy(const OpSequence& sequence, const Step& step, size_t val
   return Stored{value, dtype, scale->ToDouble()[0], static_cast<int32_t>(zero_point->ToInt64()[0])};
 }
 
+/// An operand of a product: the numbers that it reads, and how they are stored.
+struct Operand {
+  size_t numbers;
+  Stored stored;
+};
+
 /// Takes the integer ends off a sequence.
 class Ends {
  public:
   Ends(const OpSequence& sequence, OpSequence& inside) : sequence_(sequence), inside_(inside) {}
 
-  Result<QuantisedEnds> Take() {
+  /// Gives the result.
+  Result<Stored> Take() {
     if (sequence_.results.size() != 1) return Fail("oneDNN: one result is wanted");
     inside_ = sequence_;
     inside_.steps.clear();
-    QuantisedEnds ends{COLLAGE_TRY(TakeData()), {}};
+    while (next_ < sequence_.steps.size() && COLLAGE_TRY(TakeOperandStep(sequence_.steps[next_]))) ++next_;
     COLLAGE_TRY_STATUS(TakeInside());
-    ends.result = COLLAGE_TRY(TakeResult());
-    std::replace(inside_.parameters.begin(), inside_.parameters.end(), ends.data.value, numbers_);
-    return ends;
+    const Stored result = COLLAGE_TRY(TakeResult());
+    for (const Operand& operand : operands_)
+      std::replace(inside_.parameters.begin(), inside_.parameters.end(), operand.stored.value, operand.numbers);
+    return result;
   }
 
+  /// One, or two where both matrices are computed.
+  [[nodiscard]] const std::vector<Operand>& operands() const { return operands_; }
+
  private:
-  Result<Stored> TakeData() {
-    const Step& first = sequence_.steps[0];
-    next_ = 1;
-    numbers_ = first.outputs[0];
-    if (first.op->name == "qnn.dequantize") return StoredBy(sequence_, first, first.inputs[0]);
-    // ... or the integers less their zero point, in 32 bits.
-    Stored data{first.inputs[0], sequence_.values[first.inputs[0]].type.dtype};
-    has_integers_ = true;
-    if (next_ < sequence_.steps.size() && sequence_.steps[next_].op->name == "subtract") {
-      const Step& less = sequence_.steps[next_++];
-      const Tensor* zero_point = OneNumber(sequence_, less.inputs[1]);
-      if (less.inputs[0] != numbers_ || !zero_point) return Fail("oneDNN: one constant zero point is wanted for data");
-      data.zero_point = static_cast<int32_t>(zero_point->ToInt64()[0]);
-      numbers_ = less.outputs[0];
+  /// False for a step that does something else.
+  Result<bool> TakeOperandStep(const Step& step) {
+    const OpSequence::Value& read = sequence_.values[step.inputs[0]];
+    const DType made = sequence_.values[step.outputs[0]].type.dtype;
+    if (step.op->name == "qnn.dequantize") {
+      operands_.push_back({step.outputs[0], COLLAGE_TRY(StoredBy(sequence_, step, step.inputs[0]))});
+      return true;
     }
-    return data;
+    // ... or the integers less their zero point, in 32 bits.
+    if (made != DType::kInt32) return false;
+    if (step.op->name == "cast" && IsByte(read.type.dtype)) {
+      operands_.push_back({step.outputs[0], {step.inputs[0], read.type.dtype}});
+      has_integers_ = true;
+      return true;
+    }
+    if (step.op->name != "subtract") return false;
+    const Tensor* zero_point = OneNumber(sequence_, step.inputs[1]);
+    const auto operand =
+        std::find_if(operands_.begin(), operands_.end(), [&](const Operand& one) { return one.numbers == step.inputs[0]; });
+    if (operand == operands_.end() || !zero_point) return Fail("oneDNN: one constant zero point is wanted for data");
+    operand->stored.zero_point = static_cast<int32_t>(zero_point->ToInt64()[0]);
+    operand->numbers = step.outputs[0];
+    return true;
   }
 
   // What follows on 32-bit sums is exact in float32 too, as the product is bounded; that they are converted is no step then.
@@ -105,8 +123,8 @@ class Ends {
 
   const OpSequence& sequence_;
   OpSequence& inside_;
-  size_t next_ = 0;     // step
-  size_t numbers_ = 0;  // the value that the product reads
+  size_t next_ = 0;  // step
+  std::vector<Operand> operands_;
   bool has_integers_ = false;
   // Nothing is the first value's own conversion: it is the function's parameter, or a constant.
   size_t converted_from_ = SIZE_MAX;
@@ -122,13 +140,16 @@ std::optional<size_t> WeightAxis(const Step& base, size_t rank) {
   return base.attributes.Bool("transpose_b", false).value_or(false) ? 0 : 1;
 }
 
+bool HasDotProducts() {
+  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+  // Of those with VNNI in vectors of 256 bits, not all of the library's code uses it.
+  return (isa & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
+}
+
 /// Processors without instructions for it add pairs of products in 16 bits, which saturate: two products of 255 and 64 do not. Signed data
 /// is shifted there, and half of each weight's last bit lost.
 Status CheckProcessor(const Stored& data, const Tensor& weights) {
-  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-  // Of those with VNNI in vectors of 256 bits, not all of the library's code uses it.
-  const bool has_dot_products = (isa & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
-  if (has_dot_products) return {};
+  if (HasDotProducts()) return {};
   if (data.dtype != DType::kUInt8) return Fail("oneDNN: this processor has no products of signed 8-bit integers that are exact");
   constexpr int kNoOverflow = 64;
   const auto values = weights.Values<int8_t>();
@@ -136,22 +157,29 @@ Status CheckProcessor(const Stored& data, const Tensor& weights) {
   return Fail("oneDNN: this processor's products of 8-bit integers saturate with weights beyond 64");
 }
 
+constexpr double kExact = 0x1p24;  // up to here float32 holds every integer
+
+/// How far a stored integer may be from its zero point.
+double Furthest(const Stored& stored) {
+  const IntegerLimits limits = LimitsOfInteger(stored.dtype);
+  return std::max(std::abs(static_cast<double>(limits.low) - stored.zero_point), static_cast<double>(limits.high) - stored.zero_point);
+}
+
+Status SumsAreInexact() { return Fail("oneDNN: sums may need more than the 24 bits in which they are exact on their way"); }
+
 /// Sums go through float32 on their way; where they are the result, that must hold them.
 Status CheckSums(const Stored& data, const Tensor& weights, size_t axis) {
-  constexpr double kExact = 0x1p24;  // up to here float32 holds every integer
-  const IntegerLimits limits = LimitsOfInteger(data.dtype);
-  const double furthest =
-      std::max(std::abs(static_cast<double>(limits.low) - data.zero_point), static_cast<double>(limits.high) - data.zero_point);
+  const double furthest = Furthest(data);
   const AxisView view(weights.shape(), axis);
   std::vector<double> sums(static_cast<size_t>(view.extent), 0);
   for (int64_t i = 0; i < weights.ElementCount(); ++i)
     sums[static_cast<size_t>(i / view.inner % view.extent)] += furthest * std::abs(weights.Data<int8_t>()[i]);
   if (std::all_of(sums.begin(), sums.end(), [&](double sum) { return sum <= kExact; })) return {};
-  return Fail("oneDNN: sums may need more than the 24 bits in which they are exact on their way");
+  return SumsAreInexact();
 }
 
 /// A first product with a constant, for each channel or for all, is one with what sums are worth.
-void TakeScaling(Chain& chain, std::vector<float>& scales) {
+void TakeScaling(Chain& chain, std::vector<float>& scales, bool has_channels) {
   if (chain.post_ops.empty()) return;
   const PostOp& first = chain.post_ops[0];
   std::vector<double> factors(scales.size(), first.alpha);
@@ -159,7 +187,7 @@ void TakeScaling(Chain& chain, std::vector<float>& scales) {
     const Shape& shape = chain.ShapeOf(chain.result);
     const size_t axis = chain.base->op->name == "nn.conv2d" ? 1 : shape.size() - 1;
     const bool is_of_channels =
-        chain.IsConstant(*first.operand) && IsChannelVector(chain.ShapeOf(*first.operand), shape.size(), axis, shape[axis]);
+        has_channels && chain.IsConstant(*first.operand) && IsChannelVector(chain.ShapeOf(*first.operand), shape.size(), axis, shape[axis]);
     if (!is_of_channels) return;
     factors = chain.sequence->values[*first.operand].constant->ToDouble();
   } else if (first.algorithm != dnnl::algorithm::eltwise_linear || first.beta != 0) {
@@ -185,10 +213,44 @@ void AddQuantising(Chain& chain, const Stored& result) {
   chain.post_ops.push_back(linear);
 }
 
+/// A product of two computed matrices, of which the library takes the second as signed integers only.
+Status TakePair(Chain& chain, const OpSequence& inside, const std::vector<Operand>& operands, QuantisedEnds& ends) {
+  const bool is_product = chain.base->op->name == "nn.matmul" || chain.base->op->name == "nn.batch_matmul";
+  if (!is_product || chain.bias) return Fail("oneDNN: no product of two matrices of integers");
+  const auto operand = [&](size_t numbers) -> Result<Stored> {
+    const bool is_given = std::find(inside.parameters.begin(), inside.parameters.end(), numbers) != inside.parameters.end();
+    for (const Operand& one : operands) {
+      if (one.numbers == numbers && is_given) return one.stored;
+    }
+    return Fail("oneDNN: no product of two matrices of integers");
+  };
+  ends.data = COLLAGE_TRY(operand(chain.base->inputs[0]));
+  ends.right = COLLAGE_TRY(operand(chain.base->inputs[1]));
+  // What is not known cannot be told not to saturate.
+  if (!HasDotProducts()) return Fail("oneDNN: this processor's products of 8-bit integers may saturate");
+  if (ends.right->dtype != DType::kInt8) return Fail("oneDNN: the second matrix of a product of integers must be signed");
+  ends.sum_scales = {static_cast<float>(ends.data.scale * ends.right->scale)};
+  const bool is_transposed = chain.base->attributes.Bool("transpose_a", false).value_or(false);
+  const Shape& left = chain.ShapeOf(chain.base->inputs[0]);
+  const auto depth = static_cast<double>(left[left.size() - (is_transposed ? 2 : 1)]);
+  if (ends.result.dtype == DType::kInt32 && depth * Furthest(ends.data) * Furthest(*ends.right) > kExact) return SumsAreInexact();
+  return {};
+}
+
 size_t UsesOf(const OpSequence& sequence, size_t value) {
   size_t uses = 0;
   for (const Step& step : sequence.steps) uses += static_cast<size_t>(std::count(step.inputs.begin(), step.inputs.end(), value));
   return uses;
+}
+
+/// What follows the sums becomes scales and post-operations.
+Result<Chain> Quantised(Chain chain, QuantisedEnds ends) {
+  ends.output_scales = ends.sum_scales;
+  TakeScaling(chain, ends.output_scales, /*has_channels=*/!ends.right);
+  if (ends.result.dtype == DType::kInt32 && !chain.post_ops.empty()) return Fail("oneDNN: 32-bit sums take a bias only");
+  AddQuantising(chain, ends.result);
+  chain.quantised = std::move(ends);
+  return chain;
 }
 
 }  // namespace
@@ -202,9 +264,16 @@ bool IsQuantised(const OpSequence& sequence) {
 }
 
 Result<Chain> ParseQuantised(const OpSequence& sequence, OpSequence& inside) {
-  QuantisedEnds ends = COLLAGE_TRY(Ends(sequence, inside).Take());
+  Ends taken(sequence, inside);
+  QuantisedEnds ends;
+  ends.result = COLLAGE_TRY(taken.Take());
   Chain chain = COLLAGE_TRY(ParseChain(inside));
   if (!chain.base || chain.base->inputs.size() != 2) return Fail("oneDNN: no product of integers");
+  if (taken.operands().size() == 2) {
+    COLLAGE_TRY_STATUS(TakePair(chain, inside, taken.operands(), ends));
+    return Quantised(std::move(chain), std::move(ends));
+  }
+  ends.data = taken.operands().at(0).stored;
   const std::optional<Tensor>& weights = inside.values[chain.base->inputs[1]].constant;
   const std::optional<size_t> axis = weights ? WeightAxis(*chain.base, weights->shape().size()) : std::nullopt;
   const size_t numbers = chain.base->inputs[0];
@@ -215,15 +284,8 @@ Result<Chain> ParseQuantised(const OpSequence& sequence, OpSequence& inside) {
   COLLAGE_TRY_STATUS(CheckProcessor(ends.data, whole->values));
   ends.weight_axis = *axis;
   for (const float scale : whole->scales) ends.sum_scales.push_back(static_cast<float>(ends.data.scale * static_cast<double>(scale)));
-  ends.output_scales = ends.sum_scales;
-  TakeScaling(chain, ends.output_scales);
-  if (ends.result.dtype == DType::kInt32) {
-    if (!chain.post_ops.empty()) return Fail("oneDNN: 32-bit sums take a bias only");
-    COLLAGE_TRY_STATUS(CheckSums(ends.data, whole->values, *axis));
-  }
-  AddQuantising(chain, ends.result);
-  chain.quantised = std::move(ends);
-  return chain;
+  if (ends.result.dtype == DType::kInt32) COLLAGE_TRY_STATUS(CheckSums(ends.data, whole->values, *axis));
+  return Quantised(std::move(chain), std::move(ends));
 }
 
 Tensor WholeWeights(const Tensor& weights, size_t axis) { return QuantiseExactly(weights, axis)->values; }

@@ -12,8 +12,8 @@ struct Chain;
 
 /// How one end of a chain is kept as integers: the number that one stands for is scale * (integer - zero_point).
 struct Stored {
-  size_t value;  ///< index into the sequence's values
-  DType dtype;
+  size_t value = 0;  ///< index into the sequence's values
+  DType dtype = DType::kFloat32;
   double scale = 1;
   int32_t zero_point = 0;
 };
@@ -22,6 +22,7 @@ struct Stored {
 /// post-operations apply.
 struct QuantisedEnds {
   Stored data;
+  std::optional<Stored> right;       ///< the other matrix, where that is computed, too; then sums have one scale
   Stored result;                     ///< float32 where the chain's numbers are stored as they are
   size_t weight_axis = 0;            ///< along which the channels of the weights lie
   std::vector<float> sum_scales;     ///< what a sum is worth, one a channel
@@ -32,7 +33,8 @@ struct QuantisedEnds {
 bool IsQuantised(const OpSequence& sequence);
 
 /// The operators between the ends as a chain of float32 over `inside`, whose values have the numbers of `sequence`. Errors on anything
-/// else than a product with constant weights that are multiples of steps (QuantiseExactly), and where this processor's integers overflow.
+/// else than a product with constant weights that are multiples of steps (QuantiseExactly), or of two computed matrices of which the second
+/// is signed, and where this processor's integers overflow.
 Result<Chain> ParseQuantised(const OpSequence& sequence, OpSequence& inside);
 
 /// Weights as the library takes them: whole numbers.

@@ -123,6 +123,24 @@ Form Scaled(const Form& form) {
   return Extend(form, "scale", Or({CallOf("divide", {p, IsConstant()}), CallOf("multiply", {p, IsConstant()})}), 1);
 }
 
+// Products of attention whose matrices are both integers, dequantised or in 32 bits less their zero points; quantised again, or not.
+std::vector<Form> OfTwoMatricesOfIntegers() {
+  const auto numbers = [](int number) {
+    const Pattern wide = CallOf("cast", {In(number)});
+    return Or({CallOf("qnn.dequantize", {In(number), IsConstant(), IsConstant()}), CallOf("subtract", {wide, IsConstant()}), wide});
+  };
+  std::vector<Form> forms;
+  for (const char* op : {"nn.matmul", "nn.batch_matmul"}) {
+    const Form product{"dnnl.int8_" + std::string(op).substr(3), CallOf(op, {numbers(0), numbers(1)}), 3};
+    const Form real = Extend(product, "real", CallOf("cast", {product.pattern}), 1);
+    for (const Form& form : {product, Scaled(product), Scaled(real)}) {
+      forms.push_back(form);
+      forms.push_back(Extend(form, "quantize", CallOf("qnn.quantize", {form.pattern, IsConstant(), IsConstant()}), 1));
+    }
+  }
+  return forms;
+}
+
 // Products of attention: heads are split off in front and merged behind, which strides do without moving an element.
 std::vector<Form> OfHeads(const std::string& label, const char* op) {
   const auto heads = [](int number) {
@@ -191,7 +209,7 @@ std::vector<Form> Binaries() {
 }  // namespace
 
 std::vector<PatternRule> PatternTable() {
-  std::vector<Form> forms = Products() + LayerNormalizations() + Binaries() + OneToOnes();
+  std::vector<Form> forms = Products() + OfTwoMatricesOfIntegers() + LayerNormalizations() + Binaries() + OneToOnes();
   std::stable_sort(forms.begin(), forms.end(), [](const Form& a, const Form& b) { return a.operators > b.operators; });
   std::vector<PatternRule> table;
   const auto take = [&](Form& form) { table.push_back({std::move(form.label), std::move(form.pattern), CheckMatch}); };

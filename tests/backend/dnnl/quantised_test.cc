@@ -106,5 +106,49 @@ TEST(DnnlQuantisedTest, SumsThatAreTheResultMustBeExact) {
   EXPECT_THAT(VariantsOf(product(4096)), IsEmpty());
 }
 
+struct Matrices {
+  DType left = DType::kUInt8;
+  double left_zero_point = 0;
+  DType right = DType::kInt8;
+  double right_zero_point = 0;
+};
+
+/// quantize(multiply(matmul(dequantize(a), dequantize(b)), s)): scores of attention, of 64 numbers each
+Expr Scores(const Matrices& of) {
+  const Expr a = MakeVar("a", TensorType{{2, 4, 33, 64}, of.left});
+  const Expr b = MakeVar("b", TensorType{{2, 4, 37, 64}, of.right});
+  const Expr queries = CallOp("qnn.dequantize", {a, Number(0.02), Number(of.left_zero_point, of.left)});
+  const Expr keys = CallOp("qnn.dequantize", {b, Number(0.03), Number(of.right_zero_point, of.right)});
+  const Expr product = CallOp("multiply", {CallOp("nn.matmul", {queries, keys}, {{"transpose_b", true}}), Number(0.125)});
+  return FunctionOf({a, b}, CallOp("qnn.quantize", {product, Number(0.1), Number(5, DType::kUInt8)}));
+}
+
+TEST(DnnlQuantisedTest, AProductOfTwoComputedMatricesIsOneKernel) {
+  for (const Matrices& of : {Matrices{}, Matrices{DType::kUInt8, 128, DType::kInt8, -3}, Matrices{DType::kInt8, 7, DType::kInt8, 11}}) {
+    const Expr function = Scores(of);
+    const std::vector<Variant> variants = VariantsOf(function);
+    // What is not known might saturate.
+    EXPECT_EQ(variants.empty(), !HasDotProducts());
+    for (const Variant& variant : variants) EXPECT_THAT(variant.name, testing::Not(HasSubstr("ref")));
+    ExpectRight(function);
+  }
+}
+
+TEST(DnnlQuantisedTest, TheSecondOfTwoComputedMatricesIsSigned) {
+  EXPECT_THAT(VariantsOf(Scores({DType::kInt8, 0, DType::kUInt8, 0})), IsEmpty());
+}
+
+TEST(DnnlQuantisedTest, SumsOfTwoComputedMatricesThatAreTheResultMustBeExact) {
+  const auto product = [](int64_t depth) {
+    const auto numbers = [](const Expr& bytes) { return CallOp("cast", {bytes}, {{"dtype", "int32"}}); };
+    const Expr a = MakeVar("a", TensorType{{3, 4, depth}, DType::kUInt8});
+    const Expr b = MakeVar("b", TensorType{{3, depth, 8}, DType::kInt8});
+    return FunctionOf({a, b}, CallOp("nn.matmul", {numbers(a), numbers(b)}));
+  };
+  EXPECT_EQ(VariantsOf(product(512)).empty(), !HasDotProducts());
+  ExpectRight(product(512));
+  EXPECT_THAT(VariantsOf(product(516)), IsEmpty());  // 516 * 255 * 128 is more than 2^24
+}
+
 }  // namespace
 }  // namespace collage
