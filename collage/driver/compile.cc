@@ -9,6 +9,7 @@
 #include "collage/cache/cache_database.h"
 #include "collage/cache/cache_entry.h"
 #include "collage/decide/priced_problem.h"
+#include "collage/driver/branches.h"
 #include "collage/driver/compile_control.h"
 #include "collage/driver/compile_profiles.h"
 #include "collage/driver/compile_rows.h"
@@ -279,10 +280,19 @@ class Compile {
     return decision ? decision : Fail(placement_->NameNode(decision.error().message));
   }
 
+  /// What partitions of a plan may become together: one of a graph compiler that sees more, or branches side by side.
+  PlacementAddition Together(const SearchResult& best) {
+    const Plan plan = MakePlan(*placement_, "searched", best);
+    PlacementAddition addition{JoinedPartitions(*placement_, plan), {}};
+    const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    for (PricedCandidate& branches : BranchesSideBySide(*placement_, plan, prices)) addition.candidates.push_back(std::move(branches));
+    return addition;
+  }
+
   /// Joined partitions are candidates like any other; where the best plan takes one, its neighbours may be joined to it.
   Status JoinPartitions() {
     while (!measuring_.ShouldStop()) {
-      PlacementAddition addition{JoinedPartitions(*placement_, MakePlan(*placement_, "searched", decision_->best)), {}};
+      PlacementAddition addition = Together(decision_->best);
       if (addition.candidates.empty()) return {};
       COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_))));
       decision_ = COLLAGE_TRY(DecideAmongAll());
@@ -295,7 +305,7 @@ class Compile {
     while (true) {
       Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
       if (!decision) return {};
-      PlacementAddition addition{JoinedPartitions(*placement_, MakePlan(*placement_, "searched", decision->best)), {}};
+      PlacementAddition addition = Together(decision->best);
       if (addition.candidates.empty()) return {};
       COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_))));
     }
