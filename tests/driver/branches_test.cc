@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collage/candidate/library_calls.h"
 #include "collage/explain/plan_names.h"
 #include "collage/ir/print.h"
 #include "tests/driver/decided.h"
@@ -92,6 +93,9 @@ TEST_F(BranchesTest, ChainsBetweenAForkAndAJoinAreOfferedTogether) {
   const std::string text = Print(found[0].extracted.function);
   for (const char* said : {"Compiler=\"library\"", "Share=0", "Share=1", "Threads=2", "Compiler=\"together\""})
     EXPECT_THAT(text, HasSubstr(said));
+  const std::vector<LibraryPart> parts = LibraryParts(found[0].candidate);
+  EXPECT_FALSE(parts.empty()) << "what forbids the library forbids this";
+  for (const LibraryPart& part : parts) EXPECT_EQ(part.library, "library");
   EXPECT_EQ(found[0].extracted.inputs.size(), 1u);
   EXPECT_EQ(found[0].extracted.outputs.size(), 3u);
   EXPECT_EQ(OperatorsOf(*decided, found[1]).size(), 3u) << "without one of the longest";
