@@ -56,6 +56,9 @@ struct BackendRules {
   std::function<Verdict(const Function& function)> supports_calls = {};
   /// It competes only where a target names it.
   bool only_where_named = false;
+  /// Its kernels are partitions of other backends that run at the same time, each on one thread of the team. It finds no candidates: which
+  /// partitions are worth it is seen from a plan.
+  bool runs_side_by_side = false;
   /// kPredicate: only whole regions are candidates, none of their parts. For a compiler whose kernels of parts take as long as another's:
   /// each of these takes seconds to compile, compare and time.
   bool whole_regions_only = false;

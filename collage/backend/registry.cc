@@ -15,8 +15,8 @@ namespace collage {
 namespace {
 
 // The declared order. Only this file and tests name concrete backends.
-constexpr std::array<const char*, 11> kNames = {"dnnl",   "openvino", "onnxruntime", "xsmm", "xnnpack",  "openblas",
-                                                "native", "opencl",   "clblast",     "c",    "reference"};
+constexpr std::array<const char*, 12> kNames = {"dnnl",   "openvino", "onnxruntime", "xsmm", "xnnpack",      "openblas",
+                                                "native", "opencl",   "clblast",     "c",    "side_by_side", "reference"};
 constexpr const char* kPrefix = "libcollage_backend_";
 
 struct Opened {

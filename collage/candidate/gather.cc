@@ -108,6 +108,8 @@ Result<std::vector<SpecPointer>> GatherPartitionSpecs(const std::vector<Target>&
     for (const SpecPointer& spec : specs) {
       if (spec->targets[0] == target) return Fail("target '" + target.ToString() + "' is given twice");
     }
+    const BackendRules* rules = rules_of(target.CompilerName());
+    if (rules && rules->runs_side_by_side) continue;
     specs.push_back(COLLAGE_TRY(SpecOf(target, targets, rules_of, options)));
     has_native = has_native || specs.back()->name == "native";
   }

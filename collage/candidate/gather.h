@@ -31,8 +31,8 @@ struct GatherOptions {
 /// What a compiler states about itself, by name ("native" for targets without one); null when there is no such compiler.
 using RulesOfCompiler = std::function<const BackendRules*(const std::string& compiler)>;
 
-/// Phase 1: one spec a target, in the order given, then a native one (when there is a native compiler and no target named it),
-/// then the host's. Errors name the target and what is unknown about it.
+/// Phase 1: one spec a target, in the order given (none for what runs partitions of others side by side), then a native one (when there is
+/// a native compiler and no target named it), then the host's. Errors name the target and what is unknown about it.
 ///
 /// Native kernels may call the libraries that "-libs=" names, separated by commas; without it those of all other targets ("-libs=none":
 /// no library).

@@ -114,6 +114,9 @@ void AddParts(const SubGraph& sub_graph, const std::string& compiler, std::vecto
     const std::string* text = label ? label->AsString() : nullptr;
     const size_t dot = text ? text->find('.') : std::string::npos;
     if (dot != std::string::npos && text->substr(0, dot) != compiler) parts.push_back({text->substr(0, dot), nested.sub_graph.inside()});
+    const AttributeValue* partition_of = nested.attributes.Find("Compiler");
+    const std::string* other = partition_of ? partition_of->AsString() : nullptr;
+    if (other && *other != compiler) parts.push_back({*other, nested.sub_graph.inside()});
     AddParts(nested.sub_graph, compiler, parts);
   }
 }

@@ -34,7 +34,7 @@ struct LibraryPart {
   std::string library;
   IndexSet inside;
 };
-/// The functions inside a candidate whose labels name another than its spec's compiler.
+/// The functions inside a candidate whose labels name another than its spec's compiler, and partitions of others that it runs side by side.
 std::vector<LibraryPart> LibraryParts(const CandidatePartition& candidate);
 
 }  // namespace collage

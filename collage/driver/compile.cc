@@ -9,6 +9,7 @@
 #include "collage/cache/cache_database.h"
 #include "collage/cache/cache_entry.h"
 #include "collage/decide/priced_problem.h"
+#include "collage/driver/branches.h"
 #include "collage/driver/compile_control.h"
 #include "collage/driver/compile_profiles.h"
 #include "collage/driver/compile_rows.h"
@@ -135,7 +136,10 @@ class Compile {
     COLLAGE_TRY_STATUS(MeasureOriginals());
     COLLAGE_TRY_STATUS(MeasureConversions());
     if (options_.eager || !COLLAGE_TRY(FindSearcher(options_.search)).is_exact) COLLAGE_TRY_STATUS(MeasureEverything());
+    const Clock::time_point end_of_measuring = measuring_.deadline;
+    measuring_.deadline -= TimeForBranches();
     decision_ = COLLAGE_TRY(DecideAmongAll());
+    measuring_.deadline = end_of_measuring;
     if (options_.tuning_seconds > 0) {
       const Plan plan = MakePlan(*placement_, "searched", decision_->best);
       COLLAGE_TRY_STATUS(
@@ -277,12 +281,63 @@ class Compile {
     return decision ? decision : Fail(placement_->NameNode(decision.error().message));
   }
 
+  /// Which partitions may run side by side a plan says, and on a large model deciding about plans takes all the time that there is. In an
+  /// eighth of it the branches of some dozens of forks are timed, and without them a plan changes little in the last eighth.
+  [[nodiscard]] Clock::duration TimeForBranches() const {
+    constexpr int kShare = 8;
+    if (!SideBySideTarget(*placement_) || options_.threads < 2) return {};
+    return std::max(measuring_.deadline - Clock::now(), Clock::duration()) / kShare;
+  }
+
+  /// Of branches side by side those that might gain most come first, and few are left when deciding asks for what it cannot exclude.
+  Status MeasureBranches(size_t first) {
+    const std::optional<size_t> target = SideBySideTarget(*placement_);
+    std::vector<size_t> unknown;
+    for (size_t c = first; c < placement_->candidates.size(); ++c) {
+      if (placement_->candidates[c].backend != target) continue;
+      for (const size_t kernel : placement_->arms.kernel_of[c]) {
+        if (evidence_[kernel].alone.empty() && evidence_[kernel].invalid_reason.empty()) unknown.push_back(kernel);
+      }
+    }
+    COLLAGE_TRY_STATUS(Take(unknown, [this] { return measurer_->IsOver(); }));
+    LogBranches(first);
+    return {};
+  }
+
+  void LogBranches(size_t first) const {
+    const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    for (size_t c = first; c < placement_->candidates.size(); ++c) {
+      const PricedCandidate& candidate = placement_->candidates[c];
+      const std::vector<size_t>& kernels = placement_->arms.kernel_of[c];
+      if (candidate.backend != SideBySideTarget(*placement_) || kernels.empty() || !prices[kernels[0]].centre.IsKnown()) continue;
+      Cost in_turn;
+      for (const SearchChoice& choice : decision_->best.choices) {
+        const size_t kernel = placement_->arms.kernel_of[choice.candidate][choice.variant];
+        const IndexSet& inside = placement_->candidates[choice.candidate].candidate.sub_graph.inside();
+        if (kernel != Arms::kNoKernel && inside.IsSubsetOf(candidate.candidate.sub_graph.inside())) in_turn += prices[kernel].centre;
+      }
+      spdlog::debug("side by side {:.1f} us, one after another {:.1f} us: {}", prices[kernels[0]].centre.ToMicroseconds(),
+                    in_turn.ToMicroseconds(), candidate.variants[0].variant.name);
+    }
+  }
+
+  /// What partitions of a plan may become together: one of a graph compiler that sees more, or branches side by side.
+  PlacementAddition Together(const SearchResult& best) {
+    const Plan plan = MakePlan(*placement_, "searched", best);
+    PlacementAddition addition{JoinedPartitions(*placement_, plan), {}};
+    const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    for (PricedCandidate& branches : BranchesSideBySide(*placement_, plan, prices)) addition.candidates.push_back(std::move(branches));
+    return addition;
+  }
+
   /// Joined partitions are candidates like any other; where the best plan takes one, its neighbours may be joined to it.
   Status JoinPartitions() {
     while (!measuring_.ShouldStop()) {
-      PlacementAddition addition{JoinedPartitions(*placement_, MakePlan(*placement_, "searched", decision_->best)), {}};
+      PlacementAddition addition = Together(decision_->best);
       if (addition.candidates.empty()) return {};
+      const size_t first = placement_->candidates.size();
       COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_))));
+      COLLAGE_TRY_STATUS(MeasureBranches(first));
       decision_ = COLLAGE_TRY(DecideAmongAll());
     }
     return {};
@@ -293,7 +348,7 @@ class Compile {
     while (true) {
       Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
       if (!decision) return {};
-      PlacementAddition addition{JoinedPartitions(*placement_, MakePlan(*placement_, "searched", decision->best)), {}};
+      PlacementAddition addition = Together(decision->best);
       if (addition.candidates.empty()) return {};
       COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_))));
     }

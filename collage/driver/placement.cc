@@ -180,8 +180,10 @@ class Builder {
     placement_.coverable.assign(placement_.targets.size(), {});
     for (size_t c = 0; c < placement_.candidates.size(); ++c) {
       const SearchCandidate& searched = placement_.built.problem.candidates[c];
-      if (placement_.candidates[c].is_partition && !searched.variants.empty())
-        placement_.coverable[placement_.candidates[c].backend] |= placement_.built.own[c];
+      const PricedCandidate& candidate = placement_.candidates[c];
+      // What others run side by side is theirs.
+      const bool is_own = candidate.is_partition && !placement_.targets[candidate.backend].rules.runs_side_by_side;
+      if (is_own && !searched.variants.empty()) placement_.coverable[candidate.backend] |= placement_.built.own[c];
     }
   }
 

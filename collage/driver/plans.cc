@@ -1,8 +1,10 @@
 #include "collage/driver/plans.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "collage/decide/priced_problem.h"
+#include "collage/driver/branches.h"
 #include "collage/driver/device_memory.h"
 #include "collage/driver/side_by_side.h"
 #include "collage/explain/plan_names.h"
@@ -59,20 +61,41 @@ Status AddSearched(const Placement& placement, const std::vector<Price>& prices,
   return {};
 }
 
-/// Where the searched plan uses the permitted precision, the cheapest that does not: what the permit gains is seen beside it, and it is
-/// there where the other differs too much after all.
-void AddInFloat32(const Placement& placement, const std::vector<Price>& prices, std::vector<Plan>& plans) {
-  if (!placement.precision || !UsesPrecision(placement, plans.front().result.choices)) return;
+/// Of the plans without such kernels the cheapest, under this name.
+void AddWithout(const std::function<bool(const PlacedKernel&)>& is_such, const char* name, const Placement& placement,
+                const std::vector<Price>& prices, std::vector<Plan>& plans) {
+  const std::vector<PlanKernel>& of_searched = plans.front().kernels;
+  if (std::none_of(of_searched.begin(), of_searched.end(),
+                   [&](const PlanKernel& kernel) { return is_such(placement.kernels[kernel.kernel]); }))
+    return;
   for (std::vector<Cost> costs : {TriedCosts(placement, prices), Centres(prices)}) {
     for (size_t kernel = 0; kernel < costs.size(); ++kernel) {
-      if (placement.kernels[kernel].variant.uses_precision) costs[kernel] = Cost::Unknown();
+      if (is_such(placement.kernels[kernel])) costs[kernel] = Cost::Unknown();
     }
     Result<SearchResult> found = SearchAt(placement.arms, costs, placement.Competing());
     if (!found) found = SearchAt(placement.arms, costs, placement.Lying());
     if (!found || !FitsMemory(placement, found->choices)) continue;
-    plans.push_back(MakePlan(placement, kInFloat32, std::move(*found)));
+    plans.push_back(MakePlan(placement, name, std::move(*found)));
     return;
   }
+}
+
+/// Where the searched plan uses the permitted precision, the cheapest that does not: what the permit gains is seen beside it, and it is
+/// there where the other differs too much after all.
+void AddInFloat32(const Placement& placement, const std::vector<Price>& prices, std::vector<Plan>& plans) {
+  if (!placement.precision) return;
+  AddWithout([](const PlacedKernel& kernel) { return kernel.variant.uses_precision; }, kInFloat32, placement, prices, plans);
+}
+
+/// Where the searched plan runs branches on shares of the team, the cheapest that does not: kernels that are measured alone find the caches
+/// as others leave them, and two at a time leave them otherwise.
+void AddInTurn(const Placement& placement, const std::vector<Price>& prices, std::vector<Plan>& plans) {
+  const std::optional<size_t> target = SideBySideTarget(placement);
+  if (!target) return;
+  const auto is_side_by_side = [&](const PlacedKernel& kernel) {
+    return kernel.candidate != PlacedKernel::kNone && placement.candidates[kernel.candidate].backend == *target;
+  };
+  AddWithout(is_side_by_side, kBranchesInTurn, placement, prices, plans);
 }
 
 }  // namespace
@@ -113,6 +136,7 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   // What a single backend comes to as well goes by its name.
   std::rotate(result.plans.begin() + 1, result.plans.begin() + searched, result.plans.end());
   AddInFloat32(placement, prices, result.plans);
+  AddInTurn(placement, prices, result.plans);
   if (std::optional<Plan> side_by_side = SideBySide(placement, result.plans.front(), prices))
     result.plans.push_back(std::move(*side_by_side));
   return result;

@@ -424,8 +424,10 @@ class PlanRace {
       if (i != winner && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kSideBySide, i));
     }
     for (size_t i = 0; i < entries_.size(); ++i) {
-      const bool is_other = entries_[i].Is(kInFloat32) && i != winner;
-      if (is_other && !results_[i].rounds.empty() && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kInFloat32, i));
+      for (const char* name : {kInFloat32, kBranchesInTurn}) {
+        const bool is_other = entries_[i].Is(name) && i != winner;
+        if (is_other && !results_[i].rounds.empty() && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(name, i));
+      }
     }
     for (size_t i = 0; i < entries_.size(); ++i) {
       for (const std::string& name : entries_[i].SingleBackends()) {

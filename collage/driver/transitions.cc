@@ -7,8 +7,8 @@
 namespace collage {
 namespace {
 
-/// Between devices only copies cost something: a stream takes work while the host goes on.
-bool IsMeasured(const PlacementTarget& target) { return !target.is_fallback && !target.device; }
+/// Between devices only copies cost something: a stream takes work while the host goes on. What runs side by side is of several backends.
+bool IsMeasured(const PlacementTarget& target) { return !target.is_fallback && !target.device && !target.rules.runs_side_by_side; }
 
 }  // namespace
 

@@ -12,4 +12,7 @@ inline constexpr const char* kSideBySide = "side by side";
 /// Where fewer bits are permitted: the cheapest plan known that does not use that.
 inline constexpr const char* kInFloat32 = "in float32";
 
+/// Where the searched plan runs branches on shares of the team: the cheapest plan known that does not.
+inline constexpr const char* kBranchesInTurn = "branches one after another";
+
 }  // namespace collage

@@ -311,7 +311,7 @@ bool IsSpread(const PlanTiming& timing) { return timing.name == kOneAfterAnother
 std::string NameInRace(const PlanTiming& timing, const CompileReport& report) {
   if (timing.name == "chosen") return "chosen (" + report.winner + ")";
   if (timing.name == kInFloat32) return timing.name + " (as far as known)";
-  return IsSpread(timing) ? timing.name : timing.name + " alone";
+  return IsSpread(timing) || timing.name == kBranchesInTurn ? timing.name : timing.name + " alone";
 }
 
 /// What running on several CPUs at the same time has gained; nothing where it did not race.

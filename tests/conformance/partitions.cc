@@ -96,6 +96,59 @@ std::vector<SubGraph> ThinOut(std::vector<SubGraph> all, const std::string& name
   return kept;
 }
 
+/// A partition of another backend in one of its variants, to run on a share of the team.
+struct Member {
+  SubGraph sub_graph;
+  Attributes attributes;
+};
+
+/// Of each backend whose kernels run on the team, what it takes of a program; its first variant and its last.
+std::vector<Member> MembersOf(const DataflowGraph& graph, const Device& device) {
+  std::vector<Member> members;
+  for (const BackendRecord& record : PresentBackends(device)) {
+    const BackendRules rules = record.backend->Rules();
+    if (rules.style == BackendRules::Style::kPredicate || rules.runs_side_by_side) continue;
+    for (const SubGraph& found : ThinOut(FindSubGraphs(graph, record.name, rules, device, nullptr), record.name)) {
+      if (found.nested().size() != 1 || !found.IsInOneBlock(graph)) continue;
+      const Partition alone = Extract(graph, found);
+      const std::vector<Variant> variants = record.backend->Variants(*alone.function->As<Function>(), device);
+      if (variants.empty()) continue;
+      Attributes attributes = found.nested().front().attributes;
+      attributes.Set("Primitive", 1);
+      attributes.Set("Compiler", record.name);
+      attributes.Set("Variant", (members.size() % 2 == 0 ? variants.front() : variants.back()).name);
+      attributes.Set("Threads", static_cast<int64_t>(device.threads));
+      members.push_back({found, std::move(attributes)});
+    }
+  }
+  return members;
+}
+
+/// Pairs of partitions that do not depend on each other, neighbours in the order of backends and sizes first: so those of two backends, and
+/// large ones beside small ones, are among them.
+std::vector<SubGraph> PairsSideBySide(const DataflowGraph& graph, const std::string& name, const Device& device) {
+  constexpr size_t kMostPairs = 6;
+  const std::vector<Member> members = MembersOf(graph, device);
+  std::vector<SubGraph> pairs;
+  for (size_t apart = 1; apart < members.size() && pairs.size() < kMostPairs; ++apart) {
+    for (size_t i = 0; i + apart < members.size() && pairs.size() < kMostPairs; ++i) {
+      const SubGraph& first = members[i].sub_graph;
+      const SubGraph& second = members[i + apart].sub_graph;
+      if (first.inside().Intersects(second.inside()) || first.Touches(second) || second.Touches(first)) continue;
+      std::vector<NestedSubGraph> shares;
+      for (const size_t member : {i, i + apart}) {
+        NestedSubGraph share{members[member].sub_graph.nested().front().sub_graph, members[member].attributes};
+        share.attributes.Set("Share", static_cast<int64_t>(shares.size()));
+        share.attributes.Set("global_symbol", "share_" + std::to_string(shares.size()));
+        shares.push_back(std::move(share));
+      }
+      const SubGraph both = SubGraph(graph, first.inside() | second.inside(), std::move(shares));
+      if (both.IsConvex(graph) && both.IsInOneBlock(graph)) pairs.push_back(both.Wrapped({{"Primitive", 1}, {"Compiler", name}}));
+    }
+  }
+  return pairs;
+}
+
 }  // namespace
 
 Partitions PartitionsOf(const Program& program, const Backend& backend, const Device& device) {
@@ -104,7 +157,8 @@ Partitions PartitionsOf(const Program& program, const Backend& backend, const De
   const std::string name(backend.Name());
   std::vector<Refusal> refusals;
   Partitions partitions{{}, "it takes nothing of this"};
-  std::vector<SubGraph> found = ThinOut(FindSubGraphs(graph, name, rules, device, &refusals), name);
+  std::vector<SubGraph> found =
+      rules.runs_side_by_side ? PairsSideBySide(graph, name, device) : ThinOut(FindSubGraphs(graph, name, rules, device, &refusals), name);
   for (SubGraph& region : MergedRegions(graph, name, rules, device)) found.push_back(std::move(region));
   for (const SubGraph& sub_graph : found) {
     Partition partition = Extract(graph, sub_graph);

@@ -29,15 +29,17 @@ class Decided {
 
   struct On {
     std::vector<PlacementTarget> targets;
+    int threads = 1;  ///< of the host
   };
   Decided(const Expr& function, const On& on, MeasurementCache& cache, CompileOptions options = {}, MeasureOptions measure = {},
           const UserConstraints& constraints = {}, std::shared_ptr<const OnnxModel> original = nullptr)
-      : options_(std::move(options)), pricer_({}, cache, measure) {
+      : options_(std::move(options)), pricer_({DeviceKind::kCpu, 0, on.threads}, cache, measure) {
     const std::vector<PlacementTarget>& targets = on.targets;
     placement_ =
         MakePlacement(function, targets, pricer_, options_.progress, constraints,
                       {.choose_devices = options_.choose_devices, .original = std::move(original), .precision = options_.precision})
             .value();
+    lower_.device = pricer_.device();
     lower_.find_backend = [targets](const std::string& name, const Device&) -> Result<const Backend*> {
       for (const PlacementTarget& target : targets) {
         if (target.backend->Name() == name) return target.backend;
@@ -91,6 +93,12 @@ class Decided {
     return collage::RaceWithinMemory(
         placement_, searched, [this](const std::vector<Plan>& plans) { return Race(plans); },
         [this] { return measurer_->ForgetPrograms(); }, [this](const PlacementPointer& placement) { return Use(placement), Status(); });
+  }
+
+  /// Behind the others.
+  void Add(std::vector<PricedCandidate> candidates) {
+    Use(Extend(*placement_, {std::move(candidates), {}}, pricer_).value());
+    evidence_ = store_->Load(*placement_, std::move(evidence_)).value();
   }
 
   [[nodiscard]] std::vector<Price> Prices() const { return Believe(placement_->arms.kernels, evidence_, options_.declared); }
