@@ -188,6 +188,8 @@ bool IsAdded(std::string_view name) {
   return std::any_of(added.begin(), added.end(), [&](const Backend* backend) { return backend->Name() == name; });
 }
 
+bool RunsOnTeam(const Backend& backend) { return !IsAdded(backend.Name()) && backend.Rules().style != BackendRules::Style::kPredicate; }
+
 std::vector<BackendRecord> AvailableBackends(const Device& device) {
   std::vector<BackendRecord> records;
   for (const Opened* opened : Registry::Get().All()) {

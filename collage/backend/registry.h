@@ -41,5 +41,7 @@ Status AddBackend(std::shared_ptr<const Backend> backend);
 void RemoveBackend(const std::string& name);
 /// Whether a backend was added so.
 bool IsAdded(std::string_view name);
+/// Whether its kernels run on the team of the thread that calls them. Graph compilers and added backends have threads of their own.
+bool RunsOnTeam(const Backend& backend);
 
 }  // namespace collage

@@ -1,12 +1,14 @@
 #include "collage/driver/branches.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <span>
 #include <unordered_map>
 
 #include "collage/backend/registry.h"
+#include "collage/driver/more_candidates.h"
 
 namespace collage {
 namespace {
@@ -35,19 +37,16 @@ class BranchFinder {
         prices_(prices),
         threads_(static_cast<size_t>(placement.devices.front().threads)),
         makers_(choices_.size()) {
-    std::unordered_map<size_t, size_t> maker;  // by tensor
     for (size_t i = 0; i < choices_.size(); ++i) {
-      for (const size_t tensor : Searched(i).outputs) maker.emplace(tensor, i);
+      for (const size_t tensor : Searched(i).outputs) maker_.emplace(tensor, i);
     }
     for (size_t i = 0; i < choices_.size(); ++i) {
       for (const size_t tensor : Searched(i).inputs) {
-        const auto made = maker.find(tensor);
         users_[tensor].push_back(i);
-        if (made != maker.end()) makers_[i].insert(made->second);
+        if (const auto made = maker_.find(tensor); made != maker_.end()) makers_[i].insert(made->second);
       }
     }
     for (const PlanKernel& kernel : plan.kernels) kernel_of_.emplace(kernel.choice, kernel.kernel);
-    maker_ = std::move(maker);
   }
 
   /// Most promising first.
@@ -78,8 +77,7 @@ class BranchFinder {
     if (kernel == kernel_of_.end() || !prices_[kernel->second].centre.IsKnown()) return false;
     const PricedCandidate& candidate = placement_.candidates[choices_[i].candidate];
     const PlacementTarget& target = placement_.targets[candidate.backend];
-    const bool has_own_threads = target.rules.style == BackendRules::Style::kPredicate || IsAdded(target.backend->Name());
-    return !target.device && !target.is_fallback && !target.rules.runs_side_by_side && !has_own_threads &&
+    return !target.device && !target.is_fallback && !target.rules.runs_side_by_side && RunsOnTeam(*target.backend) &&
            !placement_.IsOfForm(choices_[i].candidate) && !placement_.UsesPrecision(choices_[i]);
   }
 
@@ -246,15 +244,23 @@ std::vector<PricedCandidate> BranchesSideBySide(const Placement& placement, cons
     if (found.size() == kMostBlocks) break;
     std::optional<PricedCandidate> candidate = ToCandidate(placement, plan, block, *target, shared_spec);
     if (!candidate) continue;
-    const auto is_same = [&](const PricedCandidate& other) {
-      return other.is_partition && other.backend == *target &&
-             other.candidate.sub_graph.inside() == candidate->candidate.sub_graph.inside();
-    };
-    const bool is_there =
-        std::any_of(placement.candidates.begin(), placement.candidates.end(), is_same) || std::any_of(found.begin(), found.end(), is_same);
-    if (!is_there) found.push_back(std::move(*candidate));
+    if (!IsThere(placement.candidates, *candidate) && !IsThere(found, *candidate)) found.push_back(std::move(*candidate));
   }
   return found;
+}
+
+bool IsCheaperThanParts(const Placement& placement, size_t candidate, const std::vector<SearchChoice>& choices,
+                        const std::vector<Price>& prices) {
+  const auto price_of = [&](size_t kernel) { return kernel == Arms::kNoKernel ? Cost() : prices[kernel].centre; };
+  const std::vector<SearchCandidate>& searched = placement.built.problem.candidates;
+  Cost parts;
+  for (const SearchChoice& choice : choices) {
+    const IndexSet& inside = searched[choice.candidate].inside;
+    if (!inside.Empty() && inside.IsSubsetOf(searched[candidate].inside))
+      parts += price_of(placement.arms.kernel_of[choice.candidate][choice.variant]);
+  }
+  const std::vector<size_t>& kernels = placement.arms.kernel_of[candidate];
+  return std::any_of(kernels.begin(), kernels.end(), [&](size_t kernel) { return price_of(kernel).IsKnown() && price_of(kernel) < parts; });
 }
 
 }  // namespace collage

@@ -13,9 +13,13 @@ namespace collage {
 /// where there is no such target or where the team has one thread. Partitions in a form, of fewer bits, of a backend with threads of its
 /// own and of another device than the host take no part.
 ///
-/// On one of T threads a kernel takes between as long as on all and T times as long. What would gain most if all took nine tenths of the
-/// latter comes first: blocks whose threads end at about the same time. Only measuring tells what gains.
+/// On one of T threads a kernel takes between as long as on all and T times as long. Where all take most of the latter, those blocks gain
+/// most whose threads end at about the same time: they come first. Only measuring tells what gains.
 std::vector<PricedCandidate> BranchesSideBySide(const Placement& placement, const Plan& plan, const std::vector<Price>& prices);
+
+/// Whether the candidate's price is below the sum of those of the choices whose operators are all its own. False where it has none.
+bool IsCheaperThanParts(const Placement& placement, size_t candidate, const std::vector<SearchChoice>& choices,
+                        const std::vector<Price>& prices);
 
 /// The target that runs partitions of others side by side on the host; nothing where there is none.
 std::optional<size_t> SideBySideTarget(const Placement& placement);

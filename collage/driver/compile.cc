@@ -1,6 +1,7 @@
 #include "collage/driver/compile.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "collage/backend/onnx_variants.h"
@@ -197,9 +198,15 @@ class Compile {
     measuring_.deadline = before_race_ = Clock::After(seconds);
     constexpr double kShareOfDeciding = 0.5;  // the rest is for whole plans of the graph level
     if (COLLAGE_TRY(FindSearcher(options_.search)).runs_whole_plans) measuring_.deadline = Clock::After(kShareOfDeciding * seconds);
-    // The searched plan is two of them where fewer partitions are as good.
-    measurer_->SetContestants(2 + placement_->Singles().size() + greedy_.size());
+    CountContestants();
     return {};
+  }
+
+  /// Of each plan that will race the time for building it is kept: of those that there are by now.
+  void CountContestants() {
+    const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    measurer_->SetContestants(MostPlansToRace(*placement_, prices, greedy_), SecondsOfRace());
+    counted_at_ = measurer_->programs();
   }
 
   Status Use(PlacementPointer placement) {
@@ -257,6 +264,7 @@ class Compile {
     options.report = [this](double open) {
       if (!measurer_) return;
       measurer_->SetOpen(open);
+      if (measurer_->programs() != counted_at_) CountContestants();
       spdlog::debug("{} kernels alone, {} programs: a cover might still be {:.1f}% cheaper", measurer_->alone(), measurer_->programs(),
                     100 * open);
     };
@@ -289,57 +297,51 @@ class Compile {
     return std::max(measuring_.deadline - Clock::now(), Clock::duration()) / kShare;
   }
 
-  /// Of branches side by side those that might gain most come first, and few are left when deciding asks for what it cannot exclude.
+  /// Those that might gain most come first.
   Status MeasureBranches(size_t first) {
-    const std::optional<size_t> target = SideBySideTarget(*placement_);
     std::vector<size_t> unknown;
     for (size_t c = first; c < placement_->candidates.size(); ++c) {
-      if (placement_->candidates[c].backend != target) continue;
+      if (placement_->candidates[c].backend != SideBySideTarget(*placement_)) continue;
       for (const size_t kernel : placement_->arms.kernel_of[c]) {
         if (evidence_[kernel].alone.empty() && evidence_[kernel].invalid_reason.empty()) unknown.push_back(kernel);
       }
     }
-    COLLAGE_TRY_STATUS(Take(unknown, [this] { return measurer_->IsOver(); }));
-    LogBranches(first);
-    return {};
+    return Take(unknown, [this] { return measurer_->IsOver(); });
   }
 
-  void LogBranches(size_t first) const {
-    const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
-    for (size_t c = first; c < placement_->candidates.size(); ++c) {
-      const PricedCandidate& candidate = placement_->candidates[c];
-      const std::vector<size_t>& kernels = placement_->arms.kernel_of[c];
-      if (candidate.backend != SideBySideTarget(*placement_) || kernels.empty() || !prices[kernels[0]].centre.IsKnown()) continue;
-      Cost in_turn;
-      for (const SearchChoice& choice : decision_->best.choices) {
-        const size_t kernel = placement_->arms.kernel_of[choice.candidate][choice.variant];
-        const IndexSet& inside = placement_->candidates[choice.candidate].candidate.sub_graph.inside();
-        if (kernel != Arms::kNoKernel && inside.IsSubsetOf(candidate.candidate.sub_graph.inside())) in_turn += prices[kernel].centre;
-      }
-      spdlog::debug("side by side {:.1f} us, one after another {:.1f} us: {}", prices[kernels[0]].centre.ToMicroseconds(),
-                    in_turn.ToMicroseconds(), candidate.variants[0].variant.name);
-    }
-  }
-
-  /// What partitions of a plan may become together: one of a graph compiler that sees more, or branches side by side.
-  PlacementAddition Together(const SearchResult& best) {
+  /// Adds what partitions of the best plan may become together: one of a graph compiler that sees more, or branches side by side. Of these
+  /// only what has a price below that of its parts: a search takes longer with each candidate whose operators lie far apart, and no cover
+  /// is cheaper by one that is dearer than its parts in the same layouts. False where nothing was added.
+  Result<bool> Join(const SearchResult& best, bool may_measure) {
     const Plan plan = MakePlan(*placement_, "searched", best);
-    PlacementAddition addition{JoinedPartitions(*placement_, plan), {}};
-    const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
-    for (PricedCandidate& branches : BranchesSideBySide(*placement_, plan, prices)) addition.candidates.push_back(std::move(branches));
-    return addition;
+    PlacementAddition together{JoinedPartitions(*placement_, plan), {}};
+    std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    std::vector<PricedCandidate> branches = BranchesSideBySide(*placement_, plan, prices);
+    std::erase_if(branches, [this](const PricedCandidate& candidate) { return IsThere(dearer_branches_, candidate); });
+    if (!branches.empty()) {
+      const PlacementPointer before = placement_;
+      std::vector<Evidence> evidence_before = evidence_;
+      const size_t first = before->candidates.size();
+      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*before, {branches, {}}, pricer_))));
+      if (may_measure) COLLAGE_TRY_STATUS(MeasureBranches(first));
+      prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+      for (size_t c = first; c < placement_->candidates.size(); ++c) {
+        std::vector<PricedCandidate>& to =
+            IsCheaperThanParts(*placement_, c, best.choices, prices) ? together.candidates : dearer_branches_;
+        std::copy_if(branches.begin(), branches.end(), std::back_inserter(to),
+                     [&](const PricedCandidate& candidate) { return IsThere({placement_->candidates[c]}, candidate); });
+      }
+      evidence_ = std::move(evidence_before);
+      COLLAGE_TRY_STATUS(Use(before));
+    }
+    if (together.candidates.empty()) return false;
+    COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(together), pricer_))));
+    return true;
   }
 
   /// Joined partitions are candidates like any other; where the best plan takes one, its neighbours may be joined to it.
   Status JoinPartitions() {
-    while (!measuring_.ShouldStop()) {
-      PlacementAddition addition = Together(decision_->best);
-      if (addition.candidates.empty()) return {};
-      const size_t first = placement_->candidates.size();
-      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_))));
-      COLLAGE_TRY_STATUS(MeasureBranches(first));
-      decision_ = COLLAGE_TRY(DecideAmongAll());
-    }
+    while (!measuring_.ShouldStop() && COLLAGE_TRY(Join(decision_->best, /*may_measure=*/true))) decision_ = COLLAGE_TRY(DecideAmongAll());
     return {};
   }
 
@@ -347,10 +349,7 @@ class Compile {
   Status JoinKnownPartitions() {
     while (true) {
       Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
-      if (!decision) return {};
-      PlacementAddition addition = Together(decision->best);
-      if (addition.candidates.empty()) return {};
-      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(addition), pricer_))));
+      if (!decision || !COLLAGE_TRY(Join(decision->best, /*may_measure=*/false))) return {};
     }
   }
 
@@ -538,11 +537,13 @@ class Compile {
   Clock::time_point start_ = Clock::now();
   PlacementPointer placement_;
   std::vector<GreedyPlan> greedy_;
+  std::vector<PricedCandidate> dearer_branches_;  // than their parts, or without a price
   std::optional<EvidenceStore> store_;
   std::vector<Evidence> evidence_;
   std::optional<ReferenceSample> sample_;
   double seconds_of_sample_ = 0;
   std::optional<PlanMeasurer> measurer_;
+  size_t counted_at_ = 0;  // programs that had been measured when contestants were counted
   std::optional<Decision> decision_;
   std::vector<Price> prices_;
 };

@@ -34,12 +34,12 @@ bool IsSamePartition(const PricedCandidate& candidate, const PricedCandidate& wa
          candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
 }
 
+}  // namespace
+
 bool IsThere(const std::vector<PricedCandidate>& candidates, const PricedCandidate& wanted) {
   return std::any_of(candidates.begin(), candidates.end(),
                      [&](const PricedCandidate& candidate) { return IsSamePartition(candidate, wanted); });
 }
-
-}  // namespace
 
 std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const Plan& plan) {
   std::vector<Cover> by_device(placement.devices.size());

@@ -172,11 +172,13 @@ Result<Measurer::Found> PlanMeasurer::Withdraw(std::vector<std::pair<double, siz
 bool PlanMeasurer::IsOver() const {
   // A contestant is warmed up and runs in each round; the fewest rounds that can tell are enough for slow ones.
   static const double runs_in_a_race = RaceOptions().warm_up + static_cast<double>(FewestForInterval(Declared().confidence));
-  const double seconds_of_one = (built_ > 0 ? seconds_building_ / static_cast<double>(built_) : 0) +
-                                runs_in_a_race * (anchor_ && anchor_->HasRun() ? anchor_->Whole() : 0);
+  constexpr double kAlsoRun = 2;  // the first one once more, and the anchor
+  const auto contestants = static_cast<double>(contestants_);
+  const double building = built_ > 0 ? contestants * seconds_building_ / static_cast<double>(built_) : 0;
+  const double running = anchor_ && anchor_->HasRun() ? (contestants + kAlsoRun) * runs_in_a_race * anchor_->Whole() : 0;
   Progress until = progress_;
   if (until.deadline != Clock::time_point::max())
-    until.deadline -= Clock::After(static_cast<double>(contestants_) * seconds_of_one) - Clock::now();
+    until.deadline -= Clock::After(building + std::max(0.0, running - seconds_of_race_)) - Clock::now();
   return until.ShouldStop();
 }
 

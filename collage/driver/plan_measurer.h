@@ -66,7 +66,7 @@ class PlanMeasurer : public Measurer {
   Result<Found> MeasureUntil(std::span<const size_t> kernels, const std::function<bool()>& stop);
   Result<size_t> AtOnce() override { return pricer_.AtOnce(); }
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
-  /// Before the deadline by what building and racing the contestants needs (SetContestants).
+  /// Before the deadline by what building the contestants takes, and racing them beyond the race's own time (SetContestants).
   [[nodiscard]] bool IsOver() const override;
   /// The cover that could not be built or timed for want of a device's memory, since this was asked last.
   std::optional<Misfit> TakeMisfit() { return std::exchange(misfit_, std::nullopt); }
@@ -79,8 +79,11 @@ class PlanMeasurer : public Measurer {
   void ForgetLast() { last_.reset(); }
   /// Builds the anchor that gave way, if one did. Errors of building.
   Status RestoreAnchor();
-  /// How many plans will be prepared and run when measuring is over.
-  void SetContestants(size_t count) { contestants_ = count; }
+  /// How many plans will be built and run when measuring is over, and the seconds after the deadline that are the race's.
+  void SetContestants(size_t count, double seconds_of_race) {
+    contestants_ = count;
+    seconds_of_race_ = seconds_of_race;
+  }
 
   /// Seconds of the cover that was measured last, as a whole, at the speed that the machine had when the anchor first ran.
   [[nodiscard]] double SecondsOfLast() const { return seconds_of_last_; }
@@ -129,6 +132,7 @@ class PlanMeasurer : public Measurer {
   size_t alone_ = 0;
   size_t programs_ = 0;
   size_t contestants_ = 0;
+  double seconds_of_race_ = 0;
   size_t built_ = 0;  // programs
   double seconds_building_ = 0;
 };

@@ -142,4 +142,30 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   return result;
 }
 
+size_t MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy) {
+  const size_t searched = 2;  // with the cheapest one behind it
+  const size_t in_float32 = placement.precision ? 1 : 0;
+  const size_t in_turn = SideBySideTarget(placement) ? 1 : 0;
+  const size_t over_cpus = placement.devices.size() > 1 ? 1 : 0;
+  const SearchProblem& problem = placement.built.problem;
+  const auto may_be_chosen = [&](size_t c) {
+    const std::vector<size_t>& kernels = placement.arms.kernel_of[c];
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [&](size_t kernel) { return kernel == Arms::kNoKernel || prices[kernel].centre.IsKnown(); });
+  };
+  const auto may_be_plan = [&](size_t target) {
+    const std::vector<bool> allowed = placement.AllowedFor(target);
+    IndexSet covered;
+    for (size_t c = 0; c < problem.candidates.size(); ++c) {
+      if (allowed[c] && may_be_chosen(c)) covered |= problem.candidates[c].inside;
+    }
+    return covered.Count() == problem.node_count;
+  };
+  const std::vector<size_t> singles = placement.Singles();
+  const auto of_singles = static_cast<size_t>(std::count_if(singles.begin(), singles.end(), may_be_plan));
+  const auto of_greedy = static_cast<size_t>(
+      std::count_if(greedy.begin(), greedy.end(), [&](const GreedyPlan& plan) { return ChoicesOf(placement, plan, prices).has_value(); }));
+  return searched + in_float32 + in_turn + over_cpus + of_singles + of_greedy;
+}
+
 }  // namespace collage

@@ -24,4 +24,7 @@ struct FinalPlans {
 Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
                                const Declared& declared, std::optional<SearchResult> chosen = {});
 
+/// How many plans that would be at most: of single backends those of which every operator has a known price.
+size_t MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy);
+
 }  // namespace collage

@@ -38,18 +38,13 @@ bool IsNative(const BackendRecord& record) {
   return rules.style == BackendRules::Style::kNative && !rules.only_where_named;
 }
 
-/// Whether its kernels run on the team of the thread that calls them. Graph compilers have pools of their own.
-bool RunsOnTeams(const BackendRecord& record) {
-  return !IsAdded(record.name) && record.backend->Rules().style != BackendRules::Style::kPredicate;
-}
-
 /// A CPU beside the host, as a target names it.
 Result<const CpuStatement*> Stated(const std::string& text, const BackendRecord& record, int id, const std::vector<CpuStatement>& cpus) {
   const auto at = std::find_if(cpus.begin(), cpus.end(), [&](const CpuStatement& cpu) { return cpu.id == id; });
   const std::string name = "cpu:" + std::to_string(id);
   if (at == cpus.end())
     return Fail("--target \"" + text + "\": " + name + " has no processors; state them, as in --processors " + name + "=1");
-  if (!RunsOnTeams(record))
+  if (!RunsOnTeam(*record.backend))
     return Fail("--target \"" + text + "\": backend '" + record.name + "' has threads of its own and runs on cpu:0 alone");
   return &*at;
 }
@@ -137,7 +132,7 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
   };
   const auto add_on_all = [&](const BackendRecord& record, const std::string& target) -> Status {
     for (const CpuStatement& cpu : cpus) {
-      if (RunsOnTeams(record)) COLLAGE_TRY_STATUS(add_on(record, target, cpu));
+      if (RunsOnTeam(*record.backend)) COLLAGE_TRY_STATUS(add_on(record, target, cpu));
     }
     return {};
   };

@@ -134,6 +134,34 @@ TEST_F(BranchesTest, TheyAreLeftWhereSlower) {
   EXPECT_THAT(Found(*decided), IsEmpty()) << "what is there is not offered again";
 }
 
+TEST_F(BranchesTest, OnlyAPriceBelowThatOfItsPartsMakesThemCheaper) {
+  const auto are_cheaper = [&](double seconds_together) {
+    cache_ = MeasurementCache::Open({}).value();
+    const Together together{seconds_together};
+    const auto decided = Start(kBlock, library_, together);
+    const std::vector<PricedCandidate> found = Found(*decided);
+    const std::vector<SearchChoice> parts = decided->Decide().value().best.choices;
+    const size_t first = decided->placement().candidates.size();
+    decided->Add(found);
+    EXPECT_FALSE(IsCheaperThanParts(decided->placement(), first, parts, decided->Prices())) << "it has no price";
+    (void)decided->Decide().value();
+    return IsCheaperThanParts(decided->placement(), first, parts, decided->Prices());
+  };
+  constexpr double kParts = 4 * kSeconds;
+  EXPECT_TRUE(are_cheaper(0.5 * kParts));
+  EXPECT_FALSE(are_cheaper(1.5 * kParts));
+}
+
+TEST_F(BranchesTest, PlansThatMayRaceAreCountedAsTheirPricesAreKnown) {
+  const Together together{2 * kSeconds};
+  const auto decided = Start(kBlock, library_, together);
+  const size_t at_first = MostPlansToRace(decided->placement(), decided->Prices(), {});
+  decided->Add(Found(*decided));
+  (void)decided->Decide().value();
+  EXPECT_EQ(MostPlansToRace(decided->placement(), decided->Prices(), {}), at_first + 1) << "the library alone";
+  EXPECT_LE(decided->Plans().plans.size(), at_first + 1);
+}
+
 TEST_F(BranchesTest, NothingIsOfferedWhereNothingCanRunAtTheSameTime) {
   const Together together{kSeconds};
   EXPECT_THAT(Found(*Start(kChain, library_, together)), IsEmpty()) << "a chain";

@@ -56,8 +56,7 @@ class Division {
       return NoShare(call, "it has " + (number < 0 ? std::string("no Share") : "Share " + std::to_string(number)));
     const Backend* backend = COLLAGE_TRY(FindBackend(call.record.backend, device_));
     // Threads of its own no share of a team confines.
-    if (IsAdded(call.record.backend) || backend->Rules().style == BackendRules::Style::kPredicate)
-      return NoShare(call, "backend '" + call.record.backend + "' has threads of its own");
+    if (!RunsOnTeam(*backend)) return NoShare(call, "backend '" + call.record.backend + "' has threads of its own");
     Variant variant = COLLAGE_TRY(OnOneThread(*backend, function, device_, call.record.variant));
     const auto share_number = static_cast<size_t>(number);
     if (result_.shares.size() <= share_number) {
