@@ -425,7 +425,7 @@ class Compile {
     racing.deadline = before_race_;
     return RacePlans(
         *placement_, plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
-        MedianAnchorSeconds(evidence_), SecondsOfRace(), options_, racing,
+        measurer_ ? MedianAnchorSeconds(evidence_, measurer_->anchor_number()) : 0, SecondsOfRace(), options_, racing,
         [this](const Plan& plan, double excess) { return FindWrong(plan, excess); },
         [this] {
           if (measurer_) measurer_->ForgetPrograms();

@@ -7,13 +7,6 @@
 #include "collage/support/hash.h"
 
 namespace collage {
-namespace {
-
-// Anchors are numbered in a double of the cache, which holds whole numbers of so many bits.
-constexpr uint64_t kAnchorNumbers = uint64_t{1} << 50;
-
-}  // namespace
-
 Evidence ToEvidence(const Measurement& measurement) {
   Evidence evidence;
   evidence.invalid_reason = measurement.invalid_reason;
@@ -22,10 +15,12 @@ Evidence ToEvidence(const Measurement& measurement) {
   return evidence;
 }
 
-double MedianAnchorSeconds(const std::vector<Evidence>& evidence) {
+double MedianAnchorSeconds(const std::vector<Evidence>& evidence, uint64_t anchor) {
   std::map<uint64_t, double> by_round;
   for (const Evidence& of_kernel : evidence) {
-    for (const ProgramRow& row : of_kernel.in_program) by_round.emplace(row.round, row.row.anchor_seconds);
+    for (const ProgramRow& row : of_kernel.in_program) {
+      if (row.anchor == anchor) by_round.emplace(row.round, row.row.anchor_seconds);
+    }
   }
   std::vector<double> seconds;
   for (const auto& [round, of_anchor] : by_round) seconds.push_back(of_anchor);
@@ -68,7 +63,7 @@ Status EvidenceStore::Add(const PlacedKernel& kernel, const ProgramRow& row) {
   Measurement rounds = COLLAGE_TRY(pricer_->FindInContext(kernel.key, context_)).value_or(Measurement());
   rounds.samples.push_back(row.row.seconds);
   rounds.anchors.push_back(row.row.anchor_seconds);
-  rounds.anchors.push_back(static_cast<double>(row.anchor % kAnchorNumbers));
+  rounds.anchors.push_back(static_cast<double>(row.anchor));
   return pricer_->StoreInContext(kernel.key, context_, rounds);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "collage/driver/placement.h"
@@ -31,7 +32,9 @@ class EvidenceStore {
 /// As evidence of time alone.
 Evidence ToEvidence(const Measurement& measurement);
 
-/// Of the anchor, over all rounds inside of programs; 0 where there was none.
-double MedianAnchorSeconds(const std::vector<Evidence>& evidence);
+/// Anchors are numbered in a double of the cache, which holds whole numbers of so many bits.
+inline constexpr uint64_t kAnchorNumbers = uint64_t{1} << 50;
+/// Of this anchor, over all its rounds inside of programs; 0 where there was none.
+double MedianAnchorSeconds(const std::vector<Evidence>& evidence, uint64_t anchor);
 
 }  // namespace collage

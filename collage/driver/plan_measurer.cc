@@ -173,9 +173,12 @@ bool PlanMeasurer::IsOver() const {
   // A contestant is warmed up and runs in each round; the fewest rounds that can tell are enough for slow ones.
   static const double runs_in_a_race = RaceOptions().warm_up + static_cast<double>(FewestForInterval(Declared().confidence));
   constexpr double kAlsoRun = 2;  // the first one once more, and the anchor
-  const auto contestants = static_cast<double>(contestants_);
-  const double building = built_ > 0 ? contestants * seconds_building_ / static_cast<double>(built_) : 0;
-  const double running = anchor_ && anchor_->HasRun() ? (contestants + kAlsoRun) * runs_in_a_race * anchor_->Whole() : 0;
+  // Plans of the search have most kernels in common with those that ran; one of a single backend may have none.
+  const auto of_search = static_cast<double>(contestants_.searched);
+  const auto of_single = static_cast<double>(contestants_.single_backends);
+  const double usual_building = built_ > 0 ? seconds_building_ / static_cast<double>(built_) : 0;
+  const double building = of_search * usual_building + of_single * longest_building_;
+  const double running = anchor_ && anchor_->HasRun() ? (of_search + of_single + kAlsoRun) * runs_in_a_race * anchor_->Whole() : 0;
   Progress until = progress_;
   if (until.deadline != Clock::time_point::max())
     until.deadline -= Clock::After(building + std::max(0.0, running - seconds_of_race_)) - Clock::now();
@@ -231,23 +234,26 @@ Result<Measurer::Found> PlanMeasurer::MeasureInProgram(const std::vector<SearchC
   if (pricer_.allows_only_cached()) return Fail(NotInCache("what the kernels of this model take inside whole programs"));
   if (!activity_) activity_ = &own_activity_.emplace(COLLAGE_TRY(Activity::Create()));
   Report("timing whole programs", ++programs_, 0, {});
-  if (given_up_ && given_up_->result.choices == cover) COLLAGE_TRY_STATUS(RestoreAnchor());
   const auto is_of = [&](const std::optional<ProfiledPlan>& plan) { return plan && plan->plan().result.choices == cover; };
   const bool is_new = !is_of(anchor_) && !is_of(last_);
   if (is_new) {
     last_.reset();
     const Clock::time_point start = Clock::now();
     ProfiledPlan built = COLLAGE_TRY(Build(cover));
-    seconds_building_ += Clock::SecondsSince(start);
+    const double seconds = Clock::SecondsSince(start);
+    seconds_building_ += seconds;
+    longest_building_ = std::max(longest_building_, seconds);
     ++built_;
-    if (anchor_ || given_up_) {
+    if (anchor_) {
       last_.emplace(std::move(built));
     } else {
-      anchor_number_ = StructuralHash(COLLAGE_TRY(Apply(*placement_, built.plan())), ForPricing());
+      // One that gave way is not built again beside each program: a round's kernels, most of which ran in others too, compare it as well.
+      given_up_.reset();
+      first_anchor_seconds_ = 0;
+      anchor_number_ = StructuralHash(COLLAGE_TRY(Apply(*placement_, built.plan())), ForPricing()) % kAnchorNumbers;
       anchor_.emplace(std::move(built));
     }
   }
-  COLLAGE_TRY_STATUS(RestoreAnchor());
   ProfiledPlan& program = is_of(anchor_) ? *anchor_ : *last_;
   if (is_new) {
     if (Found wrong = COLLAGE_TRY(FindWrongIn(program)); !wrong.empty()) return wrong;
@@ -337,9 +343,8 @@ Measurer::Found PlanMeasurer::Learn(const ProfiledPlan& program, double anchor_s
   Found result;
   for (auto& [kernel, times] : seconds) {
     Evidence evidence;
-    evidence.in_program.push_back({{std::max(Median(std::move(times)), kTick), anchor_seconds},
-                                   anchor_number_ % (uint64_t{1} << 50),
-                                   std::bit_cast<uint64_t>(anchor_seconds)});
+    evidence.in_program.push_back(
+        {{std::max(Median(std::move(times)), kTick), anchor_seconds}, anchor_number_, std::bit_cast<uint64_t>(anchor_seconds)});
     result.emplace_back(kernel, std::move(evidence));
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -13,6 +13,7 @@
 #include "collage/driver/device_memory.h"
 #include "collage/driver/evidence_store.h"
 #include "collage/driver/plan.h"
+#include "collage/driver/plans.h"
 #include "collage/lower/lower.h"
 #include "collage/op/reference_sample.h"
 #include "collage/support/supervisor.h"
@@ -73,23 +74,24 @@ class PlanMeasurer : public Measurer {
   [[nodiscard]] bool HasMisfit() const { return misfit_.has_value(); }
   /// Gives back what measured programs hold; whether there were some.
   bool ForgetPrograms();
-  /// Gives back what measured programs hold, until kernels of so many bytes of weights have room (KernelCache::HasRoom). The anchor is
-  /// built again when it is needed.
+  /// Gives back what measured programs hold, until kernels of so many bytes of weights have room (KernelCache::HasRoom). Where that is the
+  /// anchor, the next program is the anchor from then on.
   void MakeRoom(size_t bytes);
   void ForgetLast() { last_.reset(); }
-  /// Builds the anchor that gave way, if one did. Errors of building.
+  /// Builds the anchor that gave way, if no program has come after it. Errors of building.
   Status RestoreAnchor();
-  /// How many plans will be built and run when measuring is over, and the seconds after the deadline that are the race's.
-  void SetContestants(size_t count, double seconds_of_race) {
+  /// Which plans will be built and run when measuring is over, and the seconds after the deadline that are the race's.
+  void SetContestants(const PlanCounts& count, double seconds_of_race) {
     contestants_ = count;
     seconds_of_race_ = seconds_of_race;
   }
 
-  /// Seconds of the cover that was measured last, as a whole, at the speed that the machine had when the anchor first ran.
+  /// Seconds of the cover that was measured last, as a whole, at the speed that the machine had when its anchor first ran.
   [[nodiscard]] double SecondsOfLast() const { return seconds_of_last_; }
 
-  /// The anchor, and what it usually takes; null where no program was measured.
+  /// The anchor, null where there is none, and its number in evidence.
   [[nodiscard]] ProfiledPlan* anchor() { return anchor_ ? &*anchor_ : nullptr; }
+  [[nodiscard]] uint64_t anchor_number() const { return anchor_number_; }
   [[nodiscard]] size_t alone() const { return alone_; }
   [[nodiscard]] size_t programs() const { return programs_; }
   /// Kernels of the choices that differ from the reference by themselves, or could not be compared, as evidence. Where none does and the
@@ -131,10 +133,11 @@ class PlanMeasurer : public Measurer {
   double open_ = 1;
   size_t alone_ = 0;
   size_t programs_ = 0;
-  size_t contestants_ = 0;
+  PlanCounts contestants_;
   double seconds_of_race_ = 0;
   size_t built_ = 0;  // programs
   double seconds_building_ = 0;
+  double longest_building_ = 0;  // seconds of one
 };
 
 }  // namespace collage

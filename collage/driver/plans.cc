@@ -142,7 +142,7 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   return result;
 }
 
-size_t MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy) {
+PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy) {
   const size_t searched = 2;  // with the cheapest one behind it
   const size_t in_float32 = placement.precision ? 1 : 0;
   const size_t in_turn = SideBySideTarget(placement) ? 1 : 0;
@@ -165,7 +165,7 @@ size_t MostPlansToRace(const Placement& placement, const std::vector<Price>& pri
   const auto of_singles = static_cast<size_t>(std::count_if(singles.begin(), singles.end(), may_be_plan));
   const auto of_greedy = static_cast<size_t>(
       std::count_if(greedy.begin(), greedy.end(), [&](const GreedyPlan& plan) { return ChoicesOf(placement, plan, prices).has_value(); }));
-  return searched + in_float32 + in_turn + over_cpus + of_singles + of_greedy;
+  return {searched + in_float32 + in_turn + over_cpus, of_singles + of_greedy};
 }
 
 }  // namespace collage

@@ -25,6 +25,10 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
                                const Declared& declared, std::optional<SearchResult> chosen = {});
 
 /// How many plans that would be at most: of single backends those of which every operator has a known price.
-size_t MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy);
+struct PlanCounts {
+  size_t searched = 0;
+  size_t single_backends = 0;
+};
+PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy);
 
 }  // namespace collage

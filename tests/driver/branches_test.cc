@@ -155,11 +155,14 @@ TEST_F(BranchesTest, OnlyAPriceBelowThatOfItsPartsMakesThemCheaper) {
 TEST_F(BranchesTest, PlansThatMayRaceAreCountedAsTheirPricesAreKnown) {
   const Together together{2 * kSeconds};
   const auto decided = Start(kBlock, library_, together);
-  const size_t at_first = MostPlansToRace(decided->placement(), decided->Prices(), {});
+  const PlanCounts at_first = MostPlansToRace(decided->placement(), decided->Prices(), {});
+  EXPECT_EQ(at_first.single_backends, 0u);
   decided->Add(Found(*decided));
   (void)decided->Decide().value();
-  EXPECT_EQ(MostPlansToRace(decided->placement(), decided->Prices(), {}), at_first + 1) << "the library alone";
-  EXPECT_LE(decided->Plans().plans.size(), at_first + 1);
+  const PlanCounts known = MostPlansToRace(decided->placement(), decided->Prices(), {});
+  EXPECT_EQ(known.searched, at_first.searched);
+  EXPECT_EQ(known.single_backends, 1u) << "the library alone";
+  EXPECT_LE(decided->Plans().plans.size(), known.searched + known.single_backends);
 }
 
 TEST_F(BranchesTest, NothingIsOfferedWhereNothingCanRunAtTheSameTime) {
