@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -165,7 +166,8 @@ class OnDemandTest : public CompileTest {
     ASSERT_EQ(Compile(Options(R"(, "shapes": {"p0": [2, 8]})")), "");
   }
 
-  static void WriteRows(const std::filesystem::path& path, uint64_t seed) {
+  /// p0 [rows, 8] -> r0, the product with a matrix.
+  static onnx_io::OnnxGraph Rows(uint64_t seed) {
     std::vector<float> weights;
     for (uint64_t i = 0; i < 64; ++i) weights.push_back(static_cast<float>((i * 7 + seed) % 5));
     const std::vector<onnx_io::OnnxDimension> rows = {{std::nullopt, "rows"}, {8, ""}};
@@ -176,10 +178,14 @@ class OnDemandTest : public CompileTest {
     graph.inputs.push_back({"p0", DType::kFloat32, rows});
     graph.outputs = {"r0"};
     graph.output_types.push_back({"r0", DType::kFloat32, rows});
+    return graph;
+  }
+  static void Write(const std::filesystem::path& path, const onnx_io::OnnxGraph& graph) {
     const Result<std::string> bytes = onnx_io::ModelMessage(graph);
     ASSERT_TRUE(bytes) << bytes.error().message;
     std::ofstream(path, std::ios::binary) << *bytes;
   }
+  static void WriteRows(const std::filesystem::path& path, uint64_t seed) { Write(path, Rows(seed)); }
 
   [[nodiscard]] std::string OnDemand(int rows, const std::string& model) const {
     return R"({"shapes": {"p0": [)" + std::to_string(rows) + R"(, 8]}, "compile_on_demand": ")" + model +
@@ -250,6 +256,56 @@ TEST_F(OnDemandTest, WhatIsWrongIsSaidAndNothingIsKept) {
   collage_program* loaded = nullptr;
   EXPECT_THAT(Said(collage_program_load(path_.c_str(), OnDemand(5, model_).c_str(), &loaded)),
               AllOf(StartsWith("1: option 'compile"), HasSubstr("in libcollage")));
+}
+
+/// The same, and behind it the places of what is not zero, whose number depends on data: the model is cut in front of them.
+class OnDemandBehindACutTest : public OnDemandTest {
+ protected:
+  void SetUp() override {
+    CompileTest::SetUp();
+    onnx_io::OnnxGraph graph = Rows(1);
+    graph.nodes.push_back({"places", "NonZero", "", 13, 0, {"r0"}, {"where"}, {}});
+    graph.outputs.emplace_back("where");
+    graph.output_types.push_back({"where", DType::kInt64, std::vector<onnx_io::OnnxDimension>{{2, ""}, {std::nullopt, "n"}}});
+    Write(model_ = folder_ / "places.onnx", graph);
+    ASSERT_EQ(Compile(Options(R"(, "shapes": {"p0": [2, 8]})")), "");
+  }
+
+  /// Rows of zeros, but for one of ones: no column of the matrix has a sum of zero, so that row's places are found, and no others.
+  static void ExpectPlaces(const OwnedProgram& program, size_t profile, int64_t rows, int64_t row) {
+    EXPECT_EQ(collage_program_is_sized_by_run(program.get()), 1);
+    const collage_tensor_info where = collage_program_output(program.get(), profile, 1);
+    EXPECT_EQ(Shape(where.shape, where.shape + where.rank), (Shape{2, COLLAGE_UNKNOWN_EXTENT}));
+    const OwnedSession session = Open(program);
+    ASSERT_EQ(Said(collage_session_select_profile(session.get(), profile)), "");
+    std::vector<float> x(static_cast<size_t>(rows) * 8, 0);
+    std::fill_n(x.begin() + row * 8, 8, 1.0F);
+    const collage_input input{x.data(), x.size() * sizeof(float)};
+    ASSERT_EQ(Said(collage_session_evaluate(session.get(), &input, 1)), "");
+    const collage_result product = collage_session_result(session.get(), 0);
+    EXPECT_EQ(Shape(product.info.shape, product.info.shape + product.info.rank), (Shape{rows, 8}));
+    const collage_result found = collage_session_result(session.get(), 1);
+    ASSERT_EQ(Shape(found.info.shape, found.info.shape + found.info.rank), (Shape{2, 8}));
+    const auto* places = static_cast<const int64_t*>(found.data);
+    std::vector<int64_t> expected(8, row);
+    for (int64_t column = 0; column < 8; ++column) expected.push_back(column);
+    EXPECT_EQ(std::vector<int64_t>(places, places + 16), expected);
+  }
+};
+
+TEST_F(OnDemandBehindACutTest, CompilesAShapeOnceAndKeepsWhatLiesBehindTheCut) {
+  OwnedProgram program;
+  size_t profile = 9;
+  ASSERT_EQ(LoadFor(OnDemand(2, model_), program, profile), "");
+  ExpectPlaces(program, profile, 2, 1);
+  EXPECT_TRUE(Kept().empty()) << "the file has that profile";
+  ASSERT_EQ(LoadFor(OnDemand(5, model_), program, profile), "");
+  ExpectPlaces(program, profile, 5, 3);
+  ASSERT_EQ(Kept().size(), 1u);
+  const auto written = std::filesystem::last_write_time(Kept()[0]);
+  ASSERT_EQ(LoadFor(OnDemand(5, model_), program, profile), "");
+  ExpectPlaces(program, profile, 5, 4);
+  EXPECT_EQ(std::filesystem::last_write_time(Kept()[0]), written) << "it was compiled again";
 }
 
 }  // namespace

@@ -149,7 +149,9 @@ void AddProductsOfTwo(std::vector<ProgramCase>& cases) {
                                      {"u8_s8_zero_points", {DType::kUInt8, 131}, {DType::kInt8, -9}},
                                      {"s8_s8", {DType::kInt8, 0}, {DType::kInt8, 0}},
                                      {"s8_s8_zero_points", {DType::kInt8, 5}, {DType::kInt8, 17}},
+                                     {"u8_u8", {DType::kUInt8, 0}, {DType::kUInt8, 0}},
                                      {"u8_u8_zero_points", {DType::kUInt8, 7}, {DType::kUInt8, 120}},
+                                     {"u8_u8_last", {DType::kUInt8, 128}, {DType::kUInt8, 255}},
                                      {"s8_u8", {DType::kInt8, 0}, {DType::kUInt8, 128}}};
   const auto less = [](B& b, const Shape& shape, const Data& data) {
     const Expr wide = B::Call("cast", {Bytes(b, shape, data.dtype)}, {{"dtype", "int32"}});
@@ -177,6 +179,10 @@ void AddProductsOfTwo(std::vector<ProgramCase>& cases) {
     add("matrices", [=](B& b) {
       const Expr product = B::Call("nn.matmul", {numbers(b, {5, 40}, of.left), numbers(b, {40, 24}, of.right)});
       return Quantised(product, ResultScale(40), {DType::kInt8, 0});
+    });
+    add("row_of_values", [=](B& b) {
+      const Expr product = B::Call("nn.matmul", {numbers(b, {2, 3, 1, 20}, of.left), numbers(b, {1, 3, 20, 24}, of.right)});
+      return Quantised(product, ResultScale(20), {DType::kUInt8, 100});
     });
     add("batch_matmul", [=](B& b) {
       return Quantised(B::Call("nn.batch_matmul", {numbers(b, {3, 5, 16}, of.left), numbers(b, {3, 7, 16}, of.right)}), ResultScale(16),

@@ -18,7 +18,11 @@ HAS_DOT_PRODUCTS = "avx512_vnni" in pathlib.Path("/proc/cpuinfo").read_text()
 HEADS, ROWS, COLUMNS, WIDTH = 3, 17, 19, 24
 U8, S8 = np.uint8, np.int8
 # Types and zero points of queries and keys, and of weights and values.
-OPERANDS = {"u8_s8": ((U8, 131), (S8, -9), (U8, 0), (S8, 6)), "s8_s8": ((S8, 4), (S8, 0), (S8, -128), (S8, -20))}
+OPERANDS = {
+    "u8_s8": ((U8, 131), (S8, -9), (U8, 0), (S8, 6)),
+    "s8_s8": ((S8, 4), (S8, 0), (S8, -128), (S8, -20)),
+    "u8_u8": ((U8, 131), (U8, 119), (U8, 0), (U8, 134)),
+}
 SCALES = {"q": 0.02, "k": 0.03, "v": 0.015, "scores": 0.05, "weights": 1 / 256, "context": 0.05}
 
 
@@ -174,19 +178,22 @@ class QuantisedAttentionTest(InOneFolderTestCase):
 
     @unittest.skipUnless(HAS_DOT_PRODUCTS, "this processor's products of bytes may saturate")
     def test_what_onnxruntime_quantises_runs_as_integers(self):
-        plain, file = self.folder / "plain.onnx", self.folder / "quantised.onnx"
+        plain = self.folder / "plain.onnx"
         onnx.save(float_attention(), plain)
-        quantization.quantize_static(plain, file, Samples(4), quant_format=quantization.QuantFormat.QDQ, activation_type=quantization.QuantType.QInt8,
-                                     weight_type=quantization.QuantType.QInt8, op_types_to_quantize=["MatMul"])
-        producers = {output: one.name for one in onnx.load(file).graph.node for output in one.output}
-        readers = {one.name: [producers[value] for value in one.input] for one in onnx.load(file).graph.node if one.name in ("scores", "context")}
-        groups = [[name, *inputs] for name, inputs in readers.items()]
-        self.assertEqual([len(group) for group in groups], [3, 3])
-        program, plan = self.compile(file, "--forbid", "forms", *self.pins(*sum(groups, [])))
-        self.assert_integers(plan, *groups)
-        value, reference, peer = self.run_both(file, program, Samples(1).get_next())["y"]
-        for other in (reference, peer):
-            self.assertLess(np.max(np.abs(value - other)), 0.02 * np.ptp(other))
+        for activations in (quantization.QuantType.QInt8, quantization.QuantType.QUInt8):
+            with self.subTest(activations=activations):
+                file = self.folder / f"{activations}.onnx"
+                quantization.quantize_static(plain, file, Samples(4), quant_format=quantization.QuantFormat.QDQ, activation_type=activations,
+                                             weight_type=quantization.QuantType.QInt8, op_types_to_quantize=["MatMul"])
+                producers = {output: one.name for one in onnx.load(file).graph.node for output in one.output}
+                readers = {one.name: [producers[value] for value in one.input] for one in onnx.load(file).graph.node if one.name in ("scores", "context")}
+                groups = [[name, *inputs] for name, inputs in readers.items()]
+                self.assertEqual([len(group) for group in groups], [3, 3])
+                program, plan = self.compile(file, "--forbid", "forms", *self.pins(*sum(groups, [])))
+                self.assert_integers(plan, *groups)
+                value, reference, peer = self.run_both(file, program, Samples(1).get_next())["y"]
+                for other in (reference, peer):
+                    self.assertLess(np.max(np.abs(value - other)), 0.02 * np.ptp(other))
 
 
 if __name__ == "__main__":

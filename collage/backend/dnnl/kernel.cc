@@ -26,9 +26,25 @@ struct Address {
 /// An argument whose memory is the caller's.
 struct Binding {
   memory argument;
-  size_t port;
+  size_t port;  ///< of an input or an output; within the workspace, the byte at which it begins
   Address bound = {};
 };
+
+/// A parameter of unsigned bytes, of which the library gets a signed copy in the workspace.
+struct MadeSigned {
+  size_t port;
+  size_t bytes;
+  size_t begins;  ///< at this byte of the workspace
+};
+
+/// Bytes less 128, as signed ones: the highest bit is exchanged.
+void MakeSigned(const void* from, void* to, size_t bytes) {
+  constexpr uint8_t kHighestBit = 0x80;
+  const auto* unsigned_bytes = static_cast<const uint8_t*>(from);
+  auto* signed_bytes = static_cast<uint8_t*>(to);
+#pragma omp parallel for simd schedule(static)
+  for (size_t i = 0; i < bytes; ++i) signed_bytes[i] = unsigned_bytes[i] ^ kHighestBit;
+}
 
 class PrimitiveKernel final : public Kernel {
  public:
@@ -40,11 +56,7 @@ class PrimitiveKernel final : public Kernel {
     for (const Argument& argument : plan.arguments) COLLAGE_TRY_STATUS(Add(sequence, argument));
     if (plan.accumulated) accumulated_input_ = static_cast<size_t>(PortOf(sequence.parameters, *plan.accumulated));
     const memory::desc scratchpad = plan.primitive.scratchpad_desc();
-    workspace_bytes_ = scratchpad.get_size();
-    if (workspace_bytes_ > 0) {
-      workspace_.push_back({memory(scratchpad, Engine(), DNNL_MEMORY_NONE), 0});
-      AddArgument(DNNL_ARG_SCRATCHPAD, workspace_.back().argument);
-    }
+    if (scratchpad.get_size() > 0) AddToWorkspace(DNNL_ARG_SCRATCHPAD, scratchpad);
     return {};
   }
 
@@ -53,7 +65,8 @@ class PrimitiveKernel final : public Kernel {
     dnnl_status_t status = dnnl_success;
     for (Binding& binding : inputs_bound_) status = std::max(status, Bind(binding, inputs[binding.port]));
     for (Binding& binding : outputs_bound_) status = std::max(status, Bind(binding, outputs[binding.port]));
-    for (Binding& binding : workspace_) status = std::max(status, Bind(binding, workspace));
+    for (Binding& binding : workspace_) status = std::max(status, Bind(binding, static_cast<std::byte*>(workspace) + binding.port));
+    for (const MadeSigned& made : made_signed_) MakeSigned(inputs[made.port], static_cast<std::byte*>(workspace) + made.begins, made.bytes);
     // The C function: the C++ one wants a hash map of arguments for each run.
     if (status == dnnl_success)
       status = dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
@@ -110,6 +123,15 @@ class PrimitiveKernel final : public Kernel {
 
   void AddArgument(int id, const memory& argument) { arguments_.push_back({id, argument.get()}); }
 
+  // Gives the byte at which it begins.
+  size_t AddToWorkspace(int id, const memory::desc& desc) {
+    const size_t begins = AlignedBytes(workspace_bytes_);
+    workspace_.push_back({memory(desc, Engine(), DNNL_MEMORY_NONE), begins});
+    AddArgument(id, workspace_.back().argument);
+    workspace_bytes_ = begins + desc.get_size();
+    return begins;
+  }
+
   Status Add(const OpSequence& sequence, const Argument& argument) {
     const OpSequence::Value& value = sequence.values[argument.value];
     if (value.constant) {
@@ -120,6 +142,11 @@ class PrimitiveKernel final : public Kernel {
     const bool is_result = argument.id == DNNL_ARG_DST;
     const std::ptrdiff_t port = is_result ? 0 : PortOf(sequence.parameters, argument.value);
     if (port < 0) return Fail("oneDNN: an argument is neither a constant nor a parameter");
+    if (argument.is_made_signed) {
+      const size_t begins = AddToWorkspace(argument.id, argument.desc);
+      made_signed_.push_back({static_cast<size_t>(port), value.type.ByteCount(), begins});
+      return {};
+    }
     if (is_result) outputs_.push_back({value.type, argument.layout});
     std::vector<Binding>& bindings = is_result ? outputs_bound_ : inputs_bound_;
     bindings.push_back({memory(argument.desc, Engine(), DNNL_MEMORY_NONE), static_cast<size_t>(port)});
@@ -145,7 +172,8 @@ class PrimitiveKernel final : public Kernel {
   std::vector<std::shared_ptr<std::byte>> storage_;  // of the constants
   std::vector<Binding> inputs_bound_;
   std::vector<Binding> outputs_bound_;
-  std::vector<Binding> workspace_;  // one at most
+  std::vector<Binding> workspace_;
+  std::vector<MadeSigned> made_signed_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 

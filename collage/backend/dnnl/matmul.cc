@@ -83,6 +83,7 @@ std::vector<Plan> MatmulPlans(const Chain& chain) {
       {DNNL_ARG_SRC, is_pair ? chain.quantised->data.value : views->left.value, left, PlainLayout(chain.stored), given_left});
   plan.arguments.push_back(
       {DNNL_ARG_WEIGHTS, is_pair ? chain.quantised->right->value : views->right.value, right, PlainLayout(chain.stored), given_right});
+  plan.arguments.back().is_made_signed = is_pair && chain.quantised->makes_right_signed;
   if (chain.bias) plan.arguments.push_back({DNNL_ARG_BIAS, *chain.bias, bias});
   plan.arguments.push_back(
       {DNNL_ARG_DST, is_pair ? chain.quantised->result.value : views->target.value, target, PlainLayout(chain.stored_result)});

@@ -21,6 +21,7 @@ struct Argument {
   Layout layout = {};                                    ///< of the port, for parameters and the result
   std::optional<dnnl::memory::desc> constant_desc = {};  ///< how a constant's bytes lie, where not row-major in `desc`'s extents
   std::function<Tensor(const Tensor&)> prepared = {};    ///< what of a constant is packed; as it is where empty
+  bool is_made_signed = false;                           ///< a parameter of unsigned bytes that the library is given less 128
 };
 
 /// One way to run a function: a primitive that the library has agreed to make, not made yet.

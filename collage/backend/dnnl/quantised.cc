@@ -213,7 +213,8 @@ void AddQuantising(Chain& chain, const Stored& result) {
   chain.post_ops.push_back(linear);
 }
 
-/// A product of two computed matrices, of which the library takes the second as signed integers only.
+/// A product of two computed matrices, of which the library takes the second as signed integers only. Bytes and their zero point may both
+/// be less 128: differences stay.
 Status TakePair(Chain& chain, const OpSequence& inside, const std::vector<Operand>& operands, QuantisedEnds& ends) {
   const bool is_product = chain.base->op->name == "nn.matmul" || chain.base->op->name == "nn.batch_matmul";
   if (!is_product || chain.bias) return Fail("oneDNN: no product of two matrices of integers");
@@ -228,7 +229,8 @@ Status TakePair(Chain& chain, const OpSequence& inside, const std::vector<Operan
   ends.right = COLLAGE_TRY(operand(chain.base->inputs[1]));
   // What is not known cannot be told not to saturate.
   if (!HasDotProducts()) return Fail("oneDNN: this processor's products of 8-bit integers may saturate");
-  if (ends.right->dtype != DType::kInt8) return Fail("oneDNN: the second matrix of a product of integers must be signed");
+  ends.makes_right_signed = ends.right->dtype == DType::kUInt8;
+  if (ends.makes_right_signed) ends.right = Stored{ends.right->value, DType::kInt8, ends.right->scale, ends.right->zero_point - 128};
   ends.sum_scales = {static_cast<float>(ends.data.scale * ends.right->scale)};
   const bool is_transposed = chain.base->attributes.Bool("transpose_a", false).value_or(false);
   const Shape& left = chain.ShapeOf(chain.base->inputs[0]);

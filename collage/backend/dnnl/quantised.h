@@ -23,6 +23,7 @@ struct Stored {
 struct QuantisedEnds {
   Stored data;
   std::optional<Stored> right;       ///< the other matrix, where that is computed, too; then sums have one scale
+  bool makes_right_signed = false;   ///< of unsigned bytes; `right` tells of what they are less 128, which the library takes
   Stored result;                     ///< float32 where the chain's numbers are stored as they are
   size_t weight_axis = 0;            ///< along which the channels of the weights lie
   std::vector<float> sum_scales;     ///< what a sum is worth, one a channel
@@ -33,8 +34,8 @@ struct QuantisedEnds {
 bool IsQuantised(const OpSequence& sequence);
 
 /// The operators between the ends as a chain of float32 over `inside`, whose values have the numbers of `sequence`. Errors on anything
-/// else than a product with constant weights that are multiples of steps (QuantiseExactly), or of two computed matrices of which the second
-/// is signed, and where this processor's integers overflow.
+/// else than a product with constant weights that are multiples of steps (QuantiseExactly), or of two computed matrices, and where this
+/// processor's integers overflow.
 Result<Chain> ParseQuantised(const OpSequence& sequence, OpSequence& inside);
 
 /// Weights as the library takes them: whole numbers.

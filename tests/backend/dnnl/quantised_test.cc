@@ -51,13 +51,13 @@ std::vector<Variant> VariantsOf(const Expr& function) { return Dnnl().Variants(*
 
 bool HasDotProducts() { return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni; }
 
-void ExpectRight(const Expr& function) {
+void ExpectRight(const Expr& function, double tolerance = kTolerance) {
   for (const Variant& variant : VariantsOf(function)) {
     SCOPED_TRACE(variant.name);
     auto kernel = Dnnl().Compile(*function->As<collage::Function>(), Cpu(2), variant).value();
     const Result<double> difference = DifferenceFromReference(*kernel, function, 3);
     EXPECT_TRUE(difference) << difference.error().message;
-    EXPECT_LE(difference.value_or(0), kTolerance);
+    EXPECT_LE(difference.value_or(0), tolerance);
   }
 }
 
@@ -124,7 +124,12 @@ Expr Scores(const Matrices& of) {
 }
 
 TEST(DnnlQuantisedTest, AProductOfTwoComputedMatricesIsOneKernel) {
-  for (const Matrices& of : {Matrices{}, Matrices{DType::kUInt8, 128, DType::kInt8, -3}, Matrices{DType::kInt8, 7, DType::kInt8, 11}}) {
+  std::vector<Matrices> all = {{}, {DType::kUInt8, 128, DType::kInt8, -3}, {DType::kInt8, 7, DType::kInt8, 11}};
+  for (const double zero_point : {0, 1, 128, 255}) {
+    all.push_back({DType::kUInt8, 128, DType::kUInt8, zero_point});
+    all.push_back({DType::kInt8, -5, DType::kUInt8, zero_point});
+  }
+  for (const Matrices& of : all) {
     const Expr function = Scores(of);
     const std::vector<Variant> variants = VariantsOf(function);
     // What is not known might saturate.
@@ -134,8 +139,29 @@ TEST(DnnlQuantisedTest, AProductOfTwoComputedMatricesIsOneKernel) {
   }
 }
 
-TEST(DnnlQuantisedTest, TheSecondOfTwoComputedMatricesIsSigned) {
-  EXPECT_THAT(VariantsOf(Scores({DType::kInt8, 0, DType::kUInt8, 0})), IsEmpty());
+/// matmul(cast(a), cast(b)) of unsigned bytes
+Expr SumsOfUnsigned(const Shape& left, const Shape& right) {
+  const Expr a = MakeVar("a", TensorType{left, DType::kUInt8});
+  const Expr b = MakeVar("b", TensorType{right, DType::kUInt8});
+  const auto numbers = [](const Expr& bytes) { return CallOp("cast", {bytes}, {{"dtype", "int32"}}); };
+  return FunctionOf({a, b}, CallOp("nn.matmul", {numbers(a), numbers(b)}));
+}
+
+TEST(DnnlQuantisedTest, SumsOfTwoComputedMatricesOfUnsignedBytesAreExactInAllShapes) {
+  const std::vector<std::pair<Shape, Shape>> shapes = {{{1, 64}, {64, 33}},
+                                                       {{7, 1}, {1, 5}},
+                                                       {{3, 4, 40}, {1, 40, 24}},
+                                                       {{2, 3, 17, 20}, {2, 3, 20, 1}},
+                                                       {{2, 1, 9, 20}, {1, 3, 20, 7}},
+                                                       {{2, 3, 1, 48}, {48, 16}}};
+  for (const auto& [left, right] : shapes) {
+    SCOPED_TRACE(ToString(left) + " by " + ToString(right));
+    const Expr sums = SumsOfUnsigned(left, right);
+    EXPECT_EQ(VariantsOf(sums).empty(), !HasDotProducts());
+    ExpectRight(sums, /*tolerance=*/0);
+  }
+  EXPECT_EQ(VariantsOf(SumsOfUnsigned({3, 4, 256}, {3, 256, 8})).empty(), !HasDotProducts());
+  EXPECT_THAT(VariantsOf(SumsOfUnsigned({3, 4, 260}, {3, 260, 8})), IsEmpty());  // 260 * 255 * 255 is more than 2^24
 }
 
 TEST(DnnlQuantisedTest, SumsOfTwoComputedMatricesThatAreTheResultMustBeExact) {
