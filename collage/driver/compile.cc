@@ -175,7 +175,9 @@ class Compile {
       return decision ? decision : DecideFromKnown(placement_->arms, evidence_, Among(placement_->Lying()));
     };
     Result<Decision> decision = DecideWithinMemory(placement_, from_known, [] { return std::nullopt; });
-    // A kernel of every known plan may have been found wrong since: then there is more to decide.
+    // A kernel of every known plan may have been found wrong since: then there is more to decide, and branches that have no price may get
+    // one.
+    if (!decision) dearer_branches_.clear();
     if (!decision) return false;
     decision_ = std::move(*decision);
     return true;
