@@ -31,12 +31,18 @@ class IncrementalSearch::State {
   State(const SearchProblem& problem, const ShortestPathOptions& options)
       : options_(options), problem_(problem), tables_(problem_, std::vector<bool>(problem.candidates.size(), false)) {}
 
+  /// Whether the problems differ in prices alone: tables keep everything else of the first one.
   [[nodiscard]] bool IsOf(const SearchProblem& problem) const {
-    if (problem.node_count != problem_.node_count || problem.tensors.size() != problem_.tensors.size()) return false;
-    return std::equal(problem.candidates.begin(), problem.candidates.end(), problem_.candidates.begin(), problem_.candidates.end(),
-                      [](const SearchCandidate& a, const SearchCandidate& b) {
-                        return a.variants.size() == b.variants.size() && a.inside == b.inside && a.backend == b.backend;
-                      });
+    const auto same_variant = [](const SearchVariant& a, const SearchVariant& b) {
+      return a.input_layouts == b.input_layouts && a.output_layouts == b.output_layouts;
+    };
+    const auto same_candidate = [&](const SearchCandidate& a, const SearchCandidate& b) {
+      return a.inside == b.inside && a.backend == b.backend && a.is_partition == b.is_partition && a.inputs == b.inputs &&
+             a.outputs == b.outputs && std::ranges::equal(a.variants, b.variants, same_variant);
+    };
+    return problem.node_count == problem_.node_count && problem.layout_count == problem_.layout_count &&
+           problem.backend_count == problem_.backend_count && problem.tensors == problem_.tensors &&
+           std::ranges::equal(problem.candidates, problem_.candidates, same_candidate);
   }
 
   Result<SearchResult> Search(const SearchProblem& problem, const std::vector<bool>& forbidden, const std::optional<EnoughGain>& enough) {

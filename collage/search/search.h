@@ -40,6 +40,7 @@ struct SearchTensor {
   std::vector<size_t> consumers;  ///< nodes
   bool is_result = false;         ///< must exist in layout 0 at the end
   static constexpr size_t kOutside = static_cast<size_t>(-1);
+  friend bool operator==(const SearchTensor&, const SearchTensor&) = default;
 };
 
 struct SearchProblem {

@@ -14,6 +14,7 @@
 #include "collage/runtime/execution_plan.h"
 #include "collage/runtime/kept_off.h"
 #include "tests/runtime/test_program.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -98,7 +99,7 @@ TEST(KeptOffTest, TheThreadComesBackToWhereItWas) {
 
 TEST(CpusTest, RandomProgramsOnThreeCpusGiveWhatDirectEvaluationGives) {
   const auto cpus = OpenTwo();
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(300); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     TestProgram test = RandomProgram(seed);
     std::mt19937 random(seed + 5000000);

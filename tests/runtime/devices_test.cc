@@ -7,6 +7,7 @@
 #include "collage/runtime/executable.h"
 #include "tests/runtime/fake_device.h"
 #include "tests/runtime/test_program.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -59,7 +60,7 @@ size_t CopiesNeeded(const TestProgram& test, const std::vector<size_t>& places) 
 }
 
 TEST(DevicesTest, RandomProgramsOnThreeDevicesGiveWhatDirectEvaluationGives) {
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(400); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Devices devices = MakeDevices();
     TestProgram test = RandomProgram(seed);
@@ -72,7 +73,7 @@ TEST(DevicesTest, RandomProgramsOnThreeDevicesGiveWhatDirectEvaluationGives) {
 }
 
 TEST(DevicesTest, ExactlyTheNeededCopiesAreMade) {
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(400); ++seed) {
     const Devices devices = MakeDevices();
     TestProgram test = RandomProgram(seed, /*plain=*/true);
     std::mt19937 random(seed + 3000000);

@@ -11,6 +11,7 @@
 #include "collage/runtime/execution_plan.h"
 #include "tests/runtime/counting_new.h"
 #include "tests/runtime/test_program.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 constexpr Device kDevice{DeviceKind::kCpu, 0, 2};
 
 TEST(ExecutableTest, RandomProgramsGiveWhatDirectEvaluationGives) {
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(400); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     TestProgram test = RandomProgram(seed);
     std::mt19937 random(seed + 1000000);
@@ -311,7 +312,7 @@ TEST(ExecutableTest, LongChainsPlanFastAndReuseTwoBuffers) {
   TestProgram test;
   const TensorType type = IntType({1000});
   size_t value = test.AddInput(type);
-  for (int i = 0; i < 20000; ++i) value = test.AddCall({value}, {Layout()}, {{type, Layout()}})[0];
+  for (size_t i = 0; i < Rounds(20000); ++i) value = test.AddCall({value}, {Layout()}, {{type, Layout()}})[0];
   test.AddOutput(value);
   Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
   ASSERT_TRUE(executable);

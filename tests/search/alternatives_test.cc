@@ -4,6 +4,7 @@
 
 #include "collage/search/shortest_path.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -18,7 +19,7 @@ TEST(AlternativesTest, OnSmallGraphsTheyAreThoseOfTheWholeProblem) {
   std::mt19937_64 random(11);
   size_t found = 0;
   size_t none = 0;
-  for (int round = 0; round < 1000; ++round) {
+  for (size_t round = 0; round < Rounds(1000); ++round) {
     const SearchProblem problem = RandomProblem(random, round % 2 == 0);
     const Result<SearchResult> best = SearchShortestPath(problem);
     if (!best) continue;
@@ -37,8 +38,8 @@ TEST(AlternativesTest, OnSmallGraphsTheyAreThoseOfTheWholeProblem) {
       EXPECT_EQ(PriceOfCover(problem, other->choices), expected->cost) << "round " << round;
     }
   }
-  EXPECT_GT(found, 500u);
-  EXPECT_GT(none, 100u);
+  EXPECT_GT(found, Rounds(500));
+  EXPECT_GT(none, Rounds(100));
 }
 
 /// The plan with the choices of a stretch taken from elsewhere.

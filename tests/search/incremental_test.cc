@@ -10,6 +10,7 @@
 #include "collage/search/relaxation.h"
 #include "collage/search/sweep.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -43,7 +44,7 @@ class IncrementalSearchTest : public testing::TestWithParam<bool> {};
 TEST_P(IncrementalSearchTest, EqualsBruteForceAfterEveryChange) {
   std::mt19937_64 random(GetParam() ? 81 : 82);
   size_t solved = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (size_t round = 0; round < Rounds(300); ++round) {
     SearchProblem problem = RandomProblem(random, GetParam());
     IncrementalSearch bounded(kBounded);
     IncrementalSearch usual;
@@ -62,7 +63,7 @@ TEST_P(IncrementalSearchTest, EqualsBruteForceAfterEveryChange) {
       ChangePrices(problem, random, GetParam());
     }
   }
-  EXPECT_GT(solved, 2000u);
+  EXPECT_GT(solved, Rounds(2000));
 }
 
 TEST_P(IncrementalSearchTest, ACoverThatIsGoodEnoughGainsItsShareOfTheMost) {
@@ -70,7 +71,7 @@ TEST_P(IncrementalSearchTest, ACoverThatIsGoodEnoughGainsItsShareOfTheMost) {
   std::mt19937_64 random(GetParam() ? 91 : 92);
   size_t gaining = 0;
   size_t refused = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (size_t round = 0; round < Rounds(300); ++round) {
     SearchProblem problem = RandomProblem(random, GetParam());
     IncrementalSearch search(kBounded);
     for (int change = 0; change < 12; ++change) {
@@ -97,8 +98,8 @@ TEST_P(IncrementalSearchTest, ACoverThatIsGoodEnoughGainsItsShareOfTheMost) {
       ChangePrices(problem, random, GetParam());
     }
   }
-  EXPECT_GT(gaining, 1000u);
-  EXPECT_GT(refused, 1000u);
+  EXPECT_GT(gaining, Rounds(1000));
+  EXPECT_GT(refused, Rounds(1000));
 }
 
 TEST_P(IncrementalSearchTest, EqualsAFreshSearchOfLargerGraphs) {
@@ -136,6 +137,48 @@ TEST(IncrementalSearchTest, AProblemOfAnotherStructureBeginsAnew) {
   }
 }
 
+/// The same candidates over the same nodes, and something else that is no price.
+TEST(IncrementalSearchTest, AProblemThatDiffersInAnythingButPricesBeginsAnew) {
+  std::mt19937_64 random(93);
+  IncrementalSearch search(kBounded);
+  const auto expect_found = [&](const SearchProblem& problem, const char* what, size_t round) {
+    const auto expected = BruteForce(problem);
+    const Result<SearchResult> found = search.Search(problem);
+    ASSERT_EQ(found.has_value(), expected.has_value()) << what << ", round " << round;
+    if (expected) {
+      ASSERT_EQ(found->choices, *expected) << what << ", round " << round;
+    }
+  };
+  for (size_t round = 0; round < Rounds(300); ++round) {
+    const SearchProblem problem = RandomProblem(random, false);
+    const auto changed = [&](const char* what, const auto& change) {
+      ASSERT_NO_FATAL_FAILURE(expect_found(problem, "as it was", round));
+      SearchProblem other = problem;
+      change(other);
+      ASSERT_NO_FATAL_FAILURE(expect_found(other, what, round));
+    };
+    changed("layouts", [&](SearchProblem& other) {
+      for (SearchCandidate& candidate : other.candidates) {
+        for (SearchVariant& variant : candidate.variants) {
+          for (size_t& layout : variant.output_layouts) layout = random() % problem.layout_count;
+        }
+      }
+    });
+    changed("a backend more", [&](SearchProblem& other) {
+      ++other.backend_count;
+      for (std::vector<Cost>& row : other.transition) row.push_back(Cost::Microseconds(1));
+      other.transition.emplace_back(other.backend_count, Cost::Microseconds(2));
+    });
+    changed("partitions", [&](SearchProblem& other) {
+      for (SearchCandidate& candidate : other.candidates) candidate.is_partition = !candidate.is_partition;
+    });
+    changed("results", [&](SearchProblem& other) {
+      for (SearchTensor& tensor : other.tensors) tensor.is_result = tensor.producer != SearchTensor::kOutside;
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(IncrementalSearchTest, WhatIsForbiddenIsNotChosen) {
   std::mt19937_64 random(86);
   for (int round = 0; round < 200; ++round) {
@@ -161,7 +204,7 @@ TEST(IncrementalSearchTest, WhatIsForbiddenIsNotChosen) {
 /// An incumbent changes nothing but the time: neither one that is dear nor the optimum itself.
 TEST_P(IncrementalSearchTest, AnIncumbentChangesNothing) {
   std::mt19937_64 random(GetParam() ? 87 : 88);
-  for (int round = 0; round < 300; ++round) {
+  for (size_t round = 0; round < Rounds(300); ++round) {
     SearchProblem problem = RandomProblem(random, GetParam());
     const auto some = BruteForce(problem);
     if (!some) continue;
@@ -204,7 +247,7 @@ TEST_P(IncrementalSearchTest, TheRelaxationIsALowerBound) {
   std::mt19937_64 random(GetParam() ? 91 : 92);
   size_t tight = 0;
   size_t solved = 0;
-  for (int round = 0; round < 600; ++round) {
+  for (size_t round = 0; round < Rounds(600); ++round) {
     const SearchProblem problem = RandomProblem(random, GetParam());
     const SearchTables tables(problem, std::vector<bool>(problem.candidates.size(), false));
     const std::optional<CoverGraph> graph = CoverGraph::Build(problem, 4096);

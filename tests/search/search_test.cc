@@ -12,6 +12,7 @@
 #include "collage/search/shortest_path.h"
 #include "collage/support/hash.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -34,7 +35,7 @@ void ExpectIsCover(const SearchProblem& problem, const SearchResult& result) {
 TEST_P(SearchersTest, EqualBruteForceOnSmallRandomGraphs) {
   std::mt19937_64 random(GetParam() ? 11 : 12);
   size_t solved = 0;
-  for (int round = 0; round < 6000; ++round) {
+  for (size_t round = 0; round < Rounds(6000); ++round) {
     const SearchProblem problem = RandomProblem(random, GetParam());
     const auto expected = BruteForce(problem);
     for (const auto& search : {SearchDijkstra, +[](const SearchProblem& one) { return SearchShortestPath(one); },
@@ -48,14 +49,14 @@ TEST_P(SearchersTest, EqualBruteForceOnSmallRandomGraphs) {
       EXPECT_EQ(found->lower_bound, found->cost) << "round " << round;
     }
   }
-  EXPECT_GT(solved, 2000u);
+  EXPECT_GT(solved, Rounds(2000));
 }
 
 /// Of one tensor few layouts are ever wanted; how many the whole problem has does not matter.
 TEST_P(SearchersTest, LayoutsMayHaveAnyNumbers) {
   std::mt19937_64 random(GetParam() ? 15 : 16);
   const auto renumbered = [](size_t layout) { return layout * 1000; };
-  for (int round = 0; round < 500; ++round) {
+  for (size_t round = 0; round < Rounds(500); ++round) {
     SearchProblem problem = RandomProblem(random, GetParam());
     const auto expected = BruteForce(problem);
     problem.layout_count = renumbered(problem.layout_count) + 1;
@@ -104,7 +105,7 @@ TEST(ManyLayoutsTest, ATensorInMoreThanHaveNumbersIsSearchedWithThoseAndNotProve
 TEST_P(SearchersTest, TheIntegerProgramEqualsBruteForce) {
   std::mt19937_64 random(GetParam() ? 21 : 22);
   size_t solved = 0;
-  for (int round = 0; round < 250; ++round) {
+  for (size_t round = 0; round < Rounds(250); ++round) {
     const SearchProblem problem = RandomProblem(random, GetParam());
     const auto expected = BruteForce(problem);
     const Result<SearchResult> found = SearchExactly(problem);
@@ -117,12 +118,12 @@ TEST_P(SearchersTest, TheIntegerProgramEqualsBruteForce) {
     EXPECT_LE(found->lower_bound.ToMicroseconds(), optimum) << "round " << round;
     EXPECT_GE(found->lower_bound.ToMicroseconds(), optimum * (1 - 1e-4)) << "round " << round;
   }
-  EXPECT_GT(solved, 100u);
+  EXPECT_GT(solved, Rounds(100));
 }
 
 TEST_P(SearchersTest, TheInexactOnesGiveValidCoversAtTheirTruePrice) {
   std::mt19937_64 random(GetParam() ? 31 : 32);
-  for (int round = 0; round < 1500; ++round) {
+  for (size_t round = 0; round < Rounds(1500); ++round) {
     const SearchProblem problem = RandomProblem(random, GetParam());
     SearcherOptions options;
     for (size_t b = 0; b < problem.backend_count; ++b) {
@@ -152,7 +153,7 @@ TEST_P(SearchersTest, TheInexactOnesGiveValidCoversAtTheirTruePrice) {
 TEST_P(SearchersTest, TheOpLevelProgramEqualsBruteForceWhereKernelsAreIndependent) {
   std::mt19937_64 random(GetParam() ? 41 : 42);
   size_t solved = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (size_t round = 0; round < Rounds(3000); ++round) {
     SearchProblem problem = RandomProblem(random, GetParam());
     for (SearchCandidate& candidate : problem.candidates) {
       for (SearchVariant& variant : candidate.variants) {
@@ -169,13 +170,13 @@ TEST_P(SearchersTest, TheOpLevelProgramEqualsBruteForceWhereKernelsAreIndependen
     ExpectIsCover(problem, *found);
     EXPECT_EQ(found->cost, PriceOfCover(problem, *expected)) << "round " << round;
   }
-  EXPECT_GT(solved, 500u);
+  EXPECT_GT(solved, Rounds(500));
 }
 
 TEST_P(SearchersTest, EvolutionIsNeverWorseThanItsStartUnderAnyMeasurement) {
   std::mt19937_64 random(GetParam() ? 51 : 52);
   size_t better = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (size_t round = 0; round < Rounds(300); ++round) {
     const SearchProblem problem = RandomProblem(random, GetParam());
     const Result<SearchResult> start = SearchOpLevel(problem);
     if (!start) continue;
@@ -198,7 +199,7 @@ TEST_P(SearchersTest, EvolutionIsNeverWorseThanItsStartUnderAnyMeasurement) {
     better += found->cost < found->start_cost ? 1 : 0;
     EXPECT_EQ(SearchByEvolution(problem, start->choices, options)->choices, found->choices) << "not deterministic, round " << round;
   }
-  EXPECT_GT(better, 20u);
+  EXPECT_GT(better, Rounds(20));
 }
 
 /// "identical segments solved once"

@@ -4,6 +4,7 @@
 
 #include "collage/search/shortest_path.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -154,7 +155,7 @@ TEST(WhatIfTest, UnmeasuredVariantsBoundTheAnswer) {
 
 TEST(RecordedTest, TextBringsBackTheProblemWithEveryOptimum) {
   std::mt19937_64 random(61);
-  for (int round = 0; round < 500; ++round) {
+  for (size_t round = 0; round < Rounds(500); ++round) {
     const SearchProblem problem = RandomProblem(random, round % 2 == 0);
     std::vector<std::string> backends;
     for (size_t b = 0; b < problem.backend_count; ++b) backends.push_back("backend" + std::to_string(b));
@@ -186,7 +187,7 @@ TEST(RecordedTest, DamagedTextIsAnErrorNeverACrash) {
     EXPECT_FALSE(ParseRecorded(large)) << nodes;
   }
   std::mt19937_64 random(62);
-  for (int round = 0; round < 3000; ++round) {
+  for (size_t round = 0; round < Rounds(3000); ++round) {
     std::string damaged = text;
     for (size_t change = 0; change <= random() % 3; ++change) damaged[random() % damaged.size()] = "0123456789,[]{}\"xn"[random() % 18];
     const Result<RecordedProblem> parsed = ParseRecorded(damaged);
