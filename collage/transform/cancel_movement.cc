@@ -59,7 +59,7 @@ Kind KindOf(const Expr& expr) {
   } else if (IsReduction(*op)) {
     const bool keeps = BoolAttribute(call.attributes, "keepdims", false) && !BoolAttribute(call.attributes, "exclude", false);
     kind = keeps ? Kind::kReduction : Kind::kNone;
-  } else if (IsPointwise(*op)) {
+  } else if (IsPointwise(*op) || ((op->name == "qnn.quantize" || op->name == "qnn.dequantize") && HasOneScale(expr))) {
     kind = Kind::kPointwise;
   }
   if (kind == Kind::kNone) return kind;

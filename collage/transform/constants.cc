@@ -20,6 +20,13 @@ bool IsConstantOf(const Expr& expr, double value) {
   return all;
 }
 
+bool IsByte(const Expr& expr) {
+  const TensorType* type = expr->type().AsTensor();
+  return type && (type->dtype == DType::kInt8 || type->dtype == DType::kUInt8);
+}
+
+bool HasOneScale(const Expr& expr) { return expr->As<Call>()->args[1]->type().AsTensor()->shape.empty(); }
+
 Expr MakeFloatConstant(TensorType type, const std::vector<double>& values) {
   if (type.dtype == DType::kFloat64) return MakeConstant(Tensor::FromVector<double>(std::move(type), values));
   COLLAGE_CHECK(type.dtype == DType::kFloat32);

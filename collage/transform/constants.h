@@ -13,6 +13,12 @@ const Tensor* AsConstant(const Expr& expr);
 /// True for a constant (of a computable dtype) all of whose elements equal `value`.
 bool IsConstantOf(const Expr& expr, double value);
 
+/// True for tensors of signed or unsigned integers of 8 bits.
+bool IsByte(const Expr& expr);
+
+/// True for a call of qnn.quantize or qnn.dequantize whose scale and zero point are one for all elements.
+bool HasOneScale(const Expr& expr);
+
 /// A constant of float32 or float64 from values computed in double precision.
 Expr MakeFloatConstant(TensorType type, const std::vector<double>& values);
 

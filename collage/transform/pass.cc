@@ -5,6 +5,7 @@
 #include "collage/ir/verify.h"
 #include "collage/support/clock.h"
 #include "collage/transform/cancel_movement.h"
+#include "collage/transform/dequantize_after_movement.h"
 #include "collage/transform/eliminate_common_subexpressions.h"
 #include "collage/transform/eliminate_dead_code.h"
 #include "collage/transform/fold_batch_norm.h"
@@ -17,6 +18,9 @@ namespace collage {
 std::vector<Pass> SafeGlobalPasses() {
   return {
       {"fold_constants", [](const IRModule& module) { return FoldConstants(module); }, "multiply(%x, add(1f, 2f))", "multiply(%x, 3f)"},
+      {"dequantize_after_movement", DequantizeAfterMovement,
+       "%0 = cast(%x, dtype=\"int8\"); squeeze(qnn.dequantize(expand_dims(%0, axis=0), 0.5f, 3i8), axis=[0])",
+       "%0 = cast(%x, dtype=\"int8\"); qnn.dequantize(squeeze(expand_dims(%0, axis=0), axis=[0]), 0.5f, 3i8)"},
       {"cancel_movement", CancelMovement, "transpose(nn.relu(transpose(%x, axes=[0, 2, 3, 1])), axes=[0, 3, 1, 2])", "nn.relu(%x)"},
       {"simplify_expressions", [](const IRModule& module) { return SimplifyExpressions(module); }, "power(add(%x, 0f), 2f)",
        "multiply(%x, %x)"},

@@ -7,11 +7,6 @@
 namespace collage {
 namespace {
 
-bool IsByte(const Expr& expr) {
-  const TensorType* type = expr->type().AsTensor();
-  return type && (type->dtype == DType::kInt8 || type->dtype == DType::kUInt8);
-}
-
 /// A number is made of each integer: by dequantising, or as 32 bits, less a constant.
 bool MakesNumbers(const Expr& expr) {
   const OpDef* op = CalledOp(expr);

@@ -12,7 +12,7 @@ namespace {
 Result<Expr> SimplifyOnce(const Expr& expr, const SimplifyOptions& options) {
   if (!CalledOp(expr)) return Expr();
   const OpTable& ops = Operators();
-  for (const auto rule : {SimplifyNeutral, SimplifyPower, SimplifyViews, SimplifyTranspose, SimplifyPad}) {
+  for (const auto rule : {SimplifyNeutral, SimplifyPower, SimplifyViews, SimplifyTranspose, SimplifyQuantisation, SimplifyPad}) {
     if (Expr simpler = COLLAGE_TRY(rule(expr, ops))) return simpler;
   }
   return SimplifyDivision(expr, ops, options.approximate_reciprocals);

@@ -16,6 +16,8 @@ Result<Expr> SimplifyDivision(const Expr& expr, const OpTable& ops, bool approxi
 Result<Expr> SimplifyViews(const Expr& expr, const OpTable& ops);
 /// transpose of transpose.
 Result<Expr> SimplifyTranspose(const Expr& expr, const OpTable& ops);
+/// qnn.quantize of what qnn.dequantize made with the same scale and zero point.
+Result<Expr> SimplifyQuantisation(const Expr& expr, const OpTable& ops);
 /// nn.pad before a window operator.
 Result<Expr> SimplifyPad(const Expr& expr, const OpTable& ops);
 

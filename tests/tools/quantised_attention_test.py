@@ -1,6 +1,7 @@
 """Attention of 8-bit integers, whose products have two computed matrices, as quantisers write it (QDQ) and as operators on integers. They run as
 integers, and give what ONNX Runtime gives but for one step. Usage: quantised_attention_test.py BINARY [unittest arguments]"""
 
+import itertools
 import json
 import pathlib
 import unittest
@@ -50,27 +51,40 @@ class Writer:
         return model
 
 
-def attention(of_operators, operands):
-    """Queries, keys and values of bytes -> scores and context, bytes too. Keys are transposed already."""
+def attention(of_operators, operands, is_moved_late=False):
+    """Queries, keys and values of bytes -> scores and context, bytes too. Keys are transposed already, or all three are split into heads and
+    transposed as numbers."""
     writer = Writer()
     of = dict(zip(("q", "k", "weights", "v"), operands))
     of |= {"scores": (of["q"][0], 100 if of["q"][0] == U8 else -5), "context": (of["weights"][0], 90 if of["weights"][0] == U8 else 3)}
 
+    orders = {"q": [0, 2, 1, 3], "k": [0, 2, 3, 1], "v": [0, 2, 1, 3]} if is_moved_late else {}
+
     def numbers(x, name):
         return writer.node("DequantizeLinear", [x, *writer.parameters(name, *of[name])], x + "_numbers")
+
+    def operand(x, name):
+        """The numbers of x, in heads."""
+        if x not in orders:
+            return numbers(x, name)
+        shape = writer.constant(x + "_shape", np.array([2, -1, HEADS, WIDTH]))
+        return writer.node("Transpose", [writer.node("Reshape", [numbers(x, name), shape], x + "_split")], x + "_heads", perm=orders[x])
 
     def product(a, a_name, b, b_name, result):
         if of_operators:
             inputs = [a, *writer.parameters(a_name, *of[a_name]), b, *writer.parameters(b_name, *of[b_name])]
             return writer.node("QLinearMatMul", [*inputs, *writer.parameters(result, *of[result])], result)
-        writer.node("MatMul", [numbers(a, a_name), numbers(b, b_name)], result + "_product")
+        writer.node("MatMul", [operand(a, a_name), operand(b, b_name)], result + "_product")
         return writer.node("QuantizeLinear", [result + "_product", *writer.parameters(result, *of[result])], result)
 
     product("q", "q", "k", "k", "scores")
     writer.node("Softmax", [numbers("scores", "scores")], "softmax", axis=-1)
     weights = writer.node("QuantizeLinear", ["softmax", *writer.parameters("weights", *of["weights"])], "weights")
     product(weights, "weights", "v", "v", "context")
-    inputs = [("q", of["q"][0], [2, HEADS, ROWS, WIDTH]), ("k", of["k"][0], [2, HEADS, WIDTH, COLUMNS]), ("v", of["v"][0], [2, HEADS, COLUMNS, WIDTH])]
+    shapes = {"q": [2, HEADS, ROWS, WIDTH], "k": [2, HEADS, WIDTH, COLUMNS], "v": [2, HEADS, COLUMNS, WIDTH]}
+    if is_moved_late:
+        shapes = {name: [2, COLUMNS if name in "kv" else ROWS, HEADS * WIDTH] for name in shapes}
+    inputs = [(name, of[name][0], shape) for name, shape in shapes.items()]
     outputs = [("scores", of["scores"][0], [2, HEADS, ROWS, COLUMNS]), ("context", of["context"][0], [2, HEADS, ROWS, WIDTH])]
     return writer.model(inputs, outputs)
 
@@ -140,10 +154,10 @@ class QuantisedAttentionTest(InOneFolderTestCase):
 
     def test_both_products_run_as_integers_and_differ_by_one_step_at_most(self):
         for name, operands in OPERANDS.items():
-            for of_operators in (False, True):
-                with self.subTest(operands=name, of_operators=of_operators):
-                    model = attention(of_operators, operands)
-                    file = self.folder / f"{name}_{of_operators}.onnx"
+            for of_operators, is_moved_late in ((False, False), (True, False), (False, True)):
+                with self.subTest(operands=name, of_operators=of_operators, is_moved_late=is_moved_late):
+                    model = attention(of_operators, operands, is_moved_late)
+                    file = self.folder / f"{name}_{of_operators}_{is_moved_late}.onnx"
                     onnx.save(model, file)
                     first, second = ["q_numbers", "k_numbers", "scores_product", "scores"], ["weights_numbers", "v_numbers", "context_product", "context"]
                     groups = [["scores"], ["context"]] if of_operators else [first, second]
@@ -180,11 +194,12 @@ class QuantisedAttentionTest(InOneFolderTestCase):
     def test_what_onnxruntime_quantises_runs_as_integers(self):
         plain = self.folder / "plain.onnx"
         onnx.save(float_attention(), plain)
-        for activations in (quantization.QuantType.QInt8, quantization.QuantType.QUInt8):
-            with self.subTest(activations=activations):
-                file = self.folder / f"{activations}.onnx"
+        kinds = itertools.product((quantization.QuantType.QInt8, quantization.QuantType.QUInt8), (["MatMul"], None))
+        for activations, operators in kinds:
+            with self.subTest(activations=activations, operators=operators or "all"):
+                file = self.folder / f"{activations}_{'some' if operators else 'all'}.onnx"
                 quantization.quantize_static(plain, file, Samples(4), quant_format=quantization.QuantFormat.QDQ, activation_type=activations,
-                                             weight_type=quantization.QuantType.QInt8, op_types_to_quantize=["MatMul"])
+                                             weight_type=quantization.QuantType.QInt8, op_types_to_quantize=operators)
                 producers = {output: one.name for one in onnx.load(file).graph.node for output in one.output}
                 readers = {one.name: [producers[value] for value in one.input] for one in onnx.load(file).graph.node if one.name in ("scores", "context")}
                 groups = [[name, *inputs] for name, inputs in readers.items()]

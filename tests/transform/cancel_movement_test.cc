@@ -86,6 +86,10 @@ TEST(CancelMovement, OfConvolutionsInOneDimension) {
   EXPECT_THAT(body, HasSubstr("(4, 1, 1)"));
 }
 
+TEST(CancelMovement, OverQuantisationWithOneScale) {
+  EXPECT_EQ(After(ToFirst("qnn.quantize(" + ToLast("%x") + ", 0.5f, 3i8)")), "qnn.quantize(%x, 0.5f, 3i8)\n");
+}
+
 TEST(CancelMovement, NothingWhereAsMuchWouldBeMoved) {
   for (const std::string& body : {"nn.relu(" + ToLast("%x") + ")", "add(" + ToLast("%x") + ", reshape(%x, newshape=[1, 5, 6, 4]))",
                                   "%0 = " + ToLast("%x") + "; (%0, nn.relu(%0))", "nn.softmax(nn.relu(" + ToLast("%x") + "), axis=3)"}) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collage/transform/fold_constants.h"
 #include "tests/transform/pass_testing.h"
 
 namespace collage {
@@ -50,6 +51,35 @@ TEST(SimplifyExpressions, Views) {
   EXPECT_EQ(Simplified("reshape(%x, newshape=[1, 4, 6, 6])"), "%x\n");
   EXPECT_EQ(Simplified("copy(cast(concatenate((%x,), axis=1), dtype=\"float32\"))"), "%x\n");
   EXPECT_EQ(Simplified("cast(%x, dtype=\"float64\")"), "cast(%x, dtype=\"float64\")\n");
+}
+
+TEST(SimplifyExpressions, IntegersMadeAgainOfTheirOwnNumbers) {
+  const auto again = [](const std::string& from, const std::string& to) {
+    return Simplified("%0 = cast(%x, dtype=\"int8\"); qnn.quantize(qnn.dequantize(%0, " + from + "), " + to + ")", 0);
+  };
+  for (const char* parameters : {"0.3f, 3i8", "1e-37f, -128i8", "1e33f, 127i8"})
+    EXPECT_EQ(again(parameters, parameters), "cast(%x, dtype=\"int8\")\n") << parameters;
+  const auto stays = [&](const char* from, const char* to) {
+    EXPECT_THAT(again(from, to), HasSubstr("qnn.quantize")) << from << " " << to;
+  };
+  stays("0.3f, 3i8", "0.3f, 4i8");
+  stays("0.3f, 3i8", "0.30001f, 3i8");
+  stays("0.3f, 3i8", "0.3f, 3u8");
+  // Not a normal number, or beyond float32 for the largest of integers.
+  stays("1e-40f, 3i8", "1e-40f, 3i8");
+  stays("1e37f, 3i8", "1e37f, 3i8");
+}
+
+/// Every integer, also with one scale a channel.
+TEST(SimplifyExpressions, IntegersMadeAgainAreTheSame) {
+  std::string numbers = "cast(subtract(cumsum(ones_like(%x), axis=1), 129f), dtype=\"int8\")";
+  const std::string scales = "meta[relay.Constant][0] /*Tensor[(2), float32]*/";
+  const auto body = [&](const std::string& first, const std::string& second) {
+    return "fn (%x: Tensor[(2, 256), float32]) { let %b = " + numbers + "; %0 = zeros(shape=[2], dtype=\"int8\"); " +
+           "qnn.quantize(qnn.dequantize(%b, " + scales + ", %0, axis=" + first + "), " + scales + ", %0, axis=" + second + ") }";
+  };
+  const auto simplify = [](const IRModule& module) { return SimplifyExpressions(FoldConstants(module).value()); };
+  EXPECT_THAT(BodyAfter(simplify, body("0", "-2")), testing::Not(HasSubstr("quantize")));
 }
 
 TEST(SimplifyExpressions, Transposes) {
