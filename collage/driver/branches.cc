@@ -21,8 +21,8 @@ struct Branch {
 
 /// Branches that could run at the same time.
 struct Block {
-  std::vector<std::vector<size_t>> shares;  ///< choices of each thread
-  double promise = 0;                       ///< seconds; below zero where it takes kernels that gain little by more threads
+  Branches shares;
+  double promise = 0;  ///< seconds; below zero where it takes kernels that gain little by more threads
 };
 
 // What share of T times its time on T threads a kernel takes on one. Convolutions of a millisecond took nine tenths on an Intel server
@@ -190,13 +190,20 @@ void AddMembers(const PricedCandidate& candidate, const std::string& variant, co
   }
 }
 
-std::optional<PricedCandidate> ToCandidate(const Placement& placement, const Plan& plan, const Block& block, size_t target,
-                                           const SpecPointer& spec) {
+}  // namespace
+
+std::optional<PricedCandidate> SideBySideCandidate(const Placement& placement, const Plan& plan, const Branches& branches) {
+  const std::optional<size_t> target = SideBySideTarget(placement);
+  const Result<Target> parsed = target ? Target::Parse(placement.targets[*target].target) : Fail("there is no such target");
+  if (!parsed) return std::nullopt;
+  PartitionSpec spec;
+  spec.name = placement.NameOf(*target);
+  spec.targets = {*parsed};
   const DataflowGraph& graph = *placement.graph;
   IndexSet inside;
   std::vector<NestedSubGraph> members;
-  for (size_t share = 0; share < block.shares.size(); ++share) {
-    for (const size_t i : block.shares[share]) {
+  for (size_t share = 0; share < branches.size(); ++share) {
+    for (const size_t i : branches[share]) {
       const SearchChoice& choice = plan.result.choices[i];
       const PricedCandidate& candidate = placement.candidates[choice.candidate];
       // What a partition leaves outside of its functions has nobody to run it.
@@ -206,20 +213,19 @@ std::optional<PricedCandidate> ToCandidate(const Placement& placement, const Pla
                  placement.devices.front().threads, share, members);
     }
   }
-  const SharedAttributes attributes{{"Primitive", 1}, {"Compiler", std::string(placement.targets[target].backend->Name())}};
+  const SharedAttributes attributes{{"Primitive", 1}, {"Compiler", std::string(placement.targets[*target].backend->Name())}};
   PricedCandidate block_candidate;
-  block_candidate.candidate = {SubGraph(graph, std::move(inside), std::move(members)).Wrapped(attributes), spec};
+  block_candidate.candidate = {SubGraph(graph, std::move(inside), std::move(members)).Wrapped(attributes),
+                               std::make_shared<const PartitionSpec>(std::move(spec))};
   const CandidatePartition& candidate = block_candidate.candidate;
   if (!candidate.sub_graph.IsConvex(graph) || !candidate.sub_graph.IsInOneBlock(graph)) return std::nullopt;
-  if (!placement.constraints->Allow(candidate) || !placement.MayTake(target, candidate.sub_graph.inside())) return std::nullopt;
+  if (!placement.constraints->Allow(candidate) || !placement.MayTake(*target, candidate.sub_graph.inside())) return std::nullopt;
   Result<ExtractedFunction> extracted = ExtractFunction(graph, candidate.sub_graph);
   if (!extracted) return std::nullopt;
   block_candidate.extracted = std::move(*extracted);
-  block_candidate.backend = target;
+  block_candidate.backend = *target;
   return block_candidate;
 }
-
-}  // namespace
 
 std::optional<size_t> SideBySideTarget(const Placement& placement) {
   for (size_t target = 0; target < placement.targets.size(); ++target) {
@@ -228,23 +234,19 @@ std::optional<size_t> SideBySideTarget(const Placement& placement) {
   return std::nullopt;
 }
 
-std::vector<PricedCandidate> BranchesSideBySide(const Placement& placement, const Plan& plan, const std::vector<Price>& prices) {
+std::vector<BranchCandidate> BranchesSideBySide(const Placement& placement, const Plan& plan, const std::vector<Price>& prices) {
   // Each of them takes some tenths of a second to compile, compare and time: that is what a compile of a minute has for it.
   constexpr size_t kMostBlocks = 64;
-  const std::optional<size_t> target = SideBySideTarget(placement);
-  std::vector<PricedCandidate> found;
-  if (!target || placement.devices.front().threads < 2) return found;
-  PartitionSpec spec;
-  spec.name = placement.NameOf(*target);
-  const Result<Target> parsed = Target::Parse(placement.targets[*target].target);
-  if (!parsed) return found;
-  spec.targets = {*parsed};
-  const auto shared_spec = std::make_shared<const PartitionSpec>(std::move(spec));
-  for (const Block& block : BranchFinder(placement, plan, prices).Find()) {
+  std::vector<BranchCandidate> found;
+  if (!SideBySideTarget(placement) || placement.devices.front().threads < 2) return found;
+  const auto is_found = [&](const PricedCandidate& candidate) {
+    return std::ranges::any_of(found, [&](const BranchCandidate& other) { return IsThere({other.candidate}, candidate); });
+  };
+  for (Block& block : BranchFinder(placement, plan, prices).Find()) {
     if (found.size() == kMostBlocks) break;
-    std::optional<PricedCandidate> candidate = ToCandidate(placement, plan, block, *target, shared_spec);
-    if (!candidate) continue;
-    if (!IsThere(placement.candidates, *candidate) && !IsThere(found, *candidate)) found.push_back(std::move(*candidate));
+    std::optional<PricedCandidate> candidate = SideBySideCandidate(placement, plan, block.shares);
+    if (!candidate || IsThere(placement.candidates, *candidate) || is_found(*candidate)) continue;
+    found.push_back({std::move(block.shares), std::move(*candidate)});
   }
   return found;
 }

@@ -7,6 +7,14 @@
 
 namespace collage {
 
+/// Positions among a plan's choices: of partitions that do not depend on each other, by the thread that runs them.
+using Branches = std::vector<std::vector<size_t>>;
+
+struct BranchCandidate {
+  Branches branches;
+  PricedCandidate candidate;
+};
+
 /// Partitions of the plan that do not depend on each other, as candidates of the target that runs such side by side, each on one thread of
 /// the host's team. Where chains of partitions begin at one tensor: all of these, all but the longest, as many as there are threads of the
 /// most alike times, and likewise of the first partitions alone. Chains go to threads longest first, by the prices on all threads. None
@@ -15,7 +23,10 @@ namespace collage {
 ///
 /// On one of T threads a kernel takes between as long as on all and T times as long. Where all take most of the latter, those blocks gain
 /// most whose threads end at about the same time: they come first. Only measuring tells what gains.
-std::vector<PricedCandidate> BranchesSideBySide(const Placement& placement, const Plan& plan, const std::vector<Price>& prices);
+std::vector<BranchCandidate> BranchesSideBySide(const Placement& placement, const Plan& plan, const std::vector<Price>& prices);
+
+/// The candidate that runs these branches of a plan; nothing where they make none.
+std::optional<PricedCandidate> SideBySideCandidate(const Placement& placement, const Plan& plan, const Branches& branches);
 
 /// Whether the candidate's price is below the sum of those of the choices whose operators are all its own. False where it has none.
 bool IsCheaperThanParts(const Placement& placement, size_t candidate, const std::vector<SearchChoice>& choices,

@@ -16,6 +16,7 @@
 #include "collage/driver/compile_rows.h"
 #include "collage/driver/estimated_compile.h"
 #include "collage/driver/evidence_store.h"
+#include "collage/driver/joins.h"
 #include "collage/driver/large_weights.h"
 #include "collage/driver/model_checks.h"
 #include "collage/driver/model_identity.h"
@@ -151,33 +152,32 @@ class Compile {
     COLLAGE_TRY_STATUS(DecideSingles());
     const bool is_stopped = options_.progress.stop_requested && options_.progress.stop_requested->load();
     if (is_stopped || pricer_.allows_only_cached()) return {};
-    return pricer_.cache().Store(KeyOfDecision(),
+    COLLAGE_TRY_STATUS(StoreJoins(pricer_, KeyOfDecision(Fact::kJoins), joins_));
+    return pricer_.cache().Store(KeyOfDecision(Fact::kDecision),
                                  {{decision_->is_settled ? kForever : options_.seconds_spent + Clock::SecondsSince(start)}, {}});
   }
 
-  [[nodiscard]] MeasurementKey KeyOfDecision() const {
+  [[nodiscard]] MeasurementKey KeyOfDecision(Fact fact) const {
     const uint64_t hash = placement_->DecisionHash();
-    return pricer_.KeyOf(Fact::kDecision, IsUsualSearch() ? hash : HashCombine(hash, HashBytes(options_.search)));
+    return pricer_.KeyOf(fact, IsUsualSearch() ? hash : HashCombine(hash, HashBytes(options_.search)));
   }
 
   [[nodiscard]] bool IsUsualSearch() const { return options_.search == CompileOptions::kUsualSearch; }
 
   Result<bool> IsDecided() {
-    const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDecision()));
+    const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDecision(Fact::kDecision)));
     const bool may_measure = !pricer_.allows_only_cached();
     if (!known || known->samples.empty()) return false;
     // Reserving time for the race ends deciding before the budget does.
     if (may_measure && known->samples.front() < options_.budget_seconds / 2) return false;
-    COLLAGE_TRY_STATUS(JoinKnownPartitions());
+    COLLAGE_TRY_STATUS(JoinAsBefore());
     const auto from_known = [this](const PlacementPointer& placement) -> Result<Decision> {
       if (placement != placement_) COLLAGE_TRY_STATUS(Use(placement));
       Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
       return decision ? decision : DecideFromKnown(placement_->arms, evidence_, Among(placement_->Lying()));
     };
     Result<Decision> decision = DecideWithinMemory(placement_, from_known, [] { return std::nullopt; });
-    // A kernel of every known plan may have been found wrong since: then there is more to decide, and branches that have no price may get
-    // one.
-    if (!decision) dearer_branches_.clear();
+    // A kernel of every known plan may have been found wrong since: then there is more to decide.
     if (!decision) return false;
     decision_ = std::move(*decision);
     return true;
@@ -314,45 +314,54 @@ class Compile {
   /// Adds what partitions of the best plan may become together: one of a graph compiler that sees more, or branches side by side. Of these
   /// only what has a price below that of its parts: a search takes longer with each candidate whose operators lie far apart, and no cover
   /// is cheaper by one that is dearer than its parts in the same layouts. False where nothing was added.
-  Result<bool> Join(const SearchResult& best, bool may_measure) {
+  Result<bool> JoinPartsOf(const SearchResult& best) {
     const Plan plan = MakePlan(*placement_, "searched", best);
-    PlacementAddition together{JoinedPartitions(*placement_, plan), {}};
-    std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
-    std::vector<PricedCandidate> branches = BranchesSideBySide(*placement_, plan, prices);
-    std::erase_if(branches, [this](const PricedCandidate& candidate) { return IsThere(dearer_branches_, candidate); });
+    Join join{best.choices, {}};
+    std::vector<BranchCandidate> branches =
+        BranchesSideBySide(*placement_, plan, Believe(placement_->arms.kernels, evidence_, options_.declared));
+    std::erase_if(branches, [this](const BranchCandidate& one) { return IsThere(dearer_branches_, one.candidate); });
     if (!branches.empty()) {
       const PlacementPointer before = placement_;
       std::vector<Evidence> evidence_before = evidence_;
       const size_t first = before->candidates.size();
-      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*before, {branches, {}}, pricer_))));
-      if (may_measure) COLLAGE_TRY_STATUS(MeasureBranches(first));
-      prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
-      for (size_t c = first; c < placement_->candidates.size(); ++c) {
-        std::vector<PricedCandidate>& to =
-            IsCheaperThanParts(*placement_, c, best.choices, prices) ? together.candidates : dearer_branches_;
-        std::copy_if(branches.begin(), branches.end(), std::back_inserter(to),
-                     [&](const PricedCandidate& candidate) { return IsThere({placement_->candidates[c]}, candidate); });
+      PlacementAddition addition;
+      for (const BranchCandidate& one : branches) addition.candidates.push_back(one.candidate);
+      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*before, std::move(addition), pricer_))));
+      COLLAGE_TRY_STATUS(MeasureBranches(first));
+      const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+      for (BranchCandidate& one : branches) {
+        size_t c = first;
+        while (c < placement_->candidates.size() && !IsThere({placement_->candidates[c]}, one.candidate)) ++c;
+        if (c < placement_->candidates.size() && IsCheaperThanParts(*placement_, c, best.choices, prices)) {
+          join.branches.push_back(std::move(one.branches));
+        } else {
+          dearer_branches_.push_back(std::move(one.candidate));
+        }
       }
       evidence_ = std::move(evidence_before);
       COLLAGE_TRY_STATUS(Use(before));
     }
-    if (together.candidates.empty()) return false;
-    COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Extend(*placement_, std::move(together), pricer_))));
+    const PlacementPointer joined = COLLAGE_TRY(Joined(*placement_, join, pricer_));
+    if (joined->candidates.size() == placement_->candidates.size()) return false;
+    joins_.push_back(std::move(join));
+    COLLAGE_TRY_STATUS(Use(joined));
     return true;
   }
 
   /// Joined partitions are candidates like any other; where the best plan takes one, its neighbours may be joined to it.
   Status JoinPartitions() {
-    while (!measuring_.ShouldStop() && COLLAGE_TRY(Join(decision_->best, /*may_measure=*/true))) decision_ = COLLAGE_TRY(DecideAmongAll());
+    while (!measuring_.ShouldStop() && COLLAGE_TRY(JoinPartsOf(decision_->best))) decision_ = COLLAGE_TRY(DecideAmongAll());
     return {};
   }
 
-  /// The joins that an earlier compile has tried, from what it has left.
-  Status JoinKnownPartitions() {
-    while (true) {
-      Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
-      if (!decision || !COLLAGE_TRY(Join(decision->best, /*may_measure=*/false))) return {};
+  /// The joins that an earlier compile has made.
+  Status JoinAsBefore() {
+    for (Join& join : COLLAGE_TRY(LoadJoins(pricer_, KeyOfDecision(Fact::kJoins)))) {
+      if (!IsOf(*placement_, join)) break;
+      COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Joined(*placement_, join, pricer_))));
+      joins_.push_back(std::move(join));
     }
+    return {};
   }
 
   /// Every backend gets a plan of its own; and it is looked into as far as it could still beat all together.
@@ -539,6 +548,7 @@ class Compile {
   Clock::time_point start_ = Clock::now();
   PlacementPointer placement_;
   std::vector<GreedyPlan> greedy_;
+  std::vector<Join> joins_;                       // in their order
   std::vector<PricedCandidate> dearer_branches_;  // than their parts, or without a price
   std::optional<EvidenceStore> store_;
   std::vector<Evidence> evidence_;

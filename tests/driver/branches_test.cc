@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collage/candidate/library_calls.h"
+#include "collage/driver/joins.h"
 #include "collage/explain/plan_names.h"
 #include "collage/ir/print.h"
 #include "tests/driver/decided.h"
@@ -61,7 +62,11 @@ class BranchesTest : public testing::Test {
 
   static std::vector<PricedCandidate> Found(Decided& decided) {
     const Decision decision = decided.Decide().value();
-    return BranchesSideBySide(decided.placement(), MakePlan(decided.placement(), "searched", decision.best), decided.Prices());
+    std::vector<PricedCandidate> found;
+    for (BranchCandidate& one :
+         BranchesSideBySide(decided.placement(), MakePlan(decided.placement(), "searched", decision.best), decided.Prices()))
+      found.push_back(std::move(one.candidate));
+    return found;
   }
 
   static std::vector<std::string> OperatorsOf(const Decided& decided, const PricedCandidate& candidate) {
@@ -163,6 +168,48 @@ TEST_F(BranchesTest, PlansThatMayRaceAreCountedAsTheirPricesAreKnown) {
   EXPECT_EQ(known.searched, at_first.searched);
   EXPECT_EQ(known.single_backends, 1u) << "the library alone";
   EXPECT_LE(decided->Plans().plans.size(), known.searched + known.single_backends);
+}
+
+TEST_F(BranchesTest, AKeptJoinGivesALaterCompileTheSameCandidates) {
+  const Together together{2 * kSeconds};
+  const auto decided = Start(kBlock, library_, together);
+  const SearchResult best = decided->Decide().value().best;
+  const std::vector<BranchCandidate> found =
+      BranchesSideBySide(decided->placement(), MakePlan(decided->placement(), "searched", best), decided->Prices());
+  ASSERT_THAT(found, SizeIs(5));
+  const Join join{best.choices, {found[3].branches, found[0].branches}};
+  const MeasurementKey key = decided->pricer().KeyOf(Fact::kJoins, 7);
+  ASSERT_TRUE(StoreJoins(decided->pricer(), key, {join, {}}));
+
+  const auto later = Start(kBlock, library_, together);
+  const std::vector<Join> kept = LoadJoins(later->pricer(), key).value();
+  ASSERT_THAT(kept, SizeIs(2));
+  EXPECT_TRUE(kept[0].choices == join.choices && kept[0].branches == join.branches);
+  EXPECT_TRUE(kept[1].choices.empty() && kept[1].branches.empty());
+  ASSERT_TRUE(IsOf(later->placement(), kept[0]));
+  const size_t first = later->placement().candidates.size();
+  const PlacementPointer joined = Joined(later->placement(), kept[0], later->pricer()).value();
+  ASSERT_EQ(joined->candidates.size(), first + 2);
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(Print(joined->candidates[first + i].extracted.function), Print(found[i == 0 ? 3 : 0].candidate.extracted.function));
+  }
+}
+
+TEST_F(BranchesTest, JoinsThatCannotBeReadOrAreOfAnotherPlacementAreNone) {
+  const Together together{2 * kSeconds};
+  const auto decided = Start(kBlock, library_, together);
+  const MeasurementKey key = decided->pricer().KeyOf(Fact::kJoins, 7);
+  EXPECT_THAT(LoadJoins(decided->pricer(), key).value(), IsEmpty()) << "nothing is kept";
+  // Lists that are longer than what is there, and numbers that belong to nothing.
+  for (const std::vector<double>& numbers : {std::vector<double>{1}, {1, 1, 0}, {1, 1, 0, 0, 1, 1}, {0, 5}, {1e300}}) {
+    ASSERT_TRUE(cache_.Store(key, {numbers, {}}));
+    EXPECT_THAT(LoadJoins(decided->pricer(), key).value(), IsEmpty());
+  }
+  const std::vector<SearchChoice> best = decided->Decide().value().best.choices;
+  EXPECT_TRUE(IsOf(decided->placement(), {best, {{{0}, {best.size() - 1}}}}));
+  EXPECT_FALSE(IsOf(decided->placement(), {best, {{{0}, {best.size()}}}}));
+  EXPECT_FALSE(IsOf(decided->placement(), {{{decided->placement().candidates.size(), 0}}, {}}));
+  EXPECT_FALSE(IsOf(decided->placement(), {{{0, 1000}}, {}}));
 }
 
 TEST_F(BranchesTest, NothingIsOfferedWhereNothingCanRunAtTheSameTime) {
