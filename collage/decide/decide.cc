@@ -47,6 +47,8 @@ class Decider {
     decision.likely_bound = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).lower_bound;
     decision.proved_bound = COLLAGE_TRY(at_ends_.Search(ProvedLows(prices_))).lower_bound;
     decision.best.lower_bound = decision.likely_bound;
+    // Also where time has ended before the best cover has run as a whole.
+    decision.open = std::min(decision.open, std::max(0.0, 1 - decision.likely_bound.ToSeconds() / best_->cost.ToSeconds()));
     return decision;
   }
 

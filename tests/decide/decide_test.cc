@@ -218,5 +218,35 @@ TEST(DecideTest, AKernelOfManyOperatorsIsNotTimedWhereItsPartsRuleItOut) {
   EXPECT_LE(measurer.alone.size(), 2 * kNodes + 5) << "the parts, and a few rows of them";
 }
 
+/// Time for the first prices alone.
+class Hurried : public Steady {
+ public:
+  using Steady::Steady;
+  [[nodiscard]] bool IsOver() const override { return true; }
+};
+
+TEST(DecideTest, WhereTimeEndsBeforeAnyPlanHasRunTheBoundSaysWhatIsOpen) {
+  std::mt19937_64 random(5);
+  size_t decided = 0;
+  for (int round = 0; round < 50; ++round) {
+    const SearchProblem problem = TimedProblem(random, 0);
+    if (!SearchShortestPath(problem)) continue;
+    const SimulatedMachine machine(problem, random, {});
+    const Arms& arms = machine.arms();
+    std::vector<double> seconds;
+    for (const KernelFacts& facts : arms.kernels.kernels()) seconds.push_back(2 * facts.roofline.ToSeconds() + 1e-6);
+    std::vector<Evidence> evidence(seconds.size());
+    Hurried measurer(arms, seconds);
+    const Result<Decision> decision = Decide(arms, evidence, measurer, {});
+    ASSERT_TRUE(decision) << decision.error().message;
+    if (decision->is_settled) continue;
+    ++decided;
+    EXPECT_LT(decision->open, 1) << "round " << round;
+    EXPECT_DOUBLE_EQ(decision->open, std::max(0.0, 1 - decision->likely_bound.ToSeconds() / decision->best.cost.ToSeconds()))
+        << "round " << round;
+  }
+  EXPECT_GT(decided, 20u);
+}
+
 }  // namespace
 }  // namespace collage
