@@ -15,7 +15,7 @@ enum class Fact {
   kRace,             ///< what a plan takes beside others, by round
   kDrift,            ///< how many times slower the machine was in the race than when prices were taken
   kVerdict,          ///< how far a program, with its weights, is from the reference executor
-  kDecision,         ///< how many seconds were measured before a decision was taken
+  kDecision,         ///< of how many seconds a decision was taken
   kJoins,            ///< what was added to the candidates of a problem before a decision was taken
   kTransition,       ///< what a trivial kernel takes right after one of another backend
   kTuning            ///< which schedule was found for a kernel

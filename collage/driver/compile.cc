@@ -133,7 +133,6 @@ class Compile {
   /// What an earlier compile has decided is not decided again, unless there is more time now than there was then.
   Status Decide() {
     if (options_.tuning_seconds <= 0 && COLLAGE_TRY(IsDecided())) return {};
-    const Clock::time_point start = Clock::now();
     COLLAGE_TRY_STATUS(EnsureMeasurer());
     COLLAGE_TRY_STATUS(MeasureOriginals());
     COLLAGE_TRY_STATUS(MeasureConversions());
@@ -153,8 +152,7 @@ class Compile {
     const bool is_stopped = options_.progress.stop_requested && options_.progress.stop_requested->load();
     if (is_stopped || pricer_.allows_only_cached()) return {};
     COLLAGE_TRY_STATUS(StoreJoins(pricer_, KeyOfDecision(Fact::kJoins), joins_));
-    return pricer_.cache().Store(KeyOfDecision(Fact::kDecision),
-                                 {{decision_->is_settled ? kForever : options_.seconds_spent + Clock::SecondsSince(start)}, {}});
+    return pricer_.cache().Store(KeyOfDecision(Fact::kDecision), {{decision_->is_settled ? kForever : options_.WholeBudget()}, {}});
   }
 
   [[nodiscard]] MeasurementKey KeyOfDecision(Fact fact) const {
@@ -168,8 +166,7 @@ class Compile {
     const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDecision(Fact::kDecision)));
     const bool may_measure = !pricer_.allows_only_cached();
     if (!known || known->samples.empty()) return false;
-    // Reserving time for the race ends deciding before the budget does.
-    if (may_measure && known->samples.front() < options_.budget_seconds / 2) return false;
+    if (may_measure && known->samples.front() < options_.WholeBudget()) return false;
     COLLAGE_TRY_STATUS(JoinAsBefore());
     const auto from_known = [this](const PlacementPointer& placement) -> Result<Decision> {
       if (placement != placement_) COLLAGE_TRY_STATUS(Use(placement));

@@ -62,6 +62,9 @@ struct CompileOptions {
   double budget_seconds = kUsualBudget;
   /// Five minutes: what people wait for.
   static constexpr double kUsualBudget = 300;
+  /// Of the compile of which this is a part, whose own budget is a share of what was left when it began. Nothing: it is no part.
+  std::optional<double> whole_budget_seconds = {};
+  [[nodiscard]] double WholeBudget() const { return whole_budget_seconds.value_or(budget_seconds); }
   /// Seconds that an earlier process has spent on this very compile before it crashed; a budget counts them.
   double seconds_spent = 0;
   /// Nothing is measured: whatever is not in the cache is an error that says what it is.

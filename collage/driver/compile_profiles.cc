@@ -44,6 +44,7 @@ Result<CompiledModel> CompileProfiles(std::vector<OnnxModel> models, const std::
     const std::string profile = ToString(ProfileOf(models[i]));
     CompileOptions of_profile = options;
     of_profile.seconds_spent = 0;
+    of_profile.whole_budget_seconds = options.WholeBudget();
     const double left = std::max(0.0, options.budget_seconds - options.seconds_spent - Clock::SecondsSince(start));
     of_profile.budget_seconds = left / static_cast<double>(models.size() - i);
     of_profile.race_seconds = options.race_seconds / static_cast<double>(models.size());

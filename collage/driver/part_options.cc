@@ -61,6 +61,7 @@ CompileOptions PartOptions::Begin(size_t part) {
   CompileOptions options = options_;
   options.seconds_spent = 0;
   options.constraints = constraints_[part];
+  options.whole_budget_seconds = options_.WholeBudget();
   options.budget_seconds = std::max(0.0, options_.budget_seconds - SecondsSpent()) * shares_[part] / shares_left_;
   options.race_seconds = options_.race_seconds * std::min(1.0, shares_[part]);
   options.tuning_seconds = options_.tuning_seconds * std::min(1.0, shares_[part]);
