@@ -178,6 +178,10 @@ class PlanRace {
     return blame_ && !IsStopped() ? COLLAGE_TRY(blame_(*entries_[i].plan, entries_[i].excess)) : false;
   }
 
+  /// Than the searched plan. In a short budget on a large model a library alone often is, with its one kernel; and the searched plan of
+  /// hundreds of kernels may take the time for the race to build.
+  [[nodiscard]] bool IsLikelyFaster(size_t i) const { return entries_[i].plan->result.cost < entries_[0].plan->result.cost; }
+
   /// The searched plan, then the others by what they are likely to take: whoever has no time is no great loss.
   [[nodiscard]] std::vector<size_t> CheapestFirst() const {
     std::vector<size_t> order(entries_.size());
@@ -223,7 +227,7 @@ class PlanRace {
         others.push_back(i);
         continue;
       }
-      entries_[i].has_no_time = progress_.ShouldStop();
+      entries_[i].has_no_time = IsStopped() || (progress_.ShouldStop() && !IsLikelyFaster(i));
       const bool must_be_taken = !is_first && group.size() == 1;
       const size_t more = lower_.is_limited() && !entries_[i].has_no_time ? COLLAGE_TRY(WeightsToAdd(entries_[i].partitioned, lower_)) : 0;
       const bool has_room = lower_.HasRoom(more);

@@ -65,14 +65,19 @@ class Decided {
   Result<Decision> Decide() { return Decide(placement_->Competing()); }
   Result<Decision> Decide(const std::vector<bool>& allowed) {
     for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
-      if (placement_->kernels[kernel].candidate != PlacedKernel::kNone || !evidence_[kernel].alone.empty()) continue;
-      evidence_[kernel] = COLLAGE_TRY(measurer_->MeasureAlone(kernel)).front().second;
+      if (placement_->kernels[kernel].candidate == PlacedKernel::kNone) COLLAGE_TRY_STATUS(MeasureAlone(kernel));
     }
     DecideOptions decide;
     decide.declared = options_.declared;
     decide.allowed = allowed;
     Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, decide);
     return decision ? decision : Fail(placement_->NameNode(decision.error().message));
+  }
+
+  /// A kernel of which nothing may be known yet.
+  Status MeasureAlone(size_t kernel) {
+    if (evidence_[kernel].alone.empty()) evidence_[kernel] = COLLAGE_TRY(measurer_->MeasureAlone(kernel)).front().second;
+    return {};
   }
 
   /// Until the best cover fits the memory of the devices.
@@ -109,6 +114,9 @@ class Decided {
         *placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_.race_seconds, options_, options_.progress,
         blame);
   }
+
+  /// Before a race: it has no time left.
+  void EndTime() { options_.progress.deadline = Clock::now(); }
 
   /// How many kernels of a plan are such a variant.
   [[nodiscard]] size_t Count(const Plan& plan, const std::string& variant) const {

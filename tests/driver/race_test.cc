@@ -73,6 +73,27 @@ TEST_F(TiedPlansTest, WhatIsFasterIsNoTie) {
   EXPECT_EQ(Winner(b, a), "beta");
 }
 
+TEST_F(TiedPlansTest, WhereTimeIsOverOnlyWhatIsLikelyFasterThanTheFirstRaces) {
+  const NamedBackend a("alpha", false, 1e-3);
+  const NamedBackend b("beta", false, 0.5e-3);
+  const NamedBackend c("gamma", false, 2e-3);
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Decided decided(Parsed("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }"), {&a, &b, &c}, cache);
+  ASSERT_TRUE(decided.Decide(decided.placement().Lying()));
+  for (size_t kernel = 0; kernel < decided.placement().kernels.size(); ++kernel) ASSERT_TRUE(decided.MeasureAlone(kernel));
+  std::vector<Plan> singles;
+  for (Plan& plan : decided.Plans().plans) {
+    if (plan.is_single_backend) singles.push_back(std::move(plan));
+  }
+  ASSERT_EQ(singles.size(), 3u);
+  decided.EndTime();
+  const RaceOutcome race = decided.Race(singles).value();
+  EXPECT_EQ(singles[race.winner].name, "beta");
+  ASSERT_EQ(race.missing.size(), 1u);
+  EXPECT_EQ(race.missing[0].name, "gamma");
+  EXPECT_EQ(race.missing[0].reason, "time ended before it was ready");
+}
+
 /// Right in every test that replaces weights by others like them, and for these very weights wrong: it gets sums beyond a limit wrong.
 class LimitedBackend : public NamedBackend {
  public:
