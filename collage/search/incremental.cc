@@ -57,7 +57,7 @@ class IncrementalSearch::State {
       SearchTables::VariantMask left_out;
       for (size_t c = 0; c < problem_.candidates.size(); ++c)
         left_out.emplace_back(problem_.candidates[c].variants.size(), forbidden[c] || cut_off[c]);
-      Result<SearchResult> solved = Solve(std::move(left_out));
+      Result<SearchResult> solved = Solve(left_out);
       // The first is asked without anything cut off: what it says holds for all covers.
       if (std::exchange(is_first, false) && solved) least_of_all = std::max(least_, solved->lower_bound);
       return solved;
@@ -89,7 +89,7 @@ class IncrementalSearch::State {
     return fallen;
   }
 
-  Result<SearchResult> Solve(SearchTables::VariantMask left_out) {
+  Result<SearchResult> Solve(const SearchTables::VariantMask& left_out) {
     tables_.Reprice(left_out);
     const SweepLimits limits{options_.most_states, options_.most_sets};
     if (!relaxation_) {
@@ -104,7 +104,7 @@ class IncrementalSearch::State {
       relaxation_.emplace(tables_, *graph_);
     }
     relaxation_->Reprice();
-    return SolveWithin(std::move(left_out), limits);
+    return SolveWithin(left_out, limits);
   }
 
   static Result<SearchResult> ResultOf(const SweepAnswer& answer) {
