@@ -313,7 +313,7 @@ class Compile {
   /// is cheaper by one that is dearer than its parts in the same layouts. False where nothing was added.
   Result<bool> JoinPartsOf(const SearchResult& best) {
     const Plan plan = MakePlan(*placement_, "searched", best);
-    Join join{best.choices, {}};
+    JoinedPlan join{best.choices, {}};
     std::vector<BranchCandidate> branches =
         BranchesSideBySide(*placement_, plan, Believe(placement_->arms.kernels, evidence_, options_.declared));
     std::erase_if(branches, [this](const BranchCandidate& one) { return IsThere(dearer_branches_, one.candidate); });
@@ -353,7 +353,7 @@ class Compile {
 
   /// The joins that an earlier compile has made.
   Status JoinAsBefore() {
-    for (Join& join : COLLAGE_TRY(LoadJoins(pricer_, KeyOfDecision(Fact::kJoins)))) {
+    for (JoinedPlan& join : COLLAGE_TRY(LoadJoins(pricer_, KeyOfDecision(Fact::kJoins)))) {
       if (!IsOf(*placement_, join)) break;
       COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Joined(*placement_, join, pricer_))));
       joins_.push_back(std::move(join));
@@ -545,7 +545,7 @@ class Compile {
   Clock::time_point start_ = Clock::now();
   PlacementPointer placement_;
   std::vector<GreedyPlan> greedy_;
-  std::vector<Join> joins_;                       // in their order
+  std::vector<JoinedPlan> joins_;                 // in their order
   std::vector<PricedCandidate> dearer_branches_;  // than their parts, or without a price
   std::optional<EvidenceStore> store_;
   std::vector<Evidence> evidence_;

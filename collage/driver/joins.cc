@@ -48,7 +48,7 @@ class NumberReader {
 
 }  // namespace
 
-bool IsOf(const Placement& placement, const Join& join) {
+bool IsOf(const Placement& placement, const JoinedPlan& join) {
   const bool has_choices = std::ranges::all_of(join.choices, [&](const SearchChoice& choice) {
     return choice.candidate < placement.candidates.size() && choice.variant < placement.arms.kernel_of[choice.candidate].size();
   });
@@ -58,7 +58,7 @@ bool IsOf(const Placement& placement, const Join& join) {
          });
 }
 
-Result<PlacementPointer> Joined(const Placement& placement, const Join& join, Pricer& pricer) {
+Result<PlacementPointer> Joined(const Placement& placement, const JoinedPlan& join, Pricer& pricer) {
   SearchResult result;
   result.choices = join.choices;
   const Plan plan = MakePlan(placement, "searched", std::move(result));
@@ -70,9 +70,9 @@ Result<PlacementPointer> Joined(const Placement& placement, const Join& join, Pr
   return Extend(placement, std::move(addition), pricer);
 }
 
-Result<std::vector<Join>> LoadJoins(Pricer& pricer, const MeasurementKey& key) {
+Result<std::vector<JoinedPlan>> LoadJoins(Pricer& pricer, const MeasurementKey& key) {
   const std::optional<Measurement> kept = COLLAGE_TRY(pricer.cache().Find(key));
-  if (!kept) return std::vector<Join>();
+  if (!kept) return std::vector<JoinedPlan>();
   NumberReader reader(kept->samples);
   const auto next = [&] { return reader.Next(); };
   const auto next_choice = [&] {
@@ -81,16 +81,16 @@ Result<std::vector<Join>> LoadJoins(Pricer& pricer, const MeasurementKey& key) {
   };
   const auto next_share = [&] { return reader.NextList(next); };
   const auto next_branches = [&] { return reader.NextList(next_share); };
-  std::vector<Join> joins = reader.NextList([&] {
+  std::vector<JoinedPlan> joins = reader.NextList([&] {
     std::vector<SearchChoice> choices = reader.NextList(next_choice);
-    return Join{std::move(choices), reader.NextList(next_branches)};
+    return JoinedPlan{std::move(choices), reader.NextList(next_branches)};
   });
-  return reader.IsWhole() ? joins : std::vector<Join>();
+  return reader.IsWhole() ? joins : std::vector<JoinedPlan>();
 }
 
-Status StoreJoins(Pricer& pricer, const MeasurementKey& key, const std::vector<Join>& joins) {
+Status StoreJoins(Pricer& pricer, const MeasurementKey& key, const std::vector<JoinedPlan>& joins) {
   NumberWriter writer;
-  writer.AddList(joins, [&](const Join& join) {
+  writer.AddList(joins, [&](const JoinedPlan& join) {
     writer.AddList(join.choices, [&](const SearchChoice& choice) {
       writer.Add(choice.candidate);
       writer.Add(choice.variant);

@@ -177,12 +177,12 @@ TEST_F(BranchesTest, AKeptJoinGivesALaterCompileTheSameCandidates) {
   const std::vector<BranchCandidate> found =
       BranchesSideBySide(decided->placement(), MakePlan(decided->placement(), "searched", best), decided->Prices());
   ASSERT_THAT(found, SizeIs(5));
-  const Join join{best.choices, {found[3].branches, found[0].branches}};
+  const JoinedPlan join{best.choices, {found[3].branches, found[0].branches}};
   const MeasurementKey key = decided->pricer().KeyOf(Fact::kJoins, 7);
   ASSERT_TRUE(StoreJoins(decided->pricer(), key, {join, {}}));
 
   const auto later = Start(kBlock, library_, together);
-  const std::vector<Join> kept = LoadJoins(later->pricer(), key).value();
+  const std::vector<JoinedPlan> kept = LoadJoins(later->pricer(), key).value();
   ASSERT_THAT(kept, SizeIs(2));
   EXPECT_TRUE(kept[0].choices == join.choices && kept[0].branches == join.branches);
   EXPECT_TRUE(kept[1].choices.empty() && kept[1].branches.empty());
