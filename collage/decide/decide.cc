@@ -145,18 +145,21 @@ class Decider {
   }
 
   /// What is unknown in the cover that may be the cheapest, as long as less time has gone into prices since the last program than into
-  /// all programs: every price may bring another best cover, and not each of them is worth a program.
+  /// all programs: every price may bring another best cover, and not each of them is worth a program; one that is behind is worth none.
   Result<std::vector<size_t>> UnknownWorthPricing(double worthwhile) {
-    if (seconds_since_program_ >= seconds_in_programs_) return std::vector<size_t>();
+    if (!IsBehind() && seconds_since_program_ >= seconds_in_programs_) return std::vector<size_t>();
     std::vector<size_t> likely = COLLAGE_TRY(UnknownInChallenger(at_usual_ends_, UsualLows(prices_), worthwhile));
     return likely.empty() ? UnknownInChallenger(at_ends_, Lows(prices_), worthwhile) : std::move(likely);
   }
 
+  [[nodiscard]] bool IsBehind() const { return options_.incumbent < best_->cost; }
+
   /// Unknown kernels of the cheapest cover where those of the best one are at their centres and all others at these lows; none where that
-  /// gains nothing worthwhile.
+  /// gains nothing worthwhile on the best one and on the incumbent.
   Result<std::vector<size_t>> UnknownInChallenger(PricedProblem& problem, std::vector<Cost> lows, double worthwhile) {
     for (const size_t kernel : KernelsOf(best_->choices)) lows[kernel] = prices_[kernel].centre;
-    const Cost worth_it = Cost::Seconds(best_->cost.ToSeconds() - worthwhile);
+    const Cost to_beat = IsBehind() ? options_.incumbent : best_->cost;
+    const Cost worth_it = Cost::Seconds(to_beat.ToSeconds() - worthwhile);
     const SearchResult challenger = COLLAGE_TRY(problem.SearchBelow(lows, worth_it));
     if (challenger.lower_bound >= worth_it) return std::vector<size_t>();
     return UnknownIn(challenger.choices);

@@ -58,6 +58,10 @@ struct DecideOptions {
   /// A cover dearer than that is of no interest: then deciding ends as soon as no allowed one can be cheaper, and nothing is measured when
   /// time is over. Unknown: none.
   Cost rival = Cost::Unknown();
+  /// What is likely to be taken by a plan that is known already and is none of these covers. As long as the best cover is dearer, kernels
+  /// are priced that may beat that plan: a program of the best cover, which may take long to build, would tell how much worse it is.
+  /// Unknown: none.
+  Cost incumbent = Cost::Unknown();
   /// Told after each step: how much cheaper, as a share, some cover might still be than the best one.
   std::function<void(double open)> report = {};
   /// Told after each search what it found, whether only the cheapest cover would do, and how long it took.

@@ -279,8 +279,17 @@ class Compile {
     return DecideWithinMemory(placement_, decide, [this] { return measurer_->TakeMisfit(); });
   }
 
+  /// Of the fastest graph compiler that was given the whole model as it came; Unknown where none takes it.
+  [[nodiscard]] Cost CostOfOriginal() const {
+    const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
+    const Result<SearchResult> original = SearchAt(placement_->arms, Centres(prices), placement_->OfOriginals());
+    return original ? original->cost : Cost::Unknown();
+  }
+
   Result<Decision> DecideAmongCompeting() {
-    Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->Competing()));
+    DecideOptions among = Among(placement_->Competing());
+    among.incumbent = CostOfOriginal();
+    Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, among);
     if (decision || pricer_.has_missed() || measurer_->HasMisfit()) return decision;
     // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
     spdlog::info("searching again with the fallback everywhere: {}", decision.error().message);

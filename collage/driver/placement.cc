@@ -398,6 +398,13 @@ std::vector<bool> Placement::Competing() const {
   return competing;
 }
 
+std::vector<bool> Placement::OfOriginals() const {
+  std::vector<bool> of_originals(candidates.size());
+  for (size_t c = 0; c < of_originals.size(); ++c)
+    of_originals[c] = MayLie(c) && (!candidates[c].is_partition || IsOfOriginal(candidates[c]));
+  return of_originals;
+}
+
 std::vector<bool> Placement::AllowedFor(size_t target) const {
   std::vector<bool> allowed(candidates.size());
   for (size_t c = 0; c < candidates.size(); ++c) {

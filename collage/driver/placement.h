@@ -126,6 +126,8 @@ struct Placement {
   /// All but the fallback's candidates for what another backend covers, and whole models as they came: these are plans of their own, which
   /// race as single backends'. Were they known before anything else, the search would begin with them, not with small kernels.
   [[nodiscard]] std::vector<bool> Competing() const;
+  /// Whole models as they came.
+  [[nodiscard]] std::vector<bool> OfOriginals() const;
   /// All that may lie where they lie.
   [[nodiscard]] std::vector<bool> Lying() const;
   /// Candidates of one target, and native code or the fallback for what its backend cannot run.

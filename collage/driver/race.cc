@@ -20,7 +20,7 @@
 namespace collage {
 namespace {
 
-// The A/A pair: the searched plan takes part twice.
+// The A/A pair: one plan takes part twice.
 constexpr const char* kAgain = "again";
 
 constexpr const char* kHadNoTime = "time ended before it was ready";
@@ -178,16 +178,16 @@ class PlanRace {
     return blame_ && !IsStopped() ? COLLAGE_TRY(blame_(*entries_[i].plan, entries_[i].excess)) : false;
   }
 
-  /// Than the searched plan. In a short budget on a large model a library alone often is, with its one kernel; and the searched plan of
-  /// hundreds of kernels may take the time for the race to build.
-  [[nodiscard]] bool IsLikelyFaster(size_t i) const { return entries_[i].plan->result.cost < entries_[0].plan->result.cost; }
-
-  /// The searched plan, then the others by what they are likely to take: whoever has no time is no great loss.
+  /// By what they are likely to take: whoever has no time is no great loss. In a short budget on a large model a library alone often comes
+  /// before the searched plan, whose hundreds of kernels may take longer to build than there is time. The searched one is preferred where
+  /// the difference is not declared to matter.
   [[nodiscard]] std::vector<size_t> CheapestFirst() const {
+    const auto seconds = [&](size_t i) {
+      return entries_[i].plan->result.cost.ToSeconds() * (i == kSearched ? 1 - options_.declared.smallest_difference : 1);
+    };
     std::vector<size_t> order(entries_.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin() + 1, order.end(),
-                     [&](size_t a, size_t b) { return entries_[a].plan->result.cost < entries_[b].plan->result.cost; });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return seconds(a) < seconds(b); });
     return order;
   }
 
@@ -196,12 +196,14 @@ class PlanRace {
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     results_.assign(entries_.size() + 1, {});
     std::vector<size_t> waiting = CheapestFirst();
+    COLLAGE_TRY_STATUS(BuildBase(waiting));
     for (bool is_first = true; is_first || !waiting.empty(); is_first = false) {
+      if (is_of_wrong_kernels_) return {};
       const std::vector<size_t> group = COLLAGE_TRY(BuildGroup(waiting, is_first));
       if (is_of_wrong_kernels_) return {};
       RaceGroup(group, sample, is_first ? anchor : nullptr, usual_anchor_seconds, race_seconds);
       for (const size_t i : group) {
-        if (i != 0 && !waiting.empty()) entries_[i].lowered.reset();
+        if (i != base_ && !waiting.empty()) entries_[i].lowered.reset();
       }
       if (is_first && !waiting.empty() && forget_anchor_) forget_anchor_();
     }
@@ -215,11 +217,20 @@ class PlanRace {
     return {};
   }
 
-  /// Builds the first plan and those that have room beside it, one at least behind the first group; takes them from `waiting`.
+  /// The first of `waiting` that can be built races in each group, whatever time it takes.
+  Status BuildBase(std::vector<size_t>& waiting) {
+    do {
+      base_ = waiting.front();
+      waiting.erase(waiting.begin());
+      COLLAGE_TRY_STATUS(BuildToRace(base_));
+      results_[base_].failure = entries_[base_].not_built;
+    } while (!entries_[base_].lowered);
+    return {};
+  }
+
+  /// The base and those that have room beside it, one at least behind the first group; takes them from `waiting`.
   Result<std::vector<size_t>> BuildGroup(std::vector<size_t>& waiting, bool is_first) {
-    std::vector<size_t> group = {0};
-    if (is_first) waiting.erase(waiting.begin());
-    if (is_first) COLLAGE_TRY_STATUS(BuildToRace(0));
+    std::vector<size_t> group = {base_};
     std::vector<size_t> others;
     bool is_full = false;
     for (const size_t i : waiting) {
@@ -227,7 +238,7 @@ class PlanRace {
         others.push_back(i);
         continue;
       }
-      entries_[i].has_no_time = IsStopped() || (progress_.ShouldStop() && !IsLikelyFaster(i));
+      entries_[i].has_no_time = IsStopped() || progress_.ShouldStop();
       const bool must_be_taken = !is_first && group.size() == 1;
       const size_t more = lower_.is_limited() && !entries_[i].has_no_time ? COLLAGE_TRY(WeightsToAdd(entries_[i].partitioned, lower_)) : 0;
       const bool has_room = lower_.HasRoom(more);
@@ -236,32 +247,32 @@ class PlanRace {
         continue;
       }
       // What is large while it is made comes first.
-      if (!has_room) entries_[0].lowered.reset();
+      if (!has_room) entries_[base_].lowered.reset();
       is_full = !has_room;
       if (!entries_[i].has_no_time) COLLAGE_TRY_STATUS(BuildToRace(i));
       group.push_back(i);
     }
     waiting = std::move(others);
-    COLLAGE_TRY_STATUS(Build(0));
+    COLLAGE_TRY_STATUS(Build(base_));
     return group;
   }
 
   Status BuildToRace(size_t i) {
     progress_.Report({"building plans", i + 1, entries_.size(), entries_[i].plan->name});
     const Status built = Build(i);
-    if (!built && i == 0) return Fail(built.error());
+    if (!built && i == kSearched) return Fail(built.error());
     // The memory of a device may hold each of them alone.
     if (!built) entries_[i].not_built = built.error().message;
     if (built && COLLAGE_TRY(IsOfWrongKernels(i))) is_of_wrong_kernels_ = true;
     return {};
   }
 
-  /// All of the first group count in their own times. Those of another count in the first plan's times there, brought to the first group.
+  /// All of the first group count in their own times. Those of another count in the base's times there, brought to the first group.
   void RaceGroup(const std::vector<size_t>& group, const ReferenceSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds,
                  double race_seconds) {
-    const bool is_first = results_.front().rounds.empty() && results_.front().failure.empty();
+    const bool is_first = results_.back().rounds.empty() && results_.back().failure.empty();
     std::vector<Tensor> outputs;
-    for (const NamedType& output : entries_.front().lowered->executable.outputs()) outputs.emplace_back(output.type);
+    for (const NamedType& output : entries_[base_].lowered->executable.outputs()) outputs.emplace_back(output.type);
     const auto contestant = [&](size_t i, const std::string& name) {
       return Contestant{name, [&, i]() -> Status {
                           Entry& entry = entries_[i];
@@ -271,7 +282,7 @@ class PlanRace {
     };
     std::vector<Contestant> contestants;
     for (const size_t i : group) contestants.push_back(contestant(i, entries_[i].plan->name));
-    if (is_first) contestants.push_back(contestant(0, kAgain));
+    if (is_first) contestants.push_back(contestant(base_, kAgain));
     RaceOptions race;
     race.threads = options_.threads;
     race.budget_seconds = race_seconds * static_cast<double>(group.size()) / static_cast<double>(entries_.size());
@@ -286,7 +297,7 @@ class PlanRace {
     const std::vector<double> base = raced.front().rounds;
     for (size_t place = 0; place < group.size(); ++place) {
       if (!is_first && place == 0) continue;
-      if (!is_first) Rescale(raced[place].rounds, base, results_.front().rounds);
+      if (!is_first) Rescale(raced[place].rounds, base, results_[base_].rounds);
       results_[group[place]] = std::move(raced[place]);
     }
   }
@@ -393,16 +404,22 @@ class PlanRace {
     std::optional<double> worst;
     for (size_t i = 0; i < entries_.size(); ++i) {
       if (entries_[i].SingleBackends().empty() || !entries_[i].is_right.value_or(true) || results_[i].rounds.empty() ||
-          results_.front().rounds.empty())
+          results_[kSearched].rounds.empty())
         continue;
-      const double loss = i == 0 ? 0 : PairedRatio(results_.front().rounds, results_[i].rounds) - 1;
+      const double loss = i == kSearched ? 0 : PairedRatio(results_[kSearched].rounds, results_[i].rounds) - 1;
       worst = std::max(worst.value_or(loss), loss);
     }
     return worst;
   }
 
+  /// Who was in the race from the start, twice.
+  [[nodiscard]] size_t Base() const {
+    const std::vector<size_t> order = CheapestFirst();
+    return *std::find_if(order.begin(), order.end() - 1, [&](size_t i) { return !results_[i].rounds.empty(); });
+  }
+
   [[nodiscard]] double Noise() const {
-    const std::vector<double>& a = results_.front().rounds;
+    const std::vector<double>& a = results_[Base()].rounds;
     const std::vector<double>& again = results_.back().rounds;
     std::vector<double> ratios;
     for (size_t i = 0; i < std::min(a.size(), again.size()); ++i) ratios.push_back(a[i] / again[i]);
@@ -424,7 +441,7 @@ class PlanRace {
     outcome.timings.push_back(timing("chosen", winner));
     for (size_t i = 0; i < entries_.size(); ++i) {
       if (entries_[i].plan->name != kSideBySide || results_[i].rounds.empty()) continue;
-      if (i == winner && !results_.front().rounds.empty()) outcome.timings.push_back(timing(kOneAfterAnother, 0));
+      if (i == winner && !results_[kSearched].rounds.empty()) outcome.timings.push_back(timing(kOneAfterAnother, kSearched));
       if (i != winner && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kSideBySide, i));
     }
     for (size_t i = 0; i < entries_.size(); ++i) {
@@ -433,6 +450,8 @@ class PlanRace {
         if (is_other && !results_[i].rounds.empty() && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(name, i));
       }
     }
+    if (results_[kSearched].rounds.empty() && entries_[kSearched].SingleBackends().empty())
+      outcome.missing.push_back({entries_[kSearched].plan->name, results_[kSearched].failure});
     for (size_t i = 0; i < entries_.size(); ++i) {
       for (const std::string& name : entries_[i].SingleBackends()) {
         if (!results_[i].rounds.empty() && entries_[i].is_right.value_or(true)) {
@@ -446,6 +465,7 @@ class PlanRace {
     return outcome;
   }
 
+  static constexpr size_t kSearched = 0;  // the first plan's entry
   static constexpr const char* kNotComparedPrefix = "not compared: ";
 
   const Placement& placement_;
@@ -458,6 +478,7 @@ class PlanRace {
   const std::function<void()>& forget_anchor_;
   std::vector<Entry> entries_;
   uint64_t content_;
+  size_t base_ = kSearched;          // who races in each group
   std::vector<RaceResult> results_;  // of the entries, then of the A/A pair
   double drift_ = 1;
   uint64_t field_ = 0;

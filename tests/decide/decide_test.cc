@@ -218,6 +218,69 @@ TEST(DecideTest, AKernelOfManyOperatorsIsNotTimedWhereItsPartsRuleItOut) {
   EXPECT_LE(measurer.alone.size(), 2 * kNodes + 5) << "the parts, and a few rows of them";
 }
 
+/// Remembers what its programs take.
+class OfPrograms : public Steady {
+ public:
+  using Steady::Steady;
+  Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override {
+    Result<Found> found = Steady::MeasureInProgram(cover);
+    programs.push_back(0);
+    for (const auto& [kernel, evidence] : found.value()) programs.back() += evidence.in_program.front().row.seconds;
+    return found;
+  }
+  std::vector<double> programs;
+};
+
+TEST(DecideTest, NoProgramIsRunThatIsDearerThanTheIncumbentWhilePricesMayBeatIt) {
+  constexpr size_t kNodes = 12;
+  constexpr double kSecondsOfFirst = 2e-3;  // of each kernel of the backend that is priced first, by its roofline
+  constexpr double kSecondsOfSecond = 1e-3;
+  Arms arms;
+  arms.problem.node_count = kNodes;
+  arms.problem.backend_count = 2;
+  std::vector<KernelFacts> facts;
+  std::vector<double> seconds;
+  for (size_t node = 0; node <= kNodes; ++node) {
+    SearchTensor tensor;
+    if (node > 0) tensor.producer = node - 1;
+    if (node < kNodes) tensor.consumers = {node};
+    tensor.is_result = node == kNodes;
+    arms.problem.tensors.push_back(tensor);
+    for (size_t backend = 0; node < kNodes && backend < 2; ++backend) {
+      SearchCandidate candidate;
+      candidate.inside.Add(node);
+      candidate.backend = backend;
+      candidate.inputs = {node};
+      candidate.outputs = {node + 1};
+      candidate.variants = {{Cost(), {0}, {0}}};
+      arms.problem.candidates.push_back(candidate);
+      arms.kernel_of.push_back({facts.size()});
+      KernelFacts fact;
+      fact.backend = facts.size();  // like no other
+      fact.heavy = {node};
+      fact.roofline = Cost::Microseconds(backend == 0 ? 1 : 2);
+      facts.push_back(fact);
+      seconds.push_back(backend == 0 ? kSecondsOfFirst : kSecondsOfSecond);
+    }
+  }
+  arms.kernels = KernelRelations(facts);
+  const auto programs_beside = [&](Cost incumbent) {
+    std::vector<Evidence> evidence(facts.size());
+    OfPrograms measurer(arms, seconds);
+    DecideOptions options;
+    options.incumbent = incumbent;
+    const Result<Decision> decision = Decide(arms, evidence, measurer, options);
+    EXPECT_TRUE(decision && decision->is_settled);
+    EXPECT_NEAR(decision->best.cost.ToSeconds(), kNodes * kSecondsOfSecond, 1e-6);
+    return measurer.programs;
+  };
+  EXPECT_NEAR(programs_beside(Cost::Unknown()).front(), kNodes * kSecondsOfFirst, 1e-6);
+  const double incumbent = 1.5 * kNodes * kSecondsOfSecond;
+  EXPECT_LT(programs_beside(Cost::Seconds(incumbent)).front(), incumbent);
+  // None can beat this one, by rooflines: then the best cover is confirmed as without it.
+  EXPECT_NEAR(programs_beside(Cost::Microseconds(1)).front(), kNodes * kSecondsOfFirst, 1e-6);
+}
+
 /// Time for the first prices alone.
 class Hurried : public Steady {
  public:
