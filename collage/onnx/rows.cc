@@ -17,7 +17,8 @@ struct Rows {
                                          LossFamily(),        QuantizationFamily(), RecurrentFamily(),        SignalFamily(),
                                          SamplingFamily(),    PatchFamily(),        RandomFamily(),           KnownValuesFamily(),
                                          NgramsFamily(),      ContribFamily(),      ContribAttentionFamily(), ContribQuantizationFamily(),
-                                         ControlFlowFamily(), SequenceFamily(),     StringFamily(),           MachineLearningFamily()}) {
+                                         ControlFlowFamily(), SequenceFamily(),     StringFamily(),           MachineLearningFamily(),
+                                         TreeEnsembleFamily()}) {
       for (const ReadRow& row : family.read) read.emplace(row.op_type, &row);
       for (const WriteRow& row : family.write) write.emplace(row.op, &row);
     }

@@ -59,6 +59,7 @@ OperatorFamily KnownValuesFamily();
 OperatorFamily NgramsFamily();
 OperatorFamily StringFamily();
 OperatorFamily MachineLearningFamily();
+OperatorFamily TreeEnsembleFamily();
 OperatorFamily ContribFamily();
 OperatorFamily ContribAttentionFamily();
 OperatorFamily ContribQuantizationFamily();

@@ -31,8 +31,8 @@ def value_info(name, array):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
-def make_model(opset, nodes, inputs, constants, outputs, functions=()):
-    """A model whose inputs and initializers are named arrays; outputs are names."""
+def make_model(opset, nodes, inputs, constants, outputs, functions=(), versions=None):
+    """A model whose inputs and initializers are named arrays; outputs are names. `versions` of domains: else 1."""
     domains = {node.domain for node in nodes if node.domain} | {function.domain for function in functions}
     graph = helper.make_graph(
         nodes,
@@ -41,7 +41,7 @@ def make_model(opset, nodes, inputs, constants, outputs, functions=()):
         [onnx.ValueInfoProto(name=name) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )
-    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(domain, 1) for domain in sorted(domains)]
+    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(domain, (versions or {}).get(domain, 1)) for domain in sorted(domains)]
     model = helper.make_model(graph, opset_imports=opsets, functions=functions)
     model.ir_version = min(model.ir_version, 10)  # the newest that ONNX Runtime reads may be older
     return model
@@ -79,13 +79,14 @@ class CaseFolder:
         self.count = 0
         os.makedirs(folder, exist_ok=True)
 
-    def add(self, name, opset, nodes, inputs=None, constants=None, outputs=("y",), functions=()):
+    def add(self, name, opset, nodes, inputs=None, constants=None, outputs=("y",), functions=(), versions=None, expected=None):
+        """`expected` of the outputs where ONNX Runtime is known to compute something else than ONNX says."""
         inputs = inputs or {}
-        model = make_model(opset, nodes, inputs, constants or {}, outputs, functions)
+        model = make_model(opset, nodes, inputs, constants or {}, outputs, functions, versions)
         path = os.path.join(self.folder, f"{name}_{opset}")
         if os.path.exists(path + ".onnx"):
             raise ValueError(f"two cases are called {name}_{opset}")
-        results = evaluate(model, inputs)
+        results = evaluate(model, inputs) if expected is None else expected
         onnx.save(model, path + ".onnx")
         write_expected(path + ".npz", inputs, dict(zip(outputs, results)))
         self.count += 1

@@ -14,6 +14,7 @@ from cases_detections import detections
 from cases_microsoft import microsoft
 from cases_models import models
 from cases_random import randoms
+from cases_trees import trees
 
 def convolutions(cases):
     x, w, b = data(2, 4, 9, 8), data(6, 4, 3, 2), data(6)
@@ -397,6 +398,7 @@ FAMILIES = (
     resizes,
     chains,
     integer_convolutions,
+    trees,
 )
 
 

@@ -37,6 +37,28 @@ def labelled():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
+def trees():
+    """x (6, 2) -> label (6): one of three words; scores (6, 3)."""
+    attributes = {
+        "nodes_treeids": [0, 0, 0, 1, 1, 1],
+        "nodes_nodeids": [0, 1, 2, 0, 1, 2],
+        "nodes_featureids": [0, 0, 0, 1, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF"],
+        "nodes_values": [0.25, 0.0, 0.0, -0.5, 0.0, 0.0],
+        "nodes_truenodeids": [1, 0, 0, 1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0, 2, 0, 0],
+        "class_treeids": [0, 0, 1, 1],
+        "class_nodeids": [1, 2, 1, 2],
+        "class_ids": [0, 1, 1, 2],
+        "class_weights": [1.0, 0.5, 0.75, 2.0],
+        "classlabels_strings": ["ash", "birch", "z\u00fcrich"],
+    }
+    node = helper.make_node("TreeEnsembleClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **attributes)
+    outputs = [helper.make_tensor_value_info("label", STRING, [6]), helper.make_tensor_value_info("scores", FLOAT, [6, 3])]
+    graph = helper.make_graph([node], "trees", [helper.make_tensor_value_info("x", FLOAT, [6, 2])], outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=9)
+
+
 class StringsTest(InOneFolderTestCase):
     def test_labels_beside_a_classifier(self):
         model = self.folder / "labelled.onnx"
@@ -61,6 +83,19 @@ class StringsTest(InOneFolderTestCase):
                 self.assertEqual(np.load(self.folder / "outputs/label.npy").tolist(), label.tolist())
                 self.assertEqual(np.load(self.folder / "outputs/known.npy").tolist(), known.tolist())
                 np.testing.assert_allclose(np.load(self.folder / "outputs/scores.npy"), scores, rtol=1e-4)
+
+    def test_labels_of_decision_trees(self):
+        model = self.folder / "trees.onnx"
+        model.write_bytes(trees().SerializeToString())
+        program = self.folder / "trees.collage"
+        self.collage("compile", model, "-o", program, "--threads", 2, "--budget", "5s", "--cache", self.folder / "prices.sqlite", code=0)
+        x = np.random.default_rng(7).standard_normal((6, 2)).astype(np.float32)
+        np.savez(self.folder / "inputs.npz", x=x)
+        label, scores = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        self.assertGreater(len(set(label)), 1)
+        self.collage("run", program, "--inputs", self.folder / "inputs.npz", "--output", self.folder / "outputs", code=0)
+        self.assertEqual(np.load(self.folder / "outputs/label.npy").tolist(), label.tolist())
+        np.testing.assert_allclose(np.load(self.folder / "outputs/scores.npy"), scores, rtol=1e-5)
 
     def test_nobody_else_can_be_made_to_take_strings(self):
         model = self.folder / "pinned.onnx"
