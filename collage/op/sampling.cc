@@ -211,8 +211,8 @@ struct Region {
   double left;
   double bin_height;
   double bin_width;
-  int64_t rows;  ///< samples in a bin
-  int64_t columns;
+  double rows;  ///< of samples in a bin
+  double columns;
 };
 
 Region RegionOf(const double* roi, const Attributes& attributes, const Shape& result) {
@@ -232,30 +232,48 @@ Region RegionOf(const double* roi, const Attributes& attributes, const Shape& re
                 0,
                 0};
   const int64_t ratio = IntAttribute(attributes, "sample_ratio", 0);
-  // A malformed region must not ask for billions of samples.
-  const auto samples = [&](double bin) { return ratio > 0 ? ratio : static_cast<int64_t>(std::clamp(std::ceil(bin), 0.0, 4096.0)); };
+  const auto samples = [&](double bin) { return ratio > 0 ? static_cast<double>(ratio) : std::max(std::ceil(bin), 0.0); };
   region.rows = samples(region.bin_height);
   region.columns = samples(region.bin_width);
   return region;
 }
 
-/// Appends all samples of one bin.
+/// Of samples that a bin has along one dimension, those that are on the map or next to it: all others are zero, and a malformed region may
+/// have billions of them.
+struct Inside {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+Inside InsideOf(double start, double extent, double samples, int64_t size) {
+  constexpr double kMost = 0x1p31;  // beyond, the map is less of a bin than float32 can tell; nor is NaN up to it
+  const double step = extent / samples;
+  if (!(samples > 0 && samples <= kMost && std::abs(start) <= kMost && step > 0)) return {};
+  const double first = std::clamp(std::floor((-1 - start) / step - 0.5), 0.0, samples);
+  const double last = std::clamp(std::ceil((static_cast<double>(size) - start) / step + 0.5), first, samples);
+  return {static_cast<int64_t>(first), static_cast<int64_t>(last - first)};
+}
+
+/// Appends the samples of one bin that are not zero for certain.
 void AddSamples(const Region& region, int64_t row, int64_t column, int64_t height, int64_t width, std::vector<Corners>& samples) {
-  for (int64_t y = 0; y < region.rows; ++y) {
-    for (int64_t x = 0; x < region.columns; ++x) {
-      const double down =
-          (static_cast<double>(row) + (static_cast<double>(y) + 0.5) / static_cast<double>(region.rows)) * region.bin_height;
-      const double across =
-          (static_cast<double>(column) + (static_cast<double>(x) + 0.5) / static_cast<double>(region.columns)) * region.bin_width;
-      samples.push_back(CornersAt(region.top + down, region.left + across, height, width));
+  const double top = region.top + static_cast<double>(row) * region.bin_height;
+  const double left = region.left + static_cast<double>(column) * region.bin_width;
+  const Inside rows = InsideOf(top, region.bin_height, region.rows, height);
+  const Inside columns = InsideOf(left, region.bin_width, region.columns, width);
+  for (int64_t y = rows.first; y < rows.first + rows.count; ++y) {
+    for (int64_t x = columns.first; x < columns.first + columns.count; ++x) {
+      const double down = (static_cast<double>(y) + 0.5) / region.rows * region.bin_height;
+      const double across = (static_cast<double>(x) + 0.5) / region.columns * region.bin_width;
+      samples.push_back(CornersAt(top + down, left + across, height, width));
     }
   }
 }
 
+/// `count` is of all samples, those that are zero included.
 template <class T>
-double Pool(std::span<const Corners> samples, const T* plane, bool average) {
+double Pool(std::span<const Corners> samples, double count, const T* plane, bool average) {
   double sum = 0;
-  double largest = -std::numeric_limits<double>::infinity();
+  double largest = static_cast<double>(samples.size()) < count ? 0 : -std::numeric_limits<double>::infinity();
   for (const Corners& corners : samples) {
     for (size_t k = 0; k < 4; ++k) {
       const double value = corners.weight[k] * static_cast<double>(plane[corners.place[k]]);
@@ -264,7 +282,7 @@ double Pool(std::span<const Corners> samples, const T* plane, bool average) {
     }
   }
   if (samples.empty()) return 0;
-  return average ? sum / static_cast<double>(samples.size()) : largest;
+  return average ? sum / count : largest;
 }
 
 constexpr size_t kSamplesAtOnce = 4096;  // 256 KB: they stay in the cache for all channels
@@ -283,21 +301,24 @@ void RoiAlignKernel(std::span<const Tensor> inputs, const Attributes& attributes
     T* output = outputs[0].MutableData<T>();
     ShareAmongTeam(result[0], [&](int64_t begin, int64_t end) {
       std::vector<Corners> samples;
+      std::vector<size_t> ends;  // of each bin's samples
       for (int64_t r = begin; r < end; ++r) {
         const Region region = RegionOf(rois.data() + 4 * r, attributes, result);
         const int64_t n = std::clamp<int64_t>(batch[static_cast<size_t>(r)], 0, shape[0] - 1);
-        const auto of_bin = static_cast<size_t>(region.rows * region.columns);
-        // A malformed region may have millions of samples in a bin.
-        const auto at_once = static_cast<int64_t>(std::max<size_t>(1, kSamplesAtOnce / std::max<size_t>(1, of_bin)));
-        for (int64_t first = 0; first < bins; first += at_once) {
-          const int64_t last = std::min(bins, first + at_once);
+        const double of_bin = region.rows * region.columns;
+        for (int64_t first = 0; first < bins; first += static_cast<int64_t>(ends.size())) {
           samples.clear();
-          for (int64_t bin = first; bin < last; ++bin) AddSamples(region, bin / result[3], bin % result[3], shape[2], shape[3], samples);
+          ends.clear();
+          for (int64_t bin = first; bin < bins && samples.size() < kSamplesAtOnce; ++bin) {
+            AddSamples(region, bin / result[3], bin % result[3], shape[2], shape[3], samples);
+            ends.push_back(samples.size());
+          }
           for (int64_t c = 0; c < shape[1]; ++c) {
             const T* plane = data + (n * shape[1] + c) * shape[2] * shape[3];
-            for (int64_t bin = first; bin < last; ++bin) {
-              const std::span<const Corners> some = std::span(samples).subspan(static_cast<size_t>(bin - first) * of_bin, of_bin);
-              output[(r * shape[1] + c) * bins + bin] = static_cast<T>(Pool(some, plane, average));
+            T* of_channel = output + (r * shape[1] + c) * bins + first;
+            for (size_t i = 0; i < ends.size(); ++i) {
+              const size_t before = i == 0 ? 0 : ends[i - 1];
+              of_channel[i] = static_cast<T>(Pool(std::span(samples).subspan(before, ends[i] - before), of_bin, plane, average));
             }
           }
         }

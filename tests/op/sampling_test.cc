@@ -42,6 +42,20 @@ TEST(RoiAlignTest, AveragesSamplesOfEachBin) {
               HasSubstr("attribute 'pooled_size'"));
 }
 
+TEST(RoiAlignTest, OfRegionsFarLargerThanTheMapOnlyWhatIsOnItTakesTime) {
+  const Tensor data = Floats({1, 1, 2, 2}, {4, 4, 4, 4});
+  const Tensor batch = Int64s({3}, {0, 0, 0});
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor regions = Floats({3, 4}, {-2e6F, -2e6F, 2e6F, 2e6F, -1e30F, 0, 1e30F, 1, 0, 0, infinity, std::nanf("")});
+  const std::vector<double> average = Apply("vision.roi_align", {data, regions, batch}, {{"pooled_size", Ints{1, 1}}}).ToDouble();
+  // The map and what is next to it hold nine of 4e6 x 4e6 samples, of which those within hold 4.
+  EXPECT_GT(average[0], 0);
+  EXPECT_LT(average[0], 9 * 4 / 1.6e13 * 1.01);
+  EXPECT_EQ(average[1], 0);
+  const Attributes of_most = {{"pooled_size", Ints{1, 1}}, {"mode", std::string("max")}};
+  EXPECT_GT(Apply("vision.roi_align", {data, regions, batch}, of_most).ToDouble()[0], 0);
+}
+
 TEST(DeterminantTest, OfEachMatrix) {
   EXPECT_THAT(Apply("linalg.det", {Floats({2, 2, 2}, {0, 1, 1, 0, 2, 3, 4, 5})}).ToDouble(), ElementsAre(-1, -2));
   EXPECT_THAT(Infer("linalg.det", {T({2, 3})}), HasSubstr("expected square matrices"));
