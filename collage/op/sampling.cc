@@ -248,9 +248,12 @@ struct Inside {
 Inside InsideOf(double start, double extent, double samples, int64_t size) {
   constexpr double kMost = 0x1p31;  // beyond, the map is less of a bin than float32 can tell; nor is NaN up to it
   const double step = extent / samples;
-  if (!(samples > 0 && samples <= kMost && std::abs(start) <= kMost && step > 0)) return {};
-  const double first = std::clamp(std::floor((-1 - start) / step - 0.5), 0.0, samples);
-  const double last = std::clamp(std::ceil((static_cast<double>(size) - start) / step + 0.5), first, samples);
+  if (!(samples > 0 && samples <= kMost && std::abs(start) <= kMost && !std::isnan(step))) return {};
+  // A region that is aligned may have no extent, all samples in one place, and its corners may be the wrong way round.
+  if (step == 0) return {0, static_cast<int64_t>(samples)};
+  const auto [low, high] = std::minmax({(-1 - start) / step, (static_cast<double>(size) - start) / step});
+  const double first = std::clamp(std::floor(low - 0.5), 0.0, samples);
+  const double last = std::clamp(std::ceil(high + 0.5), first, samples);
   return {static_cast<int64_t>(first), static_cast<int64_t>(last - first)};
 }
 

@@ -42,6 +42,14 @@ TEST(RoiAlignTest, AveragesSamplesOfEachBin) {
               HasSubstr("attribute 'pooled_size'"));
 }
 
+TEST(RoiAlignTest, AlignedRegionsMayHaveNoExtentOrCornersTheWrongWayRound) {
+  const Tensor data = Floats({1, 1, 2, 2}, {1, 2, 3, 4});
+  const Tensor batch = Int64s({3}, {0, 0, 0});
+  const Tensor regions = Floats({3, 4}, {1, 1, 1, 1, 0.5, 0.5, 1.5, 1.5, 1.5, 1.5, 0.5, 0.5});
+  const Attributes attributes = {{"pooled_size", Ints{1, 1}}, {"sample_ratio", 2}, {"aligned", true}};
+  EXPECT_THAT(Apply("vision.roi_align", {data, regions, batch}, attributes).ToDouble(), ElementsAre(2.5, 2.5, 2.5));
+}
+
 TEST(RoiAlignTest, OfRegionsFarLargerThanTheMapOnlyWhatIsOnItTakesTime) {
   const Tensor data = Floats({1, 1, 2, 2}, {4, 4, 4, 4});
   const Tensor batch = Int64s({3}, {0, 0, 0});
