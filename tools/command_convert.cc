@@ -48,11 +48,19 @@ std::vector<std::pair<std::string, std::string>> Remarks(const KernelRecord& rec
   return remarks;
 }
 
+std::optional<PartitionedModel::Moved> MovedOf(const Program::Value& value) {
+  using Moved = PartitionedModel::Moved;
+  if (value.view_of) return Moved{Moved::Kind::kReshape, {*value.view_of}};
+  if (value.slice) return Moved{Moved::Kind::kSlice, {value.slice->of}, static_cast<int64_t>(value.slice->axis), value.slice->begin};
+  if (value.join) return Moved{Moved::Kind::kConcat, value.join->parts, static_cast<int64_t>(value.join->axis)};
+  return std::nullopt;
+}
+
 PartitionedModel ToPartitionedModel(const PartitionProgram& program, const Device& host,
                                     const std::unordered_map<std::string, PlanEntry>& entries) {
   PartitionedModel model;
   for (const Program::Value& value : program.values) {
-    model.values.push_back({value.type, value.view_of, std::nullopt});
+    model.values.push_back({value.type, MovedOf(value)});
     if (value.constant.Defined()) model.values.back().constant = value.constant;
   }
   for (const PartitionCall& call : program.calls) {

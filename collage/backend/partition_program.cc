@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "collage/backend/in_place.h"
 #include "collage/ir/call_origins.h"
 #include "collage/ir/op_sequence.h"
+#include "collage/op/axis_parts.h"
 #include "collage/support/check.h"
 #include "collage/support/name_supply.h"
 
@@ -230,6 +232,32 @@ class Walker {
     return AddPartitionCall(function, symbol, std::move(inputs));
   }
 
+  /// What needs no kernel; the executor plans memory so that it holds.
+  Result<std::vector<size_t>> AddInPlace(const Function& function, const std::vector<size_t>& inputs) {
+    const Layout layout = COLLAGE_TRY(Layout::Parse(COLLAGE_TRY(function.attributes.String("Variant", ""))));
+    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
+    const std::string expected = "expected one concatenate, split or strided_slice of its parameters along one axis";
+    if (sequence.steps.size() != 1 || sequence.results != sequence.steps[0].outputs) return Fail(expected);
+    const OpSequence::Step& step = sequence.steps[0];
+    const std::optional<AxisParts> parts = PartsAlongAxis(*step.call->As<Call>(), step.result_type);
+    if (!parts) return Fail(expected);
+    std::vector<size_t> arguments;
+    for (const size_t input : step.inputs) {
+      const auto parameter = std::find(sequence.parameters.begin(), sequence.parameters.end(), input);
+      if (parameter == sequence.parameters.end()) return Fail(expected);
+      arguments.push_back(inputs[static_cast<size_t>(parameter - sequence.parameters.begin())]);
+    }
+    std::vector<size_t> results;
+    for (TensorType& type : FlattenTensors(function.result_type)) results.push_back(AddValue(std::move(type)));
+    if (parts->is_join) {
+      program_.values[results[0]].join = Program::Join{std::move(arguments), parts->axis, layout};
+      return results;
+    }
+    for (size_t i = 0; i < results.size(); ++i)
+      program_.values[results[i]].slice = Program::Slice{arguments[0], parts->axis, parts->begins[i], layout};
+    return results;
+  }
+
   Result<std::vector<size_t>> AddPartition(const Expr& function, const std::string& hint, const Call& call) {
     std::string symbol = COLLAGE_TRY(function->As<Function>()->attributes.String("global_symbol", ""));
     if (symbol.empty()) symbol = names_.Fresh(hint);
@@ -239,6 +267,10 @@ class Walker {
 
   Result<std::vector<size_t>> AddPartitionCall(const Expr& expr, const std::string& symbol, std::vector<size_t> inputs) {
     const Function& function = *expr->As<Function>();
+    if (COLLAGE_TRY(function.attributes.String("Compiler", "")) == kInPlace) {
+      Result<std::vector<size_t>> results = AddInPlace(function, inputs);
+      return results ? std::move(results) : Fail(results.error().At("partition '" + symbol + "'"));
+    }
     PartitionCall call;
     call.record.name = symbol;
     call.record.backend = COLLAGE_TRY(function.attributes.String("Compiler", options_.default_backend));

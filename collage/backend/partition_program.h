@@ -39,8 +39,8 @@ struct PartitionProgramOptions {
 
 /// The main function of a partitioned module as calls of partitions. Understood are calls of Primitive functions (literals or
 /// functions of the module; attributes "Compiler", "global_symbol", "Variant", "Device"), tuples, projections, lets, constants and view
-/// operators, which become views. Anything else that can be computed becomes a partition of the fallback backend. Errors on
-/// control flow and on functions used as values. No recursion over depth.
+/// operators, which become views. Partitions of kInPlace (in_place.h) become slices and joins. Anything else that can be computed becomes
+/// a partition of the fallback backend. Errors on control flow and on functions used as values. No recursion over depth.
 Result<PartitionProgram> ToPartitionProgram(const IRModule& module, const PartitionProgramOptions& options = {});
 
 /// Names of the operators inside a Primitive function in evaluation order, composites opened.

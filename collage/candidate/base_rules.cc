@@ -132,16 +132,18 @@ Rule OpPredicateRule(std::string name, CallPredicate supports, bool pull_constan
 
 Rule OpCallByKindRule(CallPredicate supports) { return std::make_shared<OpPredicate>("OpCallByKind", std::move(supports), false, false); }
 
+Rule SinglesRule(bool (*accept)(const DataflowGraph::Node&)) { return std::make_shared<Singles>(accept); }
+
 Rule HostRule() {
-  return std::make_shared<Singles>([](const DataflowGraph::Node& node) { return node.op == nullptr || node.kind == OpKind::kOpaque; });
+  return SinglesRule([](const DataflowGraph::Node& node) { return node.op == nullptr || node.kind == OpKind::kOpaque; });
 }
 
 Rule NoCallRule() {
-  return std::make_shared<Singles>([](const DataflowGraph::Node& node) { return node.op == nullptr; });
+  return SinglesRule([](const DataflowGraph::Node& node) { return node.op == nullptr; });
 }
 
 Rule ViewRule() {
-  return std::make_shared<Singles>([](const DataflowGraph::Node& node) { return node.op && node.op->is_view; });
+  return SinglesRule([](const DataflowGraph::Node& node) { return node.op && node.op->is_view; });
 }
 
 }  // namespace collage

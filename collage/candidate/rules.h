@@ -28,6 +28,8 @@ Rule LabelledMatchesRule(PatternRule rule);
 Rule OpPredicateRule(std::string name, CallPredicate supports, bool pull_constants = false);
 /// Every call of an operator of a fusable kind (all but opaque) that the predicate, if any, accepts.
 Rule OpCallByKindRule(CallPredicate supports = {});
+/// Every expression that a test accepts. The others are not refused: the rule is not about them.
+Rule SinglesRule(bool (*accept)(const DataflowGraph::Node&));
 /// Every expression that may stay behind for the executor: all but calls of operators that fuse. (Opaque ones, such as shape_of, are in
 /// no kernel.)
 Rule HostRule();

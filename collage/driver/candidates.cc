@@ -5,6 +5,7 @@
 
 #include "collage/backend/registry.h"
 #include "collage/candidate/gather.h"
+#include "collage/candidate/in_place.h"
 #include "collage/driver/whole_model.h"
 #include "collage/ir/permitted_precision.h"
 #include "collage/partition/cover.h"
@@ -39,6 +40,10 @@ void Take(const Placement& placement, PricedCandidate candidate, const IndexSet&
           std::vector<PricedCandidate>& candidates) {
   const PartitionSpec& spec = *candidate.candidate.spec;
   candidate.is_partition = !spec.is_host;
+  if (IsInPlace(candidate.candidate)) {
+    candidates.push_back(std::move(candidate));  // its variants are the layouts of its neighbours
+    return;
+  }
   if (!candidate.is_partition) {
     for (size_t device = 0; device < placement.devices.size(); ++device)
       if (placement.MemoryOf(device) == device) candidate.variants.push_back(HostVariant(candidate.extracted, device));
@@ -105,6 +110,7 @@ Result<Specs> SpecsOf(const Placement& placement) {
     return backend ? &libraries.try_emplace(library, (*backend)->Rules()).first->second : nullptr;
   };
   specs.found = COLLAGE_TRY(GatherPartitionSpecs(named, rules_of, options));
+  specs.found.push_back(InPlaceSpec());
   return specs;
 }
 
@@ -234,8 +240,10 @@ Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choic
   Cover cover;
   for (size_t i = 0; i < choices.size(); ++i) {
     const PricedCandidate& candidate = placement.candidates[choices[i].candidate];
+    const std::string& variant = candidate.variants[choices[i].variant].variant.name;
+    if (IsInPlace(candidate.candidate)) cover.push_back({candidate.candidate, {{"Variant", variant}}});  // no kernel, but a layout
     if (!candidate.is_partition) continue;
-    Attributes attributes{{"global_symbol", symbols[i]}, {"Variant", candidate.variants[choices[i].variant].variant.name}};
+    Attributes attributes{{"global_symbol", symbols[i]}, {"Variant", variant}};
     if (const std::string device = DeviceText(placement.targets[candidate.backend]); !device.empty()) attributes.Set("Device", device);
     if (placement.UsesPrecision(choices[i])) attributes.Set(std::string(kPrecisionAttribute), ToString(*placement.precision));
     cover.push_back({candidate.candidate, std::move(attributes)});

@@ -25,7 +25,8 @@ Result<FoundCandidates> FindCandidates(const Placement& placement);
 Result<std::vector<PricedCandidate>> FindFormCandidates(const Placement& placement);
 
 /// The chosen candidates as a plan: those with a compiler carry "Compiler", all carry "global_symbol" and "Variant", those on another
-/// device than the host "Device", and those that use the permitted precision "Precision".
+/// device than the host "Device", and those that use the permitted precision "Precision". What is done in place carries "Compiler" and
+/// "Variant" only.
 Cover CoverOf(const Placement& placement, const std::vector<SearchChoice>& choices);
 
 /// The global_symbol that CoverOf gives to each choice; empty for what stays with the host.

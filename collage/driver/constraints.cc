@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "collage/backend/in_place.h"
+#include "collage/candidate/in_place.h"
 #include "collage/candidate/library_calls.h"
 #include "collage/form/form.h"
 
@@ -71,7 +73,7 @@ Status Constraints::AddForbidden(const std::string& text) {
   const size_t colon = text.find(':');
   Forbidden forbidden{text.substr(0, colon), std::nullopt, flag};
   const bool is_of_forms = forbidden.backend == kForms;
-  if (!is_of_forms) COLLAGE_TRY_STATUS(CheckBackend(flag, forbidden.backend));
+  if (!is_of_forms && forbidden.backend != kInPlace) COLLAGE_TRY_STATUS(CheckBackend(flag, forbidden.backend));
   if (colon != std::string::npos) {
     const std::string name = text.substr(colon + 1);
     const std::vector<FormRule>& rules = FormRules();
@@ -121,7 +123,7 @@ bool Constraints::Allow(const CandidatePartition& candidate) const {
   if (!pinned_.Empty() && inside.Intersects(pinned_)) {
     (inside & pinned_).ForEach([&](PostDfsIndex node) { allowed = allowed && !is_host && pins_.at(node).backend == candidate.spec->name; });
   }
-  if (is_host) return allowed;
+  if (is_host && !IsInPlace(candidate)) return allowed;
   for (const LibraryPart& part : LibraryParts(candidate)) {
     part.inside.ForEach([&](PostDfsIndex node) {
       const bool is_elsewhere = pinned_.Contains(node) && pins_.at(node).backend != part.library && IsBackend(part.library);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "collage/candidate/in_place.h"
 #include "collage/support/memory.h"
 
 namespace collage {
@@ -14,13 +15,15 @@ namespace {
 constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
 
 /// Views of a tensor share its memory: for each tensor the first of those that do.
-std::vector<size_t> SharedBy(const SearchProblem& problem) {
+std::vector<size_t> SharedBy(const Placement& placement) {
+  const SearchProblem& problem = placement.built.problem;
   std::vector<size_t> of(problem.tensors.size());
   std::iota(of.begin(), of.end(), size_t{0});
-  for (const SearchCandidate& candidate : problem.candidates) {
+  for (size_t c = 0; c < problem.candidates.size(); ++c) {
+    const SearchCandidate& candidate = problem.candidates[c];
+    const bool is_view = !candidate.is_partition && !IsInPlace(placement.candidates[c].candidate);  // in place is only the host's memory
     // Producers stand before consumers, so what is viewed has its own root already.
-    if (!candidate.is_partition && candidate.inputs.size() == 1 && candidate.outputs.size() == 1)
-      of[candidate.outputs[0]] = of[candidate.inputs[0]];
+    if (is_view && candidate.inputs.size() == 1 && candidate.outputs.size() == 1) of[candidate.outputs[0]] = of[candidate.inputs[0]];
   }
   return of;
 }
@@ -49,7 +52,7 @@ struct Life {
 class Needs {
  public:
   Needs(const Placement& placement, const std::vector<SearchChoice>& choices)
-      : placement_(placement), problem_(placement.built.problem), choices_(choices), shared_(SharedBy(problem_)) {
+      : placement_(placement), problem_(placement.built.problem), choices_(choices), shared_(SharedBy(placement)) {
     with_views_.resize(shared_.size());
     for (size_t tensor = 0; tensor < shared_.size(); ++tensor) with_views_[shared_[tensor]].push_back(placement_.built.tensors[tensor]);
   }

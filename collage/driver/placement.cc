@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <unordered_map>
 
 #include "collage/backend/onnx_variants.h"
 #include "collage/backend/tuning.h"
+#include "collage/candidate/in_place.h"
 #include "collage/candidate/library_calls.h"
 #include "collage/driver/candidates.h"
 #include "collage/driver/device_statements.h"
@@ -33,7 +35,9 @@ class Builder {
 
   Result<PlacementPointer> Finish() {
     Placement& placement = placement_;
+    const size_t first = placement.arms.kernel_of.size();
     for (size_t c = placement.arms.kernel_of.size(); c < placement.candidates.size(); ++c) COLLAGE_TRY_STATUS(AddKernels(c));
+    AddInPlaceVariants(first);
     FunctionProblem built = COLLAGE_TRY(BuildProblem(placement.formed, placement.candidates, placement.targets.size(), {}));
     built.problem.transition = placement.built.problem.transition;
     placement.built = std::move(built);
@@ -103,6 +107,34 @@ class Builder {
       candidate.variants.push_back({variant, Cost::Unknown(), {}, key, placement_.MemoryOf(device)});
     }
     return {};
+  }
+
+  /// What is done in place may be done in each layout that new candidates read or make, if its parts lie together there.
+  void AddInPlaceVariants(size_t first) {
+    std::set<Layout> layouts = {Layout()};
+    for (size_t c = first; c < placement_.candidates.size(); ++c) {
+      for (const PricedVariant& variant : placement_.candidates[c].variants) {
+        if (variant.device != 0) continue;
+        layouts.insert(variant.variant.inputs.begin(), variant.variant.inputs.end());
+        layouts.insert(variant.variant.outputs.begin(), variant.variant.outputs.end());
+      }
+    }
+    for (size_t c = 0; c < placement_.candidates.size(); ++c) {
+      PricedCandidate& candidate = placement_.candidates[c];
+      if (!IsInPlace(candidate.candidate)) continue;
+      const Expr& call = (*placement_.formed.graph)[candidate.candidate.sub_graph.inside().First()].expr;
+      for (const Layout& layout : layouts) {
+        const auto is_it = [&](const PricedVariant& variant) { return variant.variant.name == layout.ToString(); };
+        if (std::any_of(candidate.variants.begin(), candidate.variants.end(), is_it) || !LiesTogether(call, layout)) continue;
+        PricedVariant variant;
+        variant.variant.name = layout.ToString();
+        variant.variant.inputs.assign(candidate.extracted.inputs.size(), layout);
+        variant.variant.outputs.assign(candidate.extracted.outputs.size(), layout);
+        variant.cost = Cost();
+        candidate.variants.push_back(std::move(variant));
+        placement_.arms.kernel_of[c].push_back(Arms::kNoKernel);
+      }
+    }
   }
 
   /// Those that the backend states, what earlier compiles have tuned of them, and those that use the permitted precision.
@@ -343,6 +375,11 @@ uint64_t Placement::DecisionHash() const {
   uint64_t hash = HashCombine(ContextHash(), HashBytes(constraints->ToString()));
   if (found_by_stated_rules != 0) hash = HashCombine(hash, found_by_stated_rules);
   for (const Form& form : formed.forms) hash = HashCombine(hash, HashCombine(HashBytes(form.rule), form.gate));
+  for (const PricedCandidate& candidate : candidates) {
+    if (!IsInPlace(candidate.candidate)) continue;
+    for (const PricedVariant& variant : candidate.variants) hash = HashCombine(hash, HashBytes(variant.variant.name));
+    hash = HashCombine(hash, candidate.candidate.sub_graph.inside().Hash());
+  }
   if (original) hash = HashCombine(hash, HashBytes(original->original->message));
   for (const IndexSet& calls : may_take) {
     calls.ForEach([&](PostDfsIndex node) { hash = HashCombine(hash, node); });
@@ -416,8 +453,8 @@ std::vector<bool> Placement::AllowedFor(size_t target) const {
                               !targets[candidate.backend].device;
     const bool fills_a_gap = is_generated && !coverable[target].Intersects(built.own[c]);
     const bool is_pinned = constraints->HoldsPinned(inside);
-    // A single backend is what its library alone would run.
-    if (IsOfForm(c) || !MayLie(c)) continue;
+    // A single backend is what its library alone would run: in no other form, and with its own joins of tensors.
+    if (IsOfForm(c) || !MayLie(c) || IsInPlace(candidate.candidate)) continue;
     allowed[c] = !candidate.is_partition || candidate.backend == target || fills_a_gap || is_pinned || is_elsewhere ||
                  (IsFallback(*this, c) && CoversOnlyOrphans(*this, c));
   }

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "collage/candidate/in_place.h"
 #include "collage/candidate/library_calls.h"
 #include "collage/search/alternatives.h"
 
@@ -93,6 +94,7 @@ class Reporter {
     placement.sharers = Own(i).Count();
     if (!candidate.is_partition) {
       placement.backend = "host";
+      if (IsInPlace(candidate.candidate)) placement.variant = "in place " + candidate.variants[choice.variant].variant.name;
       return placement;
     }
     placement.backend = placement_.NameOf(candidate.backend);

@@ -36,6 +36,11 @@ Json RecordJson(const KernelRecord& record) {
 Json ValueJson(const Program::Value& value, ContainerWriter& writer) {
   Json json = TypeJson(value.type);
   if (value.view_of) json["view_of"] = *value.view_of;
+  if (value.slice) {
+    const Program::Slice& slice = *value.slice;
+    json["slice"] = {{"of", slice.of}, {"axis", slice.axis}, {"begin", slice.begin}, {"layout", slice.layout.ToString()}};
+  }
+  if (value.join) json["join"] = {{"parts", value.join->parts}, {"axis", value.join->axis}, {"layout", value.join->layout.ToString()}};
   if (value.constant.Defined()) json["constant"] = TensorJson(value.constant, writer);
   return json;
 }
@@ -92,9 +97,26 @@ KernelRecord RecordFromJson(const Json& json) {
   return record;
 }
 
+Result<Layout> LayoutFromJson(const Json& json) { return Layout::Parse(json.at("layout").get<std::string>()); }
+
+Result<Program::Slice> SliceFromJson(const Json& json) {
+  const size_t of = COLLAGE_TRY(NumberFromJson(json, "of"));
+  const size_t axis = COLLAGE_TRY(NumberFromJson(json, "axis"));
+  const auto begin = static_cast<int64_t>(COLLAGE_TRY(NumberFromJson(json, "begin")));
+  return Program::Slice{of, axis, begin, COLLAGE_TRY(LayoutFromJson(json))};
+}
+
+Result<Program::Join> JoinFromJson(const Json& json) {
+  std::vector<size_t> parts = COLLAGE_TRY(NumbersFromJson(json, "parts"));
+  const size_t axis = COLLAGE_TRY(NumberFromJson(json, "axis"));
+  return Program::Join{std::move(parts), axis, COLLAGE_TRY(LayoutFromJson(json))};
+}
+
 Result<Program::Value> ValueFromJson(const Json& json, const Container& container) {
   Program::Value value{COLLAGE_TRY(TypeFromJson(json))};
   if (json.contains("view_of")) value.view_of = COLLAGE_TRY(NumberFromJson(json, "view_of"));
+  if (json.contains("slice")) value.slice = COLLAGE_TRY(SliceFromJson(json.at("slice")));
+  if (json.contains("join")) value.join = COLLAGE_TRY(JoinFromJson(json.at("join")));
   if (json.contains("constant")) value.constant = COLLAGE_TRY(TensorFromJson(json.at("constant"), container));
   return value;
 }

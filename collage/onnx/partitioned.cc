@@ -103,40 +103,65 @@ class Writer {
     return {};
   }
 
-  /// Of a value that is read. Views become nodes where they are first needed; each is of an earlier value, so this loop ends.
+  /// Of a value that is read. What is moved becomes a node where it is first needed; it is of earlier values, so this loop ends.
   Result<std::string> NameOf(size_t value) {
-    std::vector<size_t> views;
-    for (size_t at = value;; at = *model_.values[at].view_of) {
+    std::vector<size_t> open = {value};
+    while (!open.empty()) {
+      const size_t at = open.back();
       if (at >= value_names_.size()) return Fail("value " + std::to_string(at) + " is not there");
-      if (!value_names_[at].empty()) break;
       const PartitionedModel::Value& description = model_.values[at];
-      if (description.constant) {
-        value_names_[at] = AddWeight("constant", *description.constant);
-        break;
+      const size_t before = open.size();
+      if (value_names_[at].empty() && description.constant) value_names_[at] = AddWeight("constant", *description.constant);
+      if (value_names_[at].empty()) {
+        if (!description.moved) return Fail("value " + std::to_string(at) + " is used before it is there");
+        for (const size_t source : description.moved->of) {
+          if (source >= at) return Fail("value " + std::to_string(at) + " is used before it is there");
+          if (value_names_[source].empty()) open.push_back(source);
+        }
+        if (open.size() == before) WriteMoved(at);
       }
-      if (!description.view_of || *description.view_of >= at) return Fail("value " + std::to_string(at) + " is used before it is there");
-      views.push_back(at);
+      if (open.size() == before) open.pop_back();
     }
-    for (; !views.empty(); views.pop_back()) WriteView(views.back());
     return value_names_[value];
   }
 
-  void WriteView(size_t value) {
-    const Shape& shape = model_.values[value].type.shape;
-    const TensorType type{{static_cast<int64_t>(shape.size())}, DType::kInt64};
+  void WriteMoved(size_t value) {
+    const PartitionedModel::Moved& moved = *model_.values[value].moved;
     value_names_[value] = names_.Fresh("view");
     onnx_message::NodeProto& node = *graph_.add_node();
-    node.set_name("reshape_" + value_names_[value]);
-    node.set_op_type("Reshape");
-    node.add_input(value_names_[*model_.values[value].view_of]);
-    node.add_input(AddWeight("shape", Tensor::FromVector(type, shape)));
+    for (const size_t source : moved.of) node.add_input(value_names_[source]);
     node.add_output(value_names_[value]);
+    const auto set_type = [&](const std::string& type, const std::string& prefix) {
+      node.set_op_type(type);
+      node.set_name(prefix + value_names_[value]);
+    };
+    switch (moved.kind) {
+      case PartitionedModel::Moved::Kind::kReshape:
+        set_type("Reshape", "reshape_");
+        return AddShape(model_.values[value].type.shape, node);
+      case PartitionedModel::Moved::Kind::kConcat:
+        set_type("Concat", "concat_");
+        return AddInt("axis", moved.axis, node);
+      case PartitionedModel::Moved::Kind::kSlice:
+        set_type("Slice", "slice_");
+        const int64_t end = moved.begin + model_.values[value].type.shape[static_cast<size_t>(moved.axis)];
+        for (const auto& [name, number] : {std::pair("starts", moved.begin), std::pair("ends", end), std::pair("axes", moved.axis)})
+          node.add_input(AddWeight(name, Tensor::FromVector(TensorType{{1}, DType::kInt64}, std::vector<int64_t>{number})));
+    }
+  }
+
+  void AddShape(const Shape& shape, onnx_message::NodeProto& node) {
+    const TensorType type{{static_cast<int64_t>(shape.size())}, DType::kInt64};
+    node.add_input(AddWeight("shape", Tensor::FromVector(type, shape)));
     // Otherwise zero means the extent of what is reshaped.
-    if (std::find(shape.begin(), shape.end(), 0) == shape.end()) return;
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) AddInt("allowzero", 1, node);
+  }
+
+  static void AddInt(const std::string& name, int64_t value, onnx_message::NodeProto& node) {
     onnx_message::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name("allowzero");
+    attribute.set_name(name);
     attribute.set_type(onnx_message::AttributeProto::INT);
-    attribute.set_i(1);
+    attribute.set_i(value);
   }
 
   std::string AddWeight(const std::string& hint, const Tensor& value) {

@@ -19,11 +19,19 @@ inline constexpr const char* kPartitionDomain = "collage";
 
 /// What is written, in the order in which it runs.
 struct PartitionedModel {
-  /// An input, a constant, a view of an earlier value or what one call gives.
+  /// Elements of earlier values that nothing computes.
+  struct Moved {
+    enum class Kind { kReshape, kSlice, kConcat };
+    Kind kind = Kind::kReshape;
+    std::vector<size_t> of;  ///< one value, or those that are joined
+    int64_t axis = 0;        ///< kSlice, kConcat
+    int64_t begin = 0;       ///< kSlice
+  };
+  /// An input, a constant, elements of earlier values or what one call gives.
   struct Value {
     TensorType type;
-    std::optional<size_t> view_of;  ///< the same elements in row-major order under another shape
-    std::optional<Tensor> constant;
+    std::optional<Moved> moved = std::nullopt;
+    std::optional<Tensor> constant = std::nullopt;
   };
   struct Call {
     std::string name;             ///< of its node

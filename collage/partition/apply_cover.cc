@@ -69,7 +69,6 @@ Result<IRModule> ApplyCover(const IRModule& module, const DataflowGraph& graph, 
   ReserveSymbols(module, names);
   std::vector<NestedSubGraph> partitions;
   for (const ChosenPartition& chosen : cover) {
-    if (chosen.candidate.spec->is_host) continue;
     for (NestedSubGraph nested : chosen.candidate.sub_graph.nested()) {
       const AttributeValue* compiler = nested.attributes.Find("Compiler");
       const AttributeValue* wanted = chosen.attributes.Find("global_symbol");

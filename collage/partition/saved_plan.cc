@@ -86,7 +86,7 @@ Result<Cover> CoverFrom(const DataflowGraph& graph, const json& plan) {
 std::string SavePlan(const DataflowGraph& graph, const Cover& cover) {
   json partitions = json::array();
   for (const ChosenPartition& chosen : cover) {
-    if (chosen.candidate.spec->is_host) continue;
+    if (chosen.candidate.sub_graph.nested().empty()) continue;  // stays with the host
     json entry = ToJson(chosen.candidate.sub_graph);
     entry["backend"] = chosen.candidate.spec->name;
     entry["target"] = chosen.candidate.spec->targets.at(0).ToString();

@@ -1,7 +1,6 @@
 #include "collage/runtime/call_order.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -9,7 +8,6 @@ namespace collage {
 namespace {
 
 constexpr size_t kHost = 0;
-constexpr size_t kNoCall = std::numeric_limits<size_t>::max();
 
 class Scheduler {
  public:
@@ -19,18 +17,18 @@ class Scheduler {
         given_at_(program.calls.size(), 0),
         readers_(program.calls.size()),
         missing_(readers_.size()) {
-    std::vector<size_t> maker(program.values.size(), kNoCall);
+    std::vector<std::set<size_t>> makers_of(program.values.size());
     for (size_t call = 0; call < program.calls.size(); ++call) {
-      for (const size_t value : program.calls[call].outputs) maker[value] = call;
+      for (const size_t value : program.calls[call].outputs) makers_of[value] = {call};
     }
-    for (size_t value = 0; value < maker.size(); ++value) {
-      if (program.values[value].view_of) maker[value] = maker[*program.values[value].view_of];
+    for (size_t value = 0; value < makers_of.size(); ++value) {
+      for (const size_t source : program.values[value].Sources())
+        makers_of[value].insert(makers_of[source].begin(), makers_of[source].end());
     }
     made_by_.resize(program.calls.size());
     for (size_t call = 0; call < program.calls.size(); ++call) {
       std::set<size_t> makers;
-      for (const size_t value : program.calls[call].inputs) makers.insert(maker[value]);
-      makers.erase(kNoCall);
+      for (const size_t value : program.calls[call].inputs) makers.insert(makers_of[value].begin(), makers_of[value].end());
       for (const size_t from : makers) readers_[from].push_back(call);
       missing_[call] = makers.size();
       made_by_[call].assign(makers.begin(), makers.end());

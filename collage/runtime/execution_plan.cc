@@ -8,7 +8,9 @@
 #include "collage/runtime/call_order.h"
 #include "collage/runtime/cpu_context.h"
 #include "collage/runtime/memory_plan.h"
+#include "collage/runtime/shared_memory.h"
 #include "collage/support/check.h"
+#include "collage/tensor/slice_offset.h"
 
 namespace collage {
 namespace {
@@ -16,13 +18,17 @@ namespace {
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
 // Five passes. The first walks the calls and gives every tensor, in every layout and in every memory in which it is wanted, a buffer that
-// is written once. The second lets kernels that accumulate take over the buffer that they accumulate into, or puts a copy before them when
-// somebody still needs it. The third gives a CPU's stream what it alone uses. The fourth lets the host wait where it has to. The fifth
-// gives buffers their places.
+// is written once; slices and joins share memory with their sources. The second lets kernels that accumulate take over the buffer that they
+// accumulate into, or puts a copy before them when somebody still needs it. The third gives a CPU's stream what it alone uses. The fourth
+// lets the host wait where it has to. The fifth gives buffers their places.
 class Planner {
  public:
   Planner(const Program& program, int threads, EndpointLayouts layouts)
-      : program_(program), threads_(threads), layouts_(std::move(layouts)), of_value_(program.values.size()) {
+      : program_(program),
+        threads_(threads),
+        layouts_(std::move(layouts)),
+        of_value_(program.values.size()),
+        is_made_(program.values.size(), false) {
     layouts_.inputs.resize(program.inputs.size());
     layouts_.outputs.resize(program.outputs.size());
     plan_.arenas.emplace_back();
@@ -85,10 +91,14 @@ class Planner {
     return has;
   }
 
-  size_t AddBuffer(Storage storage, size_t index, size_t bytes, size_t device = kHost) {
+  size_t AddBuffer(Storage storage, size_t index, size_t bytes, size_t device = kHost, bool is_written = true) {
     plan_.buffers.push_back({storage, index, bytes, device});
+    memory_.Add(bytes, is_written);
     return plan_.buffers.size() - 1;
   }
+
+  /// Whether a buffer lies in what is there during a run only.
+  [[nodiscard]] bool IsInArena(size_t buffer) { return plan_.buffers[memory_.Find(buffer).piece].storage == Storage::kArena; }
 
   void DefineInput(size_t input) {
     const size_t value = program_.inputs[input].value;
@@ -115,6 +125,60 @@ class Planner {
 
   /// The buffer that holds a value on a device in a layout, brought there if need be.
   size_t BufferOf(size_t value, size_t device, const Layout& layout) {
+    std::vector<size_t> open = {value};
+    while (!open.empty()) {
+      const size_t at = open.back();
+      const size_t before = open.size();
+      if (!is_made_[at]) {
+        for (const size_t source : program_.values[at].Sources()) {
+          if (!is_made_[source]) open.push_back(source);
+        }
+      }
+      if (open.size() > before) continue;
+      open.pop_back();
+      if (!is_made_[at]) Make(at);
+    }
+    return FoundBuffer(value, device, layout);
+  }
+
+  /// A value whose sources have been made.
+  void Make(size_t value) {
+    is_made_[value] = true;
+    const Program::Value& definition = program_.values[value];
+    if (definition.slice) MakeSlice(value, *definition.slice);
+    if (definition.join) MakeJoin(value, *definition.join);
+  }
+
+  [[nodiscard]] size_t OffsetOf(size_t whole, const Layout& layout, size_t axis, int64_t begin, size_t part) const {
+    return SliceOffset(program_.values[whole].type, layout, axis, begin, program_.values[part].type.shape[axis]).value();
+  }
+
+  void MakeSlice(size_t value, const Program::Slice& slice) {
+    const size_t whole = FoundBuffer(slice.of, kHost, slice.layout);
+    const size_t bytes = PhysicalByteCount(program_.values[value].type, slice.layout);
+    const size_t buffer = AddBuffer(Storage::kArena, 0, bytes, kHost, /*is_written=*/false);
+    memory_.Show(buffer, whole, OffsetOf(slice.of, slice.layout, slice.axis, slice.begin, value));
+    of_value_[value].forms.push_back({kHost, slice.layout, buffer});
+  }
+
+  void MakeJoin(size_t value, const Program::Join& join) {
+    const size_t bytes = PhysicalByteCount(program_.values[value].type, join.layout);
+    std::vector<SharedMemory::Part> parts;
+    int64_t begin = 0;
+    for (const size_t part : join.parts) {
+      parts.push_back({FoundBuffer(part, kHost, join.layout), OffsetOf(value, join.layout, join.axis, begin, part)});
+      begin += program_.values[part].type.shape[join.axis];
+    }
+    const size_t whole = AddBuffer(Storage::kArena, 0, bytes, kHost, /*is_written=*/false);
+    for (const size_t left : memory_.Join(parts, whole, [this](size_t buffer) { return IsInArena(buffer); })) {
+      const size_t copy = AddBuffer(Storage::kArena, 0, plan_.buffers[parts[left].buffer].bytes);
+      plan_.steps.push_back(CopyStep(kHost, parts[left].buffer, copy));
+      COLLAGE_CHECK(memory_.Join({{copy, parts[left].offset}}, whole, [](size_t) { return true; }).empty());
+    }
+    of_value_[value].forms.push_back({kHost, join.layout, whole});
+  }
+
+  size_t FoundBuffer(size_t value, size_t device, const Layout& layout) {
     if (const Available::Form* form = of_value_[value].Find(device, layout)) return form->buffer;
     // Down the chain of views to something that has a buffer; all but the last step of the way are in row-major order, and share a buffer.
     std::vector<size_t> views;
@@ -198,9 +262,10 @@ class Planner {
   /// A tensor that nothing else claims is computed right into the caller's memory.
   void BindOutput(size_t output) {
     const size_t buffer = BufferOf(program_.outputs[output].value, kHost, layouts_.outputs[output]);
-    if (plan_.buffers[buffer].storage == Storage::kArena) {
-      plan_.buffers[buffer].storage = Storage::kOutput;
-      plan_.buffers[buffer].index = output;
+    if (IsInArena(buffer) && memory_.IsWhole(buffer)) {
+      ExecutionPlan::Buffer& piece = plan_.buffers[memory_.Find(buffer).piece];
+      piece.storage = Storage::kOutput;
+      piece.index = output;
       return;
     }
     const size_t target = AddBuffer(Storage::kOutput, output, plan_.buffers[buffer].bytes);
@@ -208,12 +273,10 @@ class Planner {
   }
 
   void ShareAccumulated() {
-    std::vector<size_t> last_use(plan_.buffers.size(), 0);
+    std::vector<size_t> last_use(plan_.buffers.size(), 0);  // by piece of memory
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      for (const size_t buffer : plan_.steps[i].inputs) last_use[buffer] = i;
+      for (const size_t buffer : plan_.steps[i].inputs) last_use[memory_.Find(buffer).piece] = i;
     }
-    shares_with_.resize(plan_.buffers.size());
-    for (size_t i = 0; i < shares_with_.size(); ++i) shares_with_[i] = i;
     std::vector<ExecutionPlan::Step> steps;
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       ExecutionPlan::Step& step = plan_.steps[i];
@@ -221,27 +284,22 @@ class Planner {
           step.kind == Kind::kKernel ? program_.calls[step.call].kernel->accumulated_input() : std::nullopt;
       if (accumulated) {
         size_t& input = step.inputs[*accumulated];
-        const bool only_use = std::count(step.inputs.begin(), step.inputs.end(), input) == 1;
-        if (plan_.buffers[input].storage != Storage::kArena || last_use[input] != i || !only_use) {
+        const size_t output = step.outputs[0];
+        const auto shares = [&](size_t other) { return other == input || memory_.Overlap(other, input); };
+        const bool only_use = std::count_if(step.inputs.begin(), step.inputs.end(), shares) == 1;
+        if (!IsInArena(input) || !memory_.IsWhole(input) || last_use[memory_.Find(input).piece] != i || !only_use) {
           const size_t copy = AddBuffer(Storage::kArena, 0, plan_.buffers[input].bytes, MemoryOf(step.device));
-          shares_with_.push_back(copy);
           last_use.push_back(i);
           steps.push_back(CopyStep(step.device, input, copy));
           input = copy;
         }
-        shares_with_[input] = step.outputs[0];
+        const size_t last = std::max(last_use[memory_.Find(input).piece], last_use[memory_.Find(output).piece]);
+        memory_.TakeOver(input, output);
+        last_use[memory_.Find(output).piece] = last;
       }
       steps.push_back(std::move(step));
     }
     plan_.steps = std::move(steps);
-  }
-
-  /// The buffer at the end of a chain of accumulations: all of them lie where it lies.
-  size_t Final(size_t buffer) {
-    size_t last = buffer;
-    while (shares_with_[last] != last) last = shares_with_[last];
-    while (shares_with_[buffer] != buffer) buffer = std::exchange(shares_with_[buffer], last);
-    return last;
   }
 
   /// What only one CPU's stream uses lies in that stream's arena: there the order of the stream alone says when memory is free again, and
@@ -250,7 +308,7 @@ class Planner {
     if (!HasCpus()) return;
     std::vector<size_t> used_by(plan_.buffers.size(), kNever);
     const auto use = [&](size_t buffer, size_t device) {
-      size_t& by = used_by[Final(buffer)];
+      size_t& by = used_by[memory_.Find(buffer).piece];
       by = by == kNever || by == device ? device : kHost;
     };
     for (const ExecutionPlan::Step& step : plan_.steps) {
@@ -259,8 +317,8 @@ class Planner {
       for (const size_t buffer : step.outputs) use(buffer, by);
     }
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-      const size_t by = used_by[Final(i)];
-      if (plan_.buffers[Final(i)].storage == Storage::kArena && by != kNever && by != kHost) plan_.buffers[i].device = by;
+      const size_t by = used_by[memory_.Find(i).piece];
+      if (IsInArena(i) && by != kNever && by != kHost) plan_.buffers[i].device = by;
     }
   }
 
@@ -269,6 +327,7 @@ class Planner {
     size_t device;
     size_t place;
     bool is_written;
+    size_t buffer;
   };
 
   void AddWaits() {
@@ -289,10 +348,13 @@ class Planner {
       }
       if (is_cpus) {
         step.place = plan_.places++;
-        for (const size_t input : step.inputs) AddUse(input, {step.device, step.place, false});
-        for (const size_t output : step.outputs) AddUse(output, {step.device, step.place, true});
+        for (const size_t input : step.inputs) AddUse(input, {step.device, step.place, false, input});
+        for (const size_t output : step.outputs) AddUse(output, {step.device, step.place, true, output});
       }
-      if (is_transfer) AddUse(is_in ? step.inputs[0] : step.outputs[0], {step.device, step.place, !is_in});
+      if (is_transfer) {
+        const size_t buffer = is_in ? step.inputs[0] : step.outputs[0];
+        AddUse(buffer, {step.device, step.place, !is_in, buffer});
+      }
       if (step.place != ExecutionPlan::kNoPlace) last_place[step.device] = step.place;
       steps.push_back(std::move(step));
     }
@@ -304,19 +366,20 @@ class Planner {
   }
 
   void AddUse(size_t buffer, const Use& use) {
-    const ExecutionPlan::Buffer& used = plan_.buffers[buffer];
+    const ExecutionPlan::Buffer& used = plan_.buffers[memory_.Find(buffer).piece];
     // Nobody writes there, and it is not reused.
     if (used.device != kHost || used.storage == Storage::kConstant || (used.storage == Storage::kInput && IsCpu(use.device))) return;
-    uses_[Final(buffer)].push_back(use);
+    uses_[memory_.Find(buffer).piece].push_back(use);
     used_[use.device].emplace_back(use.place, buffer);
   }
 
   void WaitFor(size_t buffer, bool written_only, size_t stream, std::vector<ExecutionPlan::Step>& steps) {
-    std::vector<Use>& uses = uses_[Final(buffer)];
+    std::vector<Use>& uses = uses_[memory_.Find(buffer).piece];
     std::erase_if(uses, [&](const Use& use) { return use.place < waited_[use.device]; });
     for (size_t i = uses.size(); i-- > 0;) {
       const Use& use = uses[i];
       if (use.device == stream || (written_only && !use.is_written) || use.place < waited_[use.device]) continue;
+      if (!memory_.Overlap(use.buffer, buffer)) continue;
       Wait(use.device, use.place, steps);
     }
   }
@@ -333,29 +396,32 @@ class Planner {
   }
 
   void PlaceInArenas() {
-    std::vector<size_t> slot(plan_.buffers.size(), kNever);
+    std::vector<size_t> slot(plan_.buffers.size(), kNever);  // by piece of memory
     std::vector<std::vector<LiveInterval>> intervals(plan_.arenas.size());
     const auto touch = [&](size_t buffer, size_t step) {
-      const size_t last = Final(buffer);
-      if (plan_.buffers[last].storage != Storage::kArena) return;
-      std::vector<LiveInterval>& of_device = intervals[plan_.buffers[last].device];
-      if (slot[last] == kNever) {
-        slot[last] = of_device.size();
-        of_device.push_back({0, step, step});
+      const size_t piece = memory_.Find(buffer).piece;
+      if (plan_.buffers[piece].storage != Storage::kArena) return;
+      std::vector<LiveInterval>& of_device = intervals[plan_.buffers[piece].device];
+      if (slot[piece] == kNever) {
+        slot[piece] = of_device.size();
+        of_device.push_back({memory_.BytesOf(piece), step, step});
       }
-      LiveInterval& interval = of_device[slot[last]];
-      interval.bytes = std::max(interval.bytes, plan_.buffers[buffer].bytes);
-      interval.end = step;
+      of_device[slot[piece]].end = step;
     };
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       for (const size_t buffer : plan_.steps[i].inputs) touch(buffer, i);
       for (const size_t buffer : plan_.steps[i].outputs) touch(buffer, i);
     }
-    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-      const size_t last = Final(i);
-      if (last != i) plan_.buffers[i].storage = plan_.buffers[last].storage;
-      plan_.buffers[i].index = plan_.buffers[last].storage == Storage::kArena ? slot[last] : plan_.buffers[last].index;
+    std::vector<ExecutionPlan::Buffer> placed = plan_.buffers;
+    for (size_t i = 0; i < placed.size(); ++i) {
+      const SharedMemory::Place place = memory_.Find(i);
+      const ExecutionPlan::Buffer& piece = plan_.buffers[place.piece];
+      placed[i].storage = piece.storage;
+      placed[i].index = piece.storage == Storage::kArena ? slot[place.piece] : piece.index;
+      placed[i].device = piece.device;
+      placed[i].offset = static_cast<size_t>(place.offset);
     }
+    plan_.buffers = std::move(placed);
     for (size_t device = 0; device < plan_.arenas.size(); ++device) {
       MemoryPlan memory = PlanMemory(intervals[device]);
       plan_.arenas[device].offsets = std::move(memory.offsets);
@@ -368,8 +434,9 @@ class Planner {
   EndpointLayouts layouts_;
   ExecutionPlan plan_;
   std::vector<Available> of_value_;
-  std::vector<size_t> shares_with_;                          // the output that took a buffer over, or itself
-  std::vector<std::vector<Use>> uses_;                       // by final buffer, in the order of the steps
+  std::vector<bool> is_made_;                                // by value: what it is made of without a call has its buffer
+  SharedMemory memory_;                                      // of all buffers
+  std::vector<std::vector<Use>> uses_;                       // by piece of memory, in the order of the steps
   std::vector<std::deque<std::pair<size_t, size_t>>> used_;  // by device: place and host buffer of what has not been waited for
   std::vector<size_t> waited_;                               // by device: its places below that are over
 };

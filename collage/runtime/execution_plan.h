@@ -14,6 +14,9 @@ namespace collage {
 /// layout conversions and copies. A tensor is brought once into each layout and onto each device in which it is wanted, however many want
 /// it; views, and layouts that put every element at the same place, share a buffer.
 ///
+/// Slices lie in the memory of what they are cut from, and what is joined is computed into the memory of the join. A part is copied into it
+/// where it has a place elsewhere already: an input of the program, or what lies at another place of another join.
+///
 /// Devices are numbered, the host being number 0. What is given to another device's stream runs there in order; the host goes on, and waits
 /// where it needs what is made there, where it writes to what is read there, and at the end. Layouts are converted by the host.
 ///
@@ -28,6 +31,7 @@ struct ExecutionPlan {
     size_t index = 0;
     size_t bytes = 0;
     size_t device = 0;
+    size_t offset = 0;  ///< from the begin of that
   };
   /// A constant in the layout and on the device in which it is wanted; brought there when the plan is made executable.
   struct ConstantUse {

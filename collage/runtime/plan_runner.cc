@@ -56,7 +56,7 @@ void PlanRunner::PlaceConstants() {
     const ExecutionPlan::Buffer& buffer = plan_->buffers[i];
     // Kernels take their inputs as pointers to const.
     if (buffer.storage == Storage::kConstant && buffer.device == 0)
-      pointers_[i] = const_cast<std::byte*>((*constants_)[buffer.index].Bytes());
+      pointers_[i] = const_cast<std::byte*>((*constants_)[buffer.index].Bytes()) + buffer.offset;
   }
 }
 
@@ -68,7 +68,8 @@ void PlanRunner::PlaceMemory(std::byte* memory) {
 void PlanRunner::PlaceArena(size_t device, std::byte* memory) {
   for (size_t i = 0; i < pointers_.size(); ++i) {
     const ExecutionPlan::Buffer& buffer = plan_->buffers[i];
-    if (buffer.storage == Storage::kArena && buffer.device == device) pointers_[i] = memory + plan_->arenas[device].offsets[buffer.index];
+    if (buffer.storage == Storage::kArena && buffer.device == device)
+      pointers_[i] = memory + plan_->arenas[device].offsets[buffer.index] + buffer.offset;
   }
 }
 
@@ -104,9 +105,9 @@ void PlanRunner::Bind(std::span<const void* const> inputs, std::span<void* const
   for (size_t i = 0; i < pointers_.size(); ++i) {
     const ExecutionPlan::Buffer& buffer = plan_->buffers[i];
     if (buffer.storage == Storage::kInput) {
-      pointers_[i] = const_cast<std::byte*>(static_cast<const std::byte*>(inputs[buffer.index]));
+      pointers_[i] = const_cast<std::byte*>(static_cast<const std::byte*>(inputs[buffer.index])) + buffer.offset;
     } else if (buffer.storage == Storage::kOutput) {
-      pointers_[i] = static_cast<std::byte*>(outputs[buffer.index]);
+      pointers_[i] = static_cast<std::byte*>(outputs[buffer.index]) + buffer.offset;
     }
   }
 }

@@ -1,9 +1,12 @@
 #include "collage/runtime/program.h"
 
+#include <utility>
+
 #include "collage/runtime/processors.h"
 #include "collage/support/memory.h"
 #include "collage/support/short_list.h"
 #include "collage/tensor/checked_bytes.h"
+#include "collage/tensor/slice_offset.h"
 
 namespace collage {
 namespace {
@@ -48,23 +51,73 @@ class Checker {
 
   Status Define(size_t value, const std::string& by) {
     if (value >= defined_.size()) return Fail(by + " names value " + std::to_string(value) + " of " + std::to_string(defined_.size()));
-    if (defined_[value] || program_.values[value].view_of) return Fail(Describe(value) + " is defined twice, the second time by " + by);
+    if (defined_[value] || !program_.values[value].Sources().empty())
+      return Fail(Describe(value) + " is defined twice, the second time by " + by);
     defined_[value] = true;
     return {};
   }
 
-  /// A view is defined where what it looks at is; the indices of a chain of views fall, so it ends.
+  /// What is made of others without a call is defined where all of these are. Their indices fall, so it ends.
   Status Use(size_t value, const std::string& by) {
     if (value >= defined_.size()) return Fail(by + " names value " + std::to_string(value) + " of " + std::to_string(defined_.size()));
-    while (program_.values[value].view_of) {
-      const size_t source = *program_.values[value].view_of;
-      if (source >= value) return Fail(Describe(value) + " is a view of a later value");
-      if (program_.values[source].type.ByteCount() != program_.values[value].type.ByteCount()) {
-        return Fail(Describe(value) + " is a view of " + Describe(source) + ", which has another size");
+    std::vector<size_t> open = {value};
+    while (!open.empty()) {
+      const size_t at = open.back();
+      open.pop_back();
+      if (defined_[at]) continue;
+      const std::vector<size_t> sources = program_.values[at].Sources();
+      if (sources.empty()) return Fail(Describe(at) + " is used before it is defined, by " + by);
+      for (const size_t source : sources) {
+        if (source >= at) return Fail(Describe(at) + " is made of a later value");
       }
-      value = source;
+      COLLAGE_TRY_STATUS(CheckMade(at));
+      defined_[at] = true;  // or the program is refused
+      open.insert(open.end(), sources.begin(), sources.end());
     }
-    return defined_[value] ? Status() : Fail(Describe(value) + " is used before it is defined, by " + by);
+    return {};
+  }
+
+  Status CheckMade(size_t value) {
+    const Program::Value& made = program_.values[value];
+    if (made.view_of.has_value() + made.slice.has_value() + made.join.has_value() > 1)
+      return Fail(Describe(value) + " is made in more than one way");
+    if (made.view_of) {
+      if (program_.values[*made.view_of].type.ByteCount() == made.type.ByteCount()) return {};
+      return Fail(Describe(value) + " is a view of " + Describe(*made.view_of) + ", which has another size");
+    }
+    if (made.slice) {
+      COLLAGE_TRY_STATUS(CheckPart(value, *made.slice, made.slice->of));
+      return Count(Describe(made.slice->of), program_.values[made.slice->of].type, made.slice->layout);
+    }
+    if (made.join->axis >= made.type.shape.size() || !made.join->layout.Fits(made.type))
+      return Fail(Describe(value) + " is no join along axis " + std::to_string(made.join->axis) + " in layout " +
+                  made.join->layout.ToString());
+    COLLAGE_TRY_STATUS(Count(Describe(value), made.type, made.join->layout));
+    int64_t begin = 0;
+    for (const size_t part : made.join->parts) {
+      COLLAGE_TRY_STATUS(CheckPart(part, {value, made.join->axis, begin, made.join->layout}, value));
+      begin += program_.values[part].type.shape[made.join->axis];
+    }
+    return begin == made.type.shape[made.join->axis] ? Status() : Fail(Describe(value) + " is joined of parts that are not all of it");
+  }
+
+  Status CheckPart(size_t part, const Program::Slice& slice, size_t whole) {
+    const TensorType& type = program_.values[part].type;
+    TensorType expected = program_.values[whole].type;
+    const std::string place = Describe(part) + " is no part of " + Describe(whole);
+    if (slice.axis >= expected.shape.size() || type.shape.size() != expected.shape.size())
+      return Fail(place + " along axis " + std::to_string(slice.axis));
+    if (!slice.layout.Fits(expected)) return Fail(place + " in layout " + slice.layout.ToString());
+    const int64_t whole_extent = std::exchange(expected.shape[slice.axis], type.shape[slice.axis]);
+    if (!(type == expected) || slice.begin < 0 || slice.begin > whole_extent - type.shape[slice.axis])
+      return Fail(place + " from element " + std::to_string(slice.begin));
+    const TensorType& of = program_.values[whole].type;
+    const std::optional<size_t> offset =
+        CheckedByteCount(of, slice.layout) ? SliceOffset(of, slice.layout, slice.axis, slice.begin, type.shape[slice.axis]) : std::nullopt;
+    if (!offset || *offset % kBufferAlignment != 0)
+      return Fail(place + " in layout " + slice.layout.ToString() + ", in which it does not lie together from a multiple of " +
+                  std::to_string(kBufferAlignment) + " bytes on");
+    return Count(Describe(part), type, slice.layout);
   }
 
   Status CheckPorts(const std::string& place, const std::vector<Port>& ports, const std::vector<size_t>& values) {
@@ -109,6 +162,12 @@ class Checker {
 };
 
 }  // namespace
+
+std::vector<size_t> Program::Value::Sources() const {
+  if (view_of) return {*view_of};
+  if (slice) return {slice->of};
+  return join ? join->parts : std::vector<size_t>();
+}
 
 std::string ToString(const KernelRecord& record) {
   const std::string nodes = record.nodes.empty() ? "" : " (" + ShortList(record.nodes) + ")";

@@ -35,13 +35,32 @@ struct Endpoint {
 };
 
 /// A straight-line program over logical tensors: kernels in the order in which they run, before layouts are matched and memory
-/// is planned. A value is an input, a constant, a view of an earlier value or the output of exactly one call.
+/// is planned. A value is an input, a constant, the output of exactly one call, or made of earlier values without a call: a view of one,
+/// a slice of one, or a join of several.
 struct Program {
+  /// The elements from `begin` along an axis of another value, where that has them in memory.
+  struct Slice {
+    size_t of = 0;
+    size_t axis = 0;
+    int64_t begin = 0;
+    Layout layout = {};  ///< in which they lie one after another (SliceOffset)
+  };
+  /// Other values one after another along an axis. Who computes them writes into the join's memory; what cannot lie there is copied.
+  struct Join {
+    std::vector<size_t> parts;
+    size_t axis = 0;
+    Layout layout = {};
+  };
   struct Value {
     TensorType type;
     /// The same elements in row-major order under another shape; of a value with a smaller index.
     std::optional<size_t> view_of = std::nullopt;
     Tensor constant = {};  ///< defined for a constant
+    std::optional<Slice> slice = std::nullopt;
+    std::optional<Join> join = std::nullopt;
+
+    /// The values that it is made of without a call; their indices are smaller.
+    [[nodiscard]] std::vector<size_t> Sources() const;
   };
   struct KernelCall {
     KernelRecord record;

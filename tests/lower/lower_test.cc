@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "collage/ir/parse.h"
+#include "collage/op/interpreter.h"
 #include "tests/lower/interpreter_backend.h"
 #include "tests/lower/random_partitioned_module.h"
 
@@ -61,6 +62,42 @@ TEST_F(LowerTest, RandomPartitionedModulesGiveWhatTheirOperatorsGive) {
       for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(BitwiseEqual((*outputs)[i], expected[i])) << "output " << i;
     }
   }
+}
+
+constexpr const char* kInPlaceProgram = R"(
+    def @join(%a: Tensor[(1, 16, 2, 2), float32], %b: Tensor[(1, 16, 2, 2), float32], Primitive=1, Compiler="in_place", Variant="aBcd8b")
+        -> Tensor[(1, 32, 2, 2), float32] { %0 = (%a, %b); concatenate(%0, axis=1) }
+    def @cut(%a: Tensor[(1, 32, 2, 2), float32], Primitive=1, Compiler="in_place", Variant="plain")
+        -> (Tensor[(1, 8, 2, 2), float32], Tensor[(1, 24, 2, 2), float32]) { split(%a, indices_or_sections=[8], axis=1) }
+    def @main(%x: Tensor[(1, 16, 2, 2), float32]) {
+      %0 = tanh(%x);
+      %1 = @join(%0, %x);
+      %2 = @cut(%1);
+      (exp(%2.1), %2.0)
+    })";
+
+TEST_F(LowerTest, PartitionsInPlaceHaveNoKernel) {
+  const IRModule module = Parse(kInPlaceProgram);
+  Result<LoweredModel> model = Lower(module, options_);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->executable.calls().size(), 2u);
+  Tensor input(TensorType{{1, 16, 2, 2}, DType::kFloat32});
+  FillRandom(input, 5);
+  const std::vector<Tensor> outputs = model->executable.Run(std::vector<Tensor>{input}).value();
+  const std::vector<Tensor> expected = InterpretMain(module, {input}).value();
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(BitwiseEqual(outputs[i], expected[i])) << i;
+}
+
+TEST_F(LowerTest, WhatCannotBeInPlaceIsAnErrorThatNamesThePartition) {
+  EXPECT_THAT(ErrorOf(R"(
+    def @f(%a: Tensor[(1, 4), float32], Primitive=1, Compiler="in_place", Variant="plain") -> Tensor[(1, 4), float32] { tanh(%a) }
+    def @main(%x: Tensor[(1, 4), float32]) { @f(%x) })"),
+              HasSubstr("partition 'f': expected one concatenate, split or strided_slice"));
+  EXPECT_THAT(ErrorOf(R"(
+    def @f(%a: Tensor[(2, 4), float32], Primitive=1, Compiler="in_place", Variant="plain") -> Tensor[(2, 2), float32]
+        { strided_slice(%a, begin=[0], end=[2], axes=[1]) }
+    def @main(%x: Tensor[(2, 4), float32]) { tanh(@f(%x)) })"),
+              HasSubstr("in which it does not lie together"));
 }
 
 TEST_F(LowerTest, RecordsSayWhatRunsWhere) {

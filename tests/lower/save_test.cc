@@ -76,6 +76,38 @@ class SaveTest : public ::testing::Test {
   std::filesystem::path path_;
 };
 
+TEST_F(SaveTest, SlicesAndJoinsAreKept) {
+  const TensorType half{{1, 16, 2, 2}, DType::kFloat32};
+  const Expr x = MakeVar("x", half);
+  const auto in_place = [](const Expr& body, std::vector<Expr> parameters) {
+    return *MakeFunction(std::move(parameters), body, {{"Primitive", 1}, {"Compiler", "in_place"}, {"Variant", "aBcd16b"}});
+  };
+  const Expr a = MakeVar("a", half);
+  const Expr b = MakeVar("b", half);
+  const Expr join = in_place(MakeCall(Operators().Find("concatenate"), {MakeTuple({a, b})}, {{"axis", 1}}).value(), {a, b});
+  const Expr c = MakeVar("c", TensorType{{1, 32, 2, 2}, DType::kFloat32});
+  const std::vector<int64_t> begin = {16};
+  const std::vector<int64_t> end = {32};
+  const std::vector<int64_t> axes = {1};
+  const Expr cut =
+      in_place(MakeCall(Operators().Find("strided_slice"), {c}, {{"begin", begin}, {"end", end}, {"axes", axes}}).value(), {c});
+  const Expr joined = MakeCall(join, {CallOf("tanh", {x}), CallOf("exp", {x})}).value();
+  const Expr body = CallOf("nn.relu", {MakeCall(cut, {joined}).value()});
+  Result<LoweredModel> model = Lower(IRModule::FromMain(*MakeFunction({x}, body)), options_);
+  ASSERT_TRUE(model) << model.error().message;
+  ASSERT_TRUE(SaveProgram(*model, "{}", path_));
+  Result<LoweredModel> loaded = LoadProgram(path_, options_);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  Tensor input(half);
+  FillRandom(input, 9);
+  EXPECT_EQ(loaded->executable.profile().size(), model->executable.profile().size());
+  EXPECT_TRUE(BitwiseEqual(loaded->executable.Run(std::vector<Tensor>{input}).value().front(),
+                           model->executable.Run(std::vector<Tensor>{input}).value().front()));
+  // What a damaged file says of them is checked.
+  Edit("\"begin\":16", "\"begin\":17");
+  EXPECT_THAT(LoadError(), HasSubstr("is no part of"));
+}
+
 TEST_F(SaveTest, WeightsThatAKernelMayRoundAreSavedAsIntegers) {
   Tensor weights(TensorType{{40, 1000}, DType::kFloat32});
   FillRandom(weights, 3);

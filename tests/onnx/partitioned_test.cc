@@ -86,12 +86,32 @@ TEST(Partitioned, PartitionsThatDifferInWeightsOnlyShareAFunctionAndEqualWeights
   EXPECT_LT(same.bytes.size() + Random({4, 4, 3, 3}, 1).ByteCount(), two.bytes.size());
 }
 
+TEST(Partitioned, SlicesAndJoinsAreNodes) {
+  using Moved = PartitionedModel::Moved;
+  PartitionedModel model;
+  const TensorType half{{1, 2, 6, 6}, DType::kFloat32};
+  model.values = {{kImage},
+                  {half, Moved{Moved::Kind::kSlice, {0}, 1, 0}},
+                  {half, Moved{Moved::Kind::kSlice, {0}, 1, 2}},
+                  {kImage, Moved{Moved::Kind::kConcat, {2, 1}, 1}},
+                  {kImage}};
+  model.calls = {{"a", Parse("fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.relu(%x) }"), {3}, {4}, {}}};
+  model.inputs = {{"x", 0}};
+  model.outputs = {{"swapped", 4}};
+  const Expr expected = Parse(R"(fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+    %0 = split(%x, indices_or_sections=2, axis=1); %1 = (%0.1, %0.0); %2 = concatenate(%1, axis=1); nn.relu(%2) })");
+  const Tensor x = Random(kImage.shape, 2);
+  EXPECT_TRUE(BitwiseEqual(RunWritten(model, {x})[0], InterpretFunction(expected, {x}).value()[0]));
+  model.values[3].moved->of = {3};
+  EXPECT_THAT(ErrorOf(model), HasSubstr("value 3 is used before it is there"));
+}
+
 TEST(Partitioned, ViewsConstantsAndPassedThroughInputs) {
   // x -> relu -> (24, 6); an input, a constant and one value twice are outputs as well.
   PartitionedModel model;
   model.values = {{kImage, std::nullopt, std::nullopt},
                   {kImage, std::nullopt, std::nullopt},
-                  {{{24, 6}, DType::kFloat32}, 1, std::nullopt},
+                  {{{24, 6}, DType::kFloat32}, PartitionedModel::Moved{PartitionedModel::Moved::Kind::kReshape, {1}}},
                   {{{2}, DType::kFloat32}, std::nullopt, Random({2}, 4)},
                   {{{24, 6}, DType::kFloat32}, std::nullopt, std::nullopt}};
   const Expr relu = Parse("fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.relu(%x) }");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <set>
 
 #include "collage/runtime/executable.h"
@@ -45,8 +46,10 @@ size_t CopiesNeeded(const TestProgram& test, const std::vector<size_t>& places) 
   };
   std::vector<size_t> made(test.program.values.size(), 0);
   std::set<std::pair<size_t, size_t>> copies;  // tensor, place
-  const auto want = [&](size_t value, size_t place) {
+  const std::function<void(size_t, size_t)> want = [&](size_t value, size_t place) {
     const size_t tensor = tensor_of(value);
+    // Slices and joins lie on the host.
+    for (const size_t source : test.program.values[tensor].Sources()) want(source, 0);
     if (test.program.values[tensor].constant.Defined() || made[tensor] == place) return;
     copies.emplace(tensor, place);
     if (made[tensor] > 0 && place > 0) copies.emplace(tensor, 0);

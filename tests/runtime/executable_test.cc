@@ -105,6 +105,104 @@ TEST(ExecutableTest, AccumulationCopiesOnlyWhatIsStillNeeded) {
   }
 }
 
+TEST(ExecutableTest, WhatIsJoinedIsComputedInPlace) {
+  TestProgram test;
+  const Layout blocked = Layout::Of("aBcd16b");
+  const TensorType type = IntType({1, 32, 5, 3});
+  const size_t x = test.AddInput(type);
+  const auto call = [&](size_t input, const Layout& from) { return test.AddCall({input}, {from}, {{type, blocked}})[0]; };
+  const size_t a = call(x, Layout());
+  const size_t b = call(a, blocked);
+  const size_t first = *test.AddJoin({a, b}, 1, blocked);
+  const size_t c = test.AddCall({first}, {blocked}, {{type, blocked}})[0];
+  const size_t second = *test.AddJoin({a, b, c}, 1, blocked);  // as dense blocks join
+  const size_t half = *test.AddSlice(second, 1, 16, 48, blocked);
+  test.AddOutput(test.AddCall({second, half}, {blocked, blocked}, {{type, Layout()}})[0]);
+  std::mt19937 random(5);
+  const std::vector<Tensor> inputs = RandomInputs(test, random);
+  const std::vector<uint32_t> expected = test.Evaluate(inputs)[0];
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  ASSERT_TRUE(executable) << executable.error().message;
+  EXPECT_EQ(StepsOf(*executable), (std::vector<std::string>{"kernel", "kernel", "kernel", "kernel"}));
+  EXPECT_EQ(Elements(executable->Run(inputs).value()[0]), expected);
+}
+
+TEST(ExecutableTest, PartsThatHaveAPlaceElsewhereAreCopied) {
+  TestProgram test;
+  const TensorType type = IntType({1, 32, 5, 3});
+  const size_t x = test.AddInput(type);
+  const size_t a = test.AddCall({x}, {Layout()}, {{type, Layout()}})[0];
+  const size_t b = test.AddCall({x}, {Layout()}, {{type, Layout()}})[0];
+  const size_t ab = *test.AddJoin({a, b}, 1, Layout());
+  const size_t ba = *test.AddJoin({b, a}, 1, Layout());  // one of them has to be elsewhere
+  const size_t with_input = *test.AddJoin({x, a}, 1, Layout());
+  test.AddOutput(test.AddCall({ab, ba, with_input}, {Layout(), Layout(), Layout()}, {{type, Layout()}})[0]);
+  std::mt19937 random(3);
+  const std::vector<Tensor> inputs = RandomInputs(test, random);
+  const std::vector<uint32_t> expected = test.Evaluate(inputs)[0];
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  ASSERT_TRUE(executable) << executable.error().message;
+  const std::vector<std::string> steps = StepsOf(*executable);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "copy"), 2);
+  EXPECT_EQ(Elements(executable->Run(inputs).value()[0]), expected);
+}
+
+TEST(ExecutableTest, AJoinMayBeTheOutputItself) {
+  TestProgram test;
+  const TensorType type = IntType({1, 32, 5, 3});
+  const size_t x = test.AddInput(type);
+  const size_t a = test.AddCall({x}, {Layout()}, {{type, Layout()}})[0];
+  const size_t b = test.AddCall({a}, {Layout()}, {{type, Layout()}})[0];
+  test.AddOutput(*test.AddJoin({a, b}, 1, Layout()));
+  test.AddOutput(b);  // lies inside of the other output
+  std::mt19937 random(4);
+  const std::vector<Tensor> inputs = RandomInputs(test, random);
+  const auto expected = test.Evaluate(inputs);
+  Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+  ASSERT_TRUE(executable) << executable.error().message;
+  EXPECT_EQ(StepsOf(*executable), (std::vector<std::string>{"kernel", "kernel", "copy"}));
+  const std::vector<Tensor> outputs = executable->Run(inputs).value();
+  EXPECT_EQ(Elements(outputs[0]), expected[0]);
+  EXPECT_EQ(Elements(outputs[1]), expected[1]);
+}
+
+TEST(ExecutableTest, SlicesAndJoinsThatDoNotFitAreErrors) {
+  const TensorType type = IntType({1, 32, 5, 3});
+  const auto error_of = [&](const std::function<void(TestProgram&, size_t x, size_t a)>& change) {
+    TestProgram test;
+    const size_t x = test.AddInput(type);
+    const size_t a = test.AddCall({x}, {Layout()}, {{type, Layout()}})[0];
+    change(test, x, a);
+    test.AddOutput(test.program.values.size() - 1);
+    const Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
+    return executable ? std::string("none") : executable.error().message;
+  };
+  const auto slice = [](Shape shape, Program::Slice slice) {
+    return [=](TestProgram& test, size_t, size_t a) {
+      const size_t value = test.AddValue(IntType(shape));
+      test.program.values[value].slice = slice;
+      test.program.values[value].slice->of = a;
+    };
+  };
+  EXPECT_EQ(error_of(slice({1, 16, 5, 3}, {0, 1, 16, Layout()})), "none");
+  EXPECT_THAT(error_of(slice({1, 16, 5, 3}, {0, 1, 17, Layout()})), HasSubstr("from element 17"));
+  EXPECT_THAT(error_of(slice({1, 16, 5, 3}, {0, 1, 1, Layout()})), HasSubstr("from a multiple of 64 bytes on"));
+  EXPECT_THAT(error_of(slice({1, 32, 2, 3}, {0, 2, 1, Layout()})), HasSubstr("does not lie together"));
+  EXPECT_THAT(error_of(slice({1, 16, 5, 3}, {0, 7, 0, Layout()})), HasSubstr("along axis 7"));
+  EXPECT_THAT(error_of(slice({1, 16, 5, 3}, {0, 1, 0, Layout::Of("ba")})), HasSubstr("in layout ba"));
+  EXPECT_THAT(error_of(slice({1, 16, 5, 3}, {0, 1, -16, Layout()})), HasSubstr("from element -16"));
+  EXPECT_THAT(error_of([&](TestProgram& test, size_t, size_t a) {
+                test.AddValue(IntType({1, 64, 5, 3}));
+                test.program.values.back().join = Program::Join{{a}, 1, Layout()};
+              }),
+              HasSubstr("not all of it"));
+  EXPECT_THAT(error_of([&](TestProgram& test, size_t, size_t a) {
+                const size_t value = test.AddValue(IntType({1, 64, 5, 3}));
+                test.program.values[value].join = Program::Join{{a, value}, 1, Layout()};
+              }),
+              HasSubstr("made of a later value"));
+}
+
 TEST(ExecutableTest, AnAccumulatedInputOfTheCallerIsNotTouched) {
   TestProgram test;
   const TensorType type = IntType({480});

@@ -10,6 +10,7 @@
 
 #include "collage/runtime/executable.h"
 #include "collage/runtime/program.h"
+#include "collage/tensor/slice_offset.h"
 #include "tests/runtime/fake_kernel.h"
 
 namespace collage {
@@ -56,6 +57,34 @@ struct TestProgram {
     program.values[value].view_of = of;
     return value;
   }
+  /// Nothing where it would not lie together in that layout.
+  std::optional<size_t> AddSlice(size_t of, size_t axis, int64_t begin, int64_t extent, const Layout& layout) {
+    TensorType type = program.values[of].type;
+    if (!LiesAligned(type, layout, axis, begin, extent)) return std::nullopt;
+    type.shape[axis] = extent;
+    const size_t value = AddValue(type);
+    program.values[value].slice = Program::Slice{of, axis, begin, layout};
+    return value;
+  }
+  /// Likewise.
+  std::optional<size_t> AddJoin(const std::vector<size_t>& parts, size_t axis, const Layout& layout) {
+    TensorType type = program.values[parts[0]].type;
+    type.shape[axis] = 0;
+    for (const size_t part : parts) type.shape[axis] += program.values[part].type.shape[axis];
+    int64_t begin = 0;
+    for (const size_t part : parts) {
+      const int64_t extent = program.values[part].type.shape[axis];
+      if (!LiesAligned(type, layout, axis, begin, extent)) return std::nullopt;
+      begin += extent;
+    }
+    const size_t value = AddValue(type);
+    program.values[value].join = Program::Join{parts, axis, layout};
+    return value;
+  }
+  static bool LiesAligned(const TensorType& whole, const Layout& layout, size_t axis, int64_t begin, int64_t extent) {
+    const std::optional<size_t> offset = SliceOffset(whole, layout, axis, begin, extent);
+    return offset && *offset % 64 == 0;
+  }
   void AddOutput(size_t value) { program.outputs.push_back({"output" + std::to_string(program.outputs.size()), value}); }
 
   std::vector<size_t> AddCall(const std::vector<size_t>& inputs, const std::vector<Layout>& input_layouts, const std::vector<Port>& outputs,
@@ -73,11 +102,7 @@ struct TestProgram {
   [[nodiscard]] std::vector<std::vector<uint32_t>> Evaluate(const std::vector<Tensor>& inputs) const {
     std::vector<std::vector<uint32_t>> values(program.values.size());
     for (size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].value] = Elements(inputs[i]);
-    const auto at = [&](size_t value) -> const std::vector<uint32_t>& {
-      while (program.values[value].view_of) value = *program.values[value].view_of;
-      if (program.values[value].constant.Defined() && values[value].empty()) values[value] = Elements(program.values[value].constant);
-      return values[value];
-    };
+    const auto at = [&](size_t value) -> const std::vector<uint32_t>& { return ElementsOf(value, values); };
     for (const Call& call : calls) {
       std::vector<const std::vector<uint32_t>*> arguments;
       for (const size_t input : call.inputs) arguments.push_back(&at(input));
@@ -90,10 +115,51 @@ struct TestProgram {
     for (const Endpoint& output : program.outputs) results.push_back(at(output.value));
     return results;
   }
+
+ private:
+  /// Computes what is made of others without a call when somebody first asks.
+  const std::vector<uint32_t>& ElementsOf(size_t value, std::vector<std::vector<uint32_t>>& values) const {
+    const Program::Value& definition = program.values[value];
+    std::vector<uint32_t>& elements = values[value];
+    if (!elements.empty()) return elements;
+    if (definition.constant.Defined()) elements = Elements(definition.constant);
+    if (definition.view_of) elements = ElementsOf(*definition.view_of, values);
+    if (definition.slice) {
+      const Program::Slice& slice = *definition.slice;
+      elements.resize(static_cast<size_t>(definition.type.ElementCount()));
+      Copy(slice.of, value, slice.axis, slice.begin, ElementsOf(slice.of, values), elements, /*to_whole=*/false);
+    }
+    if (definition.join) {
+      elements.resize(static_cast<size_t>(definition.type.ElementCount()));
+      int64_t begin = 0;
+      for (const size_t part : definition.join->parts) {
+        std::vector<uint32_t> of_part = ElementsOf(part, values);
+        Copy(value, part, definition.join->axis, begin, elements, of_part, /*to_whole=*/true);
+        begin += program.values[part].type.shape[definition.join->axis];
+      }
+    }
+    return elements;
+  }
+
+  /// Between a tensor and the part of it that begins at `begin` along an axis, element by element.
+  void Copy(size_t whole, size_t part, size_t axis, int64_t begin, const std::vector<uint32_t>& of_whole, std::vector<uint32_t>& of_part,
+            bool to_whole) const {
+    const Shape& shape = program.values[part].type.shape;
+    const std::vector<int64_t> part_strides = RowMajorStrides(shape);
+    const std::vector<int64_t> whole_strides = RowMajorStrides(program.values[whole].type.shape);
+    for (int64_t i = 0; i < ElementCount(shape); ++i) {
+      int64_t at = begin * whole_strides[axis];
+      for (size_t d = 0; d < shape.size(); ++d) at += i / part_strides[d] % shape[d] * whole_strides[d];
+      uint32_t& in_whole = const_cast<uint32_t&>(of_whole[static_cast<size_t>(at)]);
+      uint32_t& in_part = of_part[static_cast<size_t>(i)];
+      (to_whole ? in_whole : in_part) = to_whole ? in_part : in_whole;
+    }
+  }
 };
 
 /// Shapes of 480 elements, so that any value can be viewed as any of them.
-inline const std::vector<Shape> kShapes = {{1, 20, 4, 6}, {2, 16, 5, 3}, {480, 1, 1, 1}, {1, 480, 1, 1}, {24, 20}, {480}, {2, 3, 4, 5, 4}};
+inline const std::vector<Shape> kShapes = {{1, 20, 4, 6},  {1, 32, 5, 3}, {2, 16, 5, 3}, {480, 1, 1, 1},
+                                           {1, 480, 1, 1}, {24, 20},      {480},         {2, 3, 4, 5, 4}};
 
 inline Layout RandomLayout(const Shape& shape, std::mt19937& random, bool plain) {
   if (plain) return {};
@@ -126,6 +192,36 @@ inline void AddRandomCall(TestProgram& test, std::vector<size_t>& available, std
   for (const size_t value : test.AddCall(inputs, layouts, outputs, accumulated, random() % 2000)) available.push_back(value);
 }
 
+/// Parts of a value, or values one after another; often nothing, because many do not fit.
+inline std::vector<size_t> AddRandomParts(TestProgram& test, const std::vector<size_t>& available, std::mt19937& random, bool plain) {
+  const auto shape_of = [&](size_t value) -> const Shape& { return test.program.values[value].type.shape; };
+  const auto pick = [&] { return available[available.size() - 1 - random() % std::min<size_t>(available.size(), 8)]; };
+  const size_t first = pick();
+  const size_t axis = random() % shape_of(first).size();
+  const Layout layout = RandomLayout(shape_of(first), random, plain);
+  std::vector<size_t> made;
+  if (random() % 2 == 0) {
+    constexpr int64_t kStep = 4;  // makes many offsets that are aligned
+    const int64_t whole = shape_of(first)[axis];
+    for (int64_t begin = 0; begin < whole;) {
+      const int64_t extent = std::min<int64_t>(whole - begin, kStep * static_cast<int64_t>(1 + random() % 6));
+      if (const auto slice = test.AddSlice(first, axis, begin, extent, layout)) made.push_back(*slice);
+      begin += extent;
+    }
+    return made;
+  }
+  std::vector<size_t> parts = {first};
+  for (size_t i = random() % 12; i > 0; --i) {
+    const size_t part = pick();
+    Shape expected = shape_of(first);
+    if (shape_of(part).size() != expected.size()) continue;
+    expected[axis] = shape_of(part)[axis];
+    if (shape_of(part) == expected) parts.push_back(part);
+  }
+  if (const auto join = test.AddJoin(parts, axis, layout)) made.push_back(*join);
+  return made;
+}
+
 /// With `plain`, every tensor is in row-major order.
 inline TestProgram RandomProgram(unsigned seed, bool plain = false) {
   std::mt19937 random(seed);
@@ -134,12 +230,19 @@ inline TestProgram RandomProgram(unsigned seed, bool plain = false) {
   const auto random_type = [&] { return IntType(kShapes[random() % kShapes.size()]); };
   for (size_t i = 1 + random() % 3; i > 0; --i) available.push_back(test.AddInput(random_type()));
   for (size_t i = 1 + random() % 25; i > 0; --i) {
-    switch (random() % 6) {
+    switch (random() % 9) {
       case 0:
         available.push_back(test.AddConstant(RandomTensor(random_type(), random)));
         break;
-      case 1:
-        available.push_back(test.AddView(available[random() % available.size()], random_type()));
+      case 1: {
+        const size_t of = available[random() % available.size()];
+        const Shape flat = {test.program.values[of].type.ElementCount()};
+        available.push_back(test.AddView(of, flat[0] == 480 ? random_type() : IntType(flat)));
+        break;
+      }
+      case 2:
+      case 3:
+        for (const size_t value : AddRandomParts(test, available, random, plain)) available.push_back(value);
         break;
       default:
         AddRandomCall(test, available, random, plain);

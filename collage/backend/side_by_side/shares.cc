@@ -84,7 +84,7 @@ class Division {
 
   Status AddEndpoints() {
     for (const Program::Value& value : program_.values) {
-      if (value.view_of) return Fail("side_by_side: between partitions there is a view, which is none");
+      if (!value.Sources().empty()) return Fail("side_by_side: between partitions there is a view, which is none");
     }
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       const size_t value = program_.inputs[i].value;
