@@ -1,6 +1,7 @@
 #include "collage/cache/cache_maintenance.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <variant>
 
 #include "collage/cache/cache_database.h"
@@ -12,11 +13,17 @@ namespace {
 /// A key's device is the fingerprint and, after a slash, in what context a price was taken.
 std::string FingerprintOf(const std::string& device) { return device.substr(0, device.find('/')); }
 
+/// Of a damaged row a text may be any bytes, line ends among them.
+std::string InOneLine(const std::string& text) {
+  const std::string quoted = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 std::string NameOf(const CacheEntry& entry) {
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(entry.key.function_hash));
   std::string name = TableOf(entry.key.fact).name + std::string(" ") + hash;
-  for (const std::string* part : {&entry.key.backend, &entry.key.variant}) name += part->empty() ? "" : " " + *part;
+  for (const std::string* part : {&entry.key.backend, &entry.key.variant}) name += part->empty() ? "" : " " + InOneLine(*part);
   return name;
 }
 

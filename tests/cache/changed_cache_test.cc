@@ -84,6 +84,7 @@ class ChangedCacheTest : public testing::Test {
                                             "x'000000000000f07f'",
                                             "randomblob(7)",
                                             "zeroblob(4096)",
+                                            "x'6a0a6b'",
                                             "'a' || char(10) || 'b'",
                                             "zeroblob(1000003)"};
   const std::filesystem::path file_ =
