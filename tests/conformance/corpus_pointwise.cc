@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tests/conformance/corpus.h"
 
 namespace collage::conformance {
@@ -93,6 +95,25 @@ void AddComparisons(std::vector<ProgramCase>& cases) {
                    }});
 }
 
+/// What attention does where a row may be masked as a whole: such a row is zero.
+void AddInfiniteMasks(std::vector<ProgramCase>& cases) {
+  const auto infinity = [] { return B::Scalar(-std::numeric_limits<double>::infinity()); };
+  cases.push_back({"infinite_mask_added", [=] {
+                     B b;
+                     const Expr mask = b.Input({4, 8}, 0, 1, DType::kBool);
+                     const Expr added = B::Add(B::Call("where", {mask, B::Scalar(0), infinity()}), b.Input({4, 8}));
+                     return b.Finish(B::Call("where", {B::Call("equal", {added, infinity()}), B::Scalar(2), added}));
+                   }});
+  cases.push_back({"infinite_mask_softmax", [=] {
+                     B b;
+                     const Expr mask = b.Input({16, 3}, 0, 1, DType::kBool);
+                     const Expr scores = B::Call("where", {mask, b.Input({16, 3}), infinity()});
+                     const Expr largest = B::Call("max", {scores}, {{"axis", std::vector<int64_t>{-1}}, {"keepdims", true}});
+                     const Expr is_masked = B::Call("equal", {largest, infinity()});
+                     return b.Finish(B::Call("where", {is_masked, B::Scalar(0), B::Call("nn.softmax", {scores}, {{"axis", -1}})}));
+                   }});
+}
+
 void AddCasts(std::vector<ProgramCase>& cases) {
   const auto add = [&](const char* name, DType from, const char* to) {
     cases.push_back({name, [=] {
@@ -126,6 +147,10 @@ void AddChains(std::vector<ProgramCase>& cases) {
     const Expr gate = B::Call("clip", {B::Add(x, B::Scalar(3))}, {{"a_min", 0.0}, {"a_max", 6.0}});
     return B::Call("divide", {B::Multiply(x, gate), B::Scalar(6)});
   });
+  add("exp_then_binary", {3, 7}, [](B& b, const Expr& x) {
+    const Expr scaled = B::Multiply(B::Call("subtract", {B::Call("exp", {x}), B::Scalar(1)}), B::Scalar(2));
+    return B::Add(b.Input({3, 7}), scaled);
+  });
   add("bias_relu", {2, 8, 5, 5}, [](B& b, const Expr& x) { return B::Relu(b.Bias(x)); });
   add("bias_last_axis_tanh", {6, 9}, [](B& b, const Expr& x) { return B::Call("tanh", {b.Bias(x, -1)}); });
   add("scale_shift_relu", {2, 8, 5, 5}, [](B& b, const Expr& x) {
@@ -151,6 +176,7 @@ std::vector<ProgramCase> PointwiseCases() {
   AddUnary(cases);
   AddBinary(cases);
   AddComparisons(cases);
+  AddInfiniteMasks(cases);
   AddCasts(cases);
   AddChains(cases);
   return cases;

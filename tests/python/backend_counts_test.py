@@ -42,7 +42,7 @@ def price(backend, function, target):
         return 1e-3
     if backend != "mixed":
         return 1e-6
-    return 1e-6 * (1 + hashlib.sha256((target + function).encode()).digest()[0])
+    return 1e-6 * (1 + hashlib.sha256(f"{target} {function}".encode()).digest()[0])
 
 
 def untimed_backend(backend):
@@ -56,6 +56,28 @@ def untimed_backend(backend):
             return super().prepare(model, device, **untimed, **options)
 
     return UntimedBackend
+
+
+# What a backend alone gives otherwise, and why.
+EXCLUDED = {
+    "dnnl": {
+        "node.test_log_example": "its logarithm of 1 is -1.4e-6",
+        "node.test_mish": "its softplus is off by 1e-5 where the result is 5e-4",
+        "node.test_mish_expanded": "as test_mish",
+    },
+    "openvino": {
+        "node.test_mish": "its softplus is off by 6e-6 where the result is 5e-4",
+        "node.test_mish_expanded": "as test_mish",
+        "node.test_attention_24_qk_matmul_output_mode3_softmax_precision": "it rounds scores before a row of infinities alone is found",
+    },
+    "onnxruntime": {
+        "node.test_lstm_with_peepholes": "it checks lengths of rows, for which the inputs of the comparison are too long",
+        "node.test_roialign_aligned_false": "it checks numbers of images, for which the inputs of the comparison are too large",
+        "node.test_roialign_aligned_true": "as test_roialign_aligned_false",
+        "node.test_roialign_mode_max": "as test_roialign_aligned_false",
+    },
+}
+EXCLUDED["mixed"] = {name: reason for excluded in EXCLUDED.values() for name, reason in excluded.items()}
 
 
 class Outcomes(unittest.TestResult):
@@ -109,8 +131,9 @@ def main():
         verdict, (outcome, message) = expected.get(name, "missing"), found.get(name, ("missing", ""))
         if (verdict in ("passed", "fixed")) != (outcome == "passed"):
             # The runner allows two steps of bfloat16, which the test of the reference executor does not.
-            differences += outcome != "passed" and name not in NOT_COMPARED_BY_THE_RUNNER
-            print(f"{name}: the reference executor {verdict}, the Python module {outcome}: {' '.join(message.split())[:200]}")
+            reason = EXCLUDED.get(arguments.backend, {}).get(name)
+            differences += outcome != "passed" and name not in NOT_COMPARED_BY_THE_RUNNER and reason is None
+            print(f"{name}: {'excluded, ' + reason + '; ' if reason else ''}the reference executor {verdict}, the Python module {outcome}: {' '.join(message.split())[:200]}")
     print(f"{differences} differences")
     return 1 if differences else 0
 

@@ -114,6 +114,7 @@ Verdict SupportsAttributes(const OpDef& op, const Call& call) {
   if ((op.name == "nn.instance_norm" || op.name == "nn.group_norm") && AxisAttribute(call.attributes, "axis", 1, data->shape.size()) != 1)
     return Verdict::Reject(op.name + " with channels in another dimension than the second");
   if (op.name == "mean" && !IsFloatingPoint(data->dtype)) return Verdict::Reject("mean of integers");
+  if (op.name == "floor_mod" && IsFloatingPoint(data->dtype)) return Verdict::Reject("remainders by a rounded quotient");
   if (op.name == "qnn.quantize" && ByteSize(call.args[2]->type().AsTensor()->dtype) > 2)
     return Verdict::Reject("qnn.quantize to integers that float32 does not hold");
   constexpr int64_t kMostNeighbours = 32;

@@ -1,8 +1,10 @@
 #include "collage/backend/onnxruntime/supports.h"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "collage/backend/onnxruntime/session.h"
 #include "collage/onnx/call_form.h"
@@ -18,6 +20,21 @@ Verdict CheckTypes(const Type& type) {
     if (IsNarrow(tensor.dtype)) return Verdict::Reject("it does not compute exactly in " + std::string(Name(tensor.dtype)));
   }
   return Verdict::Accept();
+}
+
+/// Whether a divisor may be zero, where the operators give zero and the library an error.
+bool MayDivideByZero(const Call& call) {
+  const std::string& op = call.callee->As<Op>()->def->name;
+  if ((op != "divide" && op != "floor_mod") || IsFloatingPoint(call.args[1]->type().AsTensor()->dtype)) return false;
+  const Constant* divisor = call.args[1]->As<Constant>();
+  if (!divisor) return true;
+  // Zero is all bits zero in every type of integers.
+  const size_t bytes = ByteSize(divisor->value.dtype());
+  const std::vector<std::byte> zero(bytes);
+  for (size_t at = 0; at < divisor->value.ByteCount(); at += bytes) {
+    if (std::equal(zero.begin(), zero.end(), divisor->value.Bytes() + at)) return true;
+  }
+  return false;
 }
 
 Verdict TrySession(const std::string& model) {
@@ -39,6 +56,7 @@ Verdict Supports(const Expr& expr) {
   Verdict types = CheckTypes(expr->type());
   for (size_t i = 0; i < call.args.size() && types.accepted; ++i) types = CheckTypes(call.args[i]->type());
   if (!types.accepted) return types;
+  if (MayDivideByZero(call)) return Verdict::Reject("a divisor may be zero, where it stops");
   const Result<std::string> model = WriteOnnxCall(call);
   return model ? TrySession(*model) : Verdict::Reject(model.error().message);
 }

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "collage/backend/native/codegen/emitter.h"
@@ -13,18 +15,30 @@ namespace {
 
 constexpr const char* kFunctionName = "collage_native_kernel";
 
-Halide::Target CodeTarget() {
+/// Whether code is to hold an infinity or a NaN as an immediate, as the masks of attention do. Of usual code the compiler may take it that
+/// there are none, so that whatever it computes of them has no meaning.
+bool HoldsNonFinite(const OpSequence& sequence) {
+  return std::any_of(sequence.values.begin(), sequence.values.end(), [](const OpSequence::Value& value) {
+    if (!value.constant || value.constant->ElementCount() != 1) return false;
+    const DType dtype = value.constant->dtype();
+    if (dtype == DType::kFloat32) return !std::isfinite(*value.constant->Data<float>());
+    return dtype == DType::kFloat64 && !std::isfinite(*value.constant->Data<double>());
+  });
+}
+
+Halide::Target CodeTarget(const OpSequence& sequence) {
   using T = Halide::Target;
   static const T target = Halide::get_host_target()
                               .with_feature(T::NoRuntime)
                               .with_feature(T::NoAsserts)
                               .with_feature(T::NoBoundsQuery)
                               .with_feature(T::UserContext);
-  return target;
+  return HoldsNonFinite(sequence) ? target.with_feature(T::StrictFloat) : target;
 }
 
 // Halide writes files only; a file in memory is one.
-Result<std::string> CompileToObject(const Halide::Pipeline& pipeline, const std::vector<Halide::Argument>& arguments) {
+Result<std::string> CompileToObject(const Halide::Pipeline& pipeline, const std::vector<Halide::Argument>& arguments,
+                                    const Halide::Target& target) {
   const int file = ::memfd_create("collage-native", MFD_CLOEXEC);
   if (file < 0) return Fail("native: no file in memory for the generated code");
   const std::string path = "/proc/self/fd/" + std::to_string(file);
@@ -32,7 +46,7 @@ Result<std::string> CompileToObject(const Halide::Pipeline& pipeline, const std:
     int file;
     ~Closer() { ::close(file); }
   } closer{file};
-  Halide::Pipeline(pipeline).compile_to_object(path, arguments, kFunctionName, CodeTarget());
+  Halide::Pipeline(pipeline).compile_to_object(path, arguments, kFunctionName, target);
   std::string object;
   char buffer[1 << 16];
   for (off_t at = 0;;) {
@@ -67,7 +81,7 @@ Result<GeneratedCode> GenerateOrThrow(const GenerateRequest& request) {
   options.outputs = request.outputs;
   Emitter emitter(*request.sequence, options);
   COLLAGE_TRY_STATUS(emitter.Build());
-  std::string object = COLLAGE_TRY(CompileToObject(emitter.MakePipeline(), emitter.Arguments()));
+  std::string object = COLLAGE_TRY(CompileToObject(emitter.MakePipeline(), emitter.Arguments(), CodeTarget(*request.sequence)));
   return GeneratedCode{std::move(object), emitter.constants()};
 }
 

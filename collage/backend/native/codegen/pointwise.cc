@@ -98,7 +98,6 @@ Expr Divide(const Expr& a, const Expr& b) {
 }
 
 Expr FloorMod(const Expr& a, const Expr& b) {
-  if (a.type().is_float()) return a - Halide::floor(a / b) * b;
   const Expr remainder = a % b;
   if (!a.type().is_int()) return remainder;
   return select(b < 0 && remainder != 0, remainder + b, remainder);
