@@ -11,6 +11,7 @@ from onnx.helper import make_node
 
 from case import CaseFolder, F, GENERATOR, I, data, ints, positive, single
 from cases_detections import detections
+from cases_linear import linear_models
 from cases_microsoft import microsoft
 from cases_models import models
 from cases_random import randoms
@@ -399,6 +400,7 @@ FAMILIES = (
     chains,
     integer_convolutions,
     trees,
+    linear_models,
 )
 
 
