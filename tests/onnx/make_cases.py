@@ -216,6 +216,10 @@ def reductions(cases):
         single(cases, name, (7, 18), x, name=name + "_all")
         single(cases, name, (18, 20), x, {"axes": ints(0, 2)}, name + "_input", keepdims=0)
         single(cases, name, (18,), x, name=name + "_noop", noop_with_empty_axes=1)
+        if op in ("Max", "Min", "LogSum", "LogSumExp"):  # of nothing they are infinite
+            continue
+        nodes = [make_node("Slice", ["x", "zero", "zero"], ["nothing"]), make_node(name, ["nothing"], ["y"], axes=[0])]
+        cases.add(name + "_nothing", 13, nodes if op != "Sum" else [nodes[0], make_node(name, ["nothing", "zero"], ["y"])], x, {"zero": ints(0)})
     single(cases, "ReduceSum", (13,), x, {"axes": ints(1)})
     single(cases, "ReduceMean", (13,), x, axes=[-1])
     for op in ("ArgMax", "ArgMin"):
@@ -377,6 +381,12 @@ def functions(cases):
     cases.add("functions", 17, nodes, {"x": data(3, 4)}, {"c": data(4)}, functions=[leaky, scaled])
 
 
+def signals(cases):
+    constants = {"frame_step": np.array(8, I), "window": np.hanning(16).astype(F)}
+    single(cases, "STFT", [17], {"signal": data(2, 40, 1)}, constants)
+    single(cases, "STFT", [17], {"signal": data(2, 40)}, constants, name="STFT_without_components")
+
+
 FAMILIES = (
     microsoft,
     models,
@@ -401,6 +411,7 @@ FAMILIES = (
     integer_convolutions,
     trees,
     linear_models,
+    signals,
 )
 
 
