@@ -90,6 +90,9 @@ def normalizations(cases):
     channels = {"s": positive(6), "b": data(6), "m": data(6), "v": positive(6)}
     single(cases, "BatchNormalization", (7, 9, 14, 15), {"x": x}, channels, epsilon=1e-3)
     single(cases, "BatchNormalization", (9,), {"x": data(3, 6)}, channels, "BatchNormalization_2d")
+    trained = ("y", "running_mean", "running_var")
+    single(cases, "BatchNormalization", (14, 15), {"x": x}, channels, "BatchNormalization_training", trained, training_mode=1, momentum=0.7)
+    single(cases, "BatchNormalization", (15,), {"x": x}, channels, "BatchNormalization_training_one_output", training_mode=1)
     single(cases, "InstanceNormalization", (7, 22), {"x": x}, {"s": data(6), "b": data(6)}, epsilon=1e-3)
     single(cases, "LayerNormalization", (17,), {"x": x}, {"s": data(5), "b": data(5)})
     single(cases, "LayerNormalization", (17,), {"x": x}, {"s": data(4, 5)}, "LayerNormalization_two_axes", axis=-2)
