@@ -66,7 +66,8 @@ bool TakesStrings(std::string_view op) {
                                                            "Unsqueeze",
                                                            "Where",
                                                            "ai.onnx.ml.ArrayFeatureExtractor",
-                                                           "ai.onnx.ml.LabelEncoder"};
+                                                           "ai.onnx.ml.LabelEncoder",
+                                                           "ai.onnx.ml.OneHotEncoder"};
   return ops.contains(op);
 }
 

@@ -32,7 +32,8 @@ class Reader {
     Result<std::vector<Expr>> unrolled = Unrolled();
     if (unrolled || recursive) return unrolled ? std::move(unrolled) : std::move(recursive);
     RequireEverything();
-    return recursive;
+    // The body could not be read with the number of an iteration unknown. Where it cannot be read with it known, that says why.
+    return body_failed_ ? std::move(unrolled) : std::move(recursive);
   }
 
  private:
@@ -238,7 +239,9 @@ class Reader {
     for (; IsConstant(go_on) && Holds(go_on); ++number) {
       if (number == kMostUnrolledIterations || static_cast<size_t>(number) * nodes > kMostUnrolledNodes)
         return Fail("has more than " + std::to_string(number) + " iterations to be written one after another");
-      Step step = COLLAGE_TRY(Iterate(Index(number), states));
+      Result<Step> read = Iterate(Index(number), states);
+      body_failed_ = !read;
+      Step step = COLLAGE_TRY(std::move(read));
       for (size_t i = 0; i < slices.size(); ++i) {
         slices[i].push_back(step.slices[i]);
         if (step.slices[i]->type() == slices[i][0]->type()) continue;
@@ -271,6 +274,7 @@ class Reader {
   Expr go_on_;
   std::optional<int64_t> trips_;
   bool all_constant_ = false;
+  bool body_failed_ = false;  ///< in an iteration of a known number
   std::vector<Expr> captured_;
 };
 

@@ -7,14 +7,38 @@
 namespace collage::onnx_io {
 namespace {
 
+/// What training normalizes by: mean and variance of the data itself, over all axes but that of channels. `args` are the node's inputs, in
+/// which they take the place of the running ones; gives what those become.
+Result<std::vector<Expr>> TakeStatisticsOfData(NodeReader& node, std::vector<Expr>& args) {
+  const double momentum = COLLAGE_TRY(node.Float("momentum", 0.9F));
+  Formula formula(node, COLLAGE_TRY(node.InputType(3)).dtype);
+  const Expr data = formula.Cast(args[0], formula.dtype());
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(Formula::ShapeOf(data).size()); ++axis) {
+    if (axis != 1) axes.push_back(axis);
+  }
+  const Expr away = formula.Call("subtract", data, formula.Reduce("mean", data, axes, true));
+  const std::vector<Expr> now = {formula.Reduce("mean", data, axes, false),
+                                 formula.Reduce("mean", formula.Call("multiply", away, away), axes, false)};
+  std::vector<Expr> running;
+  for (size_t i = 0; i < now.size(); ++i) {
+    Expr& given = args[3 + i];
+    running.push_back(formula.Call("add", formula.Call("multiply", given, momentum), formula.Call("multiply", now[i], 1 - momentum)));
+    given = now[i];
+  }
+  return formula.DoneAll(running);
+}
+
 Result<std::vector<Expr>> ReadBatchNormalization(NodeReader& node) {
-  COLLAGE_TRY_STATUS(node.RequireInt("training_mode", 0, 0));
   if (node.opset() < 9) COLLAGE_TRY_STATUS(node.RequireInt("spatial", 1, 1));
   std::vector<Expr> args;
   for (size_t i = 0; i < 5; ++i) args.push_back(COLLAGE_TRY(node.Input(i)));
+  std::vector<Expr> outputs;
+  if (COLLAGE_TRY(node.Int("training_mode", 0)) != 0) outputs = COLLAGE_TRY(TakeStatisticsOfData(node, args));
   const double epsilon = COLLAGE_TRY(node.Float("epsilon", 1e-5F));
   const Expr call = COLLAGE_TRY(node.Call("nn.batch_norm", args, {{"axis", 1}, {"epsilon", epsilon}}));
-  return std::vector<Expr>{COLLAGE_TRY(NodeReader::Project(call, 0))};
+  outputs.insert(outputs.begin(), COLLAGE_TRY(NodeReader::Project(call, 0)));
+  return outputs;
 }
 
 Result<std::vector<Expr>> ReadInstanceNormalization(NodeReader& node) {

@@ -54,6 +54,13 @@ Result<std::vector<Expr>> ReadExtreme(NodeReader& node) {
   return formula.Done(formula.Cast(formula.Broadcast(end, shape), type.dtype));
 }
 
+/// ONNX leaves the mean of nothing open; it is 0 here as in ONNX Runtime, which the sum of nothing is.
+Result<std::vector<Expr>> ReadMean(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const bool is_nothing = COLLAGE_TRY(TensorTypeOf(data)).ElementCount() == 0;
+  return std::vector<Expr>{COLLAGE_TRY(Reduce(node, is_nothing ? "sum" : "mean", data))};
+}
+
 template <OperatorName op>
 Result<std::vector<Expr>> ReadReduce(NodeReader& node) {
   return std::vector<Expr>{COLLAGE_TRY(Reduce(node, op.text, COLLAGE_TRY(node.Input(0))))};
@@ -147,7 +154,7 @@ Status WriteArgReduce(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},    {"ReduceMean", ReadReduce<"mean">},
+constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},    {"ReduceMean", ReadMean},
                              {"ReduceMax", ReadExtreme<"max">},   {"ReduceMin", ReadExtreme<"min">},
                              {"ReduceProd", ReadReduce<"prod">},  {"ReduceL1", ReadReduceL1},
                              {"ReduceL2", ReadReduceL2},          {"ReduceSumSquare", ReadReduceSumSquare},

@@ -60,6 +60,7 @@ OperatorFamily NgramsFamily();
 OperatorFamily StringFamily();
 OperatorFamily MachineLearningFamily();
 OperatorFamily TreeEnsembleFamily();
+OperatorFamily LinearModelFamily();
 OperatorFamily ContribFamily();
 OperatorFamily ContribAttentionFamily();
 OperatorFamily ContribQuantizationFamily();

@@ -188,10 +188,14 @@ Result<std::vector<Expr>> ReadDft(NodeReader& node) {
   return formula.Done(result);
 }
 
-/// Frames of the signal, (batch, frames, length, 1 or 2), times a window, transformed.
+/// Frames of the signal, (batch, frames, length, 1 or 2), times a window, transformed. PyTorch leaves the last dimension of a real one out.
 Result<std::vector<Expr>> ReadStft(NodeReader& node) {
   Expr signal = COLLAGE_TRY(node.Input(0));
-  const TensorType type = COLLAGE_TRY(TensorTypeOf(signal));
+  TensorType type = COLLAGE_TRY(TensorTypeOf(signal));
+  if (type.shape.size() == 2) {
+    type.shape.push_back(1);
+    signal = COLLAGE_TRY(node.Reshape(signal, type.shape));
+  }
   if (type.shape.size() != 3 || (type.shape[2] != 1 && type.shape[2] != 2))
     return Fail("signal " + ToString(type.shape) + " must be (batch, length, 1 or 2)");
   const int64_t step = COLLAGE_TRY(LengthInput(node, 1, "frame_step"));

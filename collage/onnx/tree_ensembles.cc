@@ -6,14 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numbers>
 #include <set>
 #include <string_view>
 
+#include "collage/onnx/class_scores.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
 #include "collage/tensor/narrow.h"
-#include "collage/tensor/strings.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -25,7 +24,6 @@ constexpr size_t kTests = 7;
 constexpr std::array<const char*, kTests> kTestNames = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",   "BRANCH_GT",
                                                         "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER"};
 constexpr std::array<const char*, 4> kAggregates = {"AVERAGE", "SUM", "MIN", "MAX"};
-constexpr std::array<const char*, 5> kTransforms = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
 
 struct Branch {
   int64_t feature = 0;
@@ -52,21 +50,6 @@ struct Ensemble {
   int64_t targets = 1;
   std::string aggregate = "SUM";
 };
-
-template <class Names>
-std::string Listed(const Names& names) {
-  std::string text;
-  for (const char* name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
-
-template <class Names>
-Result<size_t> PlaceOf(std::string_view value, const Names& names, const std::string& attribute) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (value == names[i]) return i;
-  }
-  return Fail("attribute '" + attribute + "' has '" + std::string(value) + "', expected one of " + Listed(names));
-}
 
 Status CheckLength(const std::string& attribute, size_t found, size_t expected) {
   if (found == expected) return {};
@@ -256,38 +239,6 @@ class Walk {
   Expr data_, feature_, test_, missing_, if_true_, if_false_, split_, members_;
 };
 
-/// The quantile of the normal distribution, with the inverse of erf as S. Winitzki, A handy approximation for the error function and its
-/// inverse (2008), has it; ONNX Runtime computes the same.
-Expr Probit(Formula& formula, const Expr& probability) {
-  constexpr double kA = 0.147;  // Winitzki's
-  const Expr y = formula.Call("subtract", formula.Call("multiply", probability, 2.0), 1.0);
-  const Expr log = formula.Call("log", formula.Call("multiply", formula.Call("subtract", 1.0, y), formula.Call("add", 1.0, y)));
-  const Expr v = formula.Call("add", formula.Call("multiply", log, 0.5), 2 / (std::numbers::pi * kA));
-  const Expr inner = formula.Call("subtract", formula.Call("multiply", v, v), formula.Call("multiply", log, 1 / kA));
-  const Expr root = formula.Call("sqrt", formula.Call("subtract", formula.Call("sqrt", inner), v));
-  const Expr inverse = formula.Call("multiply", formula.Call("where", formula.Call("less", y, 0.0), -1.0, 1.0), root);
-  return formula.Call("multiply", inverse, std::numbers::sqrt2);
-}
-
-/// As softmax, but of scores that are not zero, which stay zero.
-Expr SoftmaxOfOthers(Formula& formula, const Expr& scores) {
-  constexpr double kZero = 1e-7;  // up to this ONNX Runtime takes a score for zero
-  const Expr is_other = formula.Call("greater", formula.Call("abs", scores), kZero);
-  const Expr most = formula.Reduce("max", scores, {1}, true);
-  const Expr exponential = formula.Call("exp", formula.Call("subtract", scores, most));
-  const Expr others = formula.Call("where", is_other, exponential, 0.0);
-  const Expr sum = formula.Reduce("sum", others, {1}, true);
-  return formula.Call("where", is_other, formula.Call("divide", others, sum), 0.0);
-}
-
-Expr Transformed(Formula& formula, const std::string& transform, const Expr& scores) {
-  if (transform == "SOFTMAX") return formula.Apply("nn.softmax", {scores}, {{"axis", 1}});
-  if (transform == "LOGISTIC") return formula.Call("sigmoid", scores);
-  if (transform == "SOFTMAX_ZERO") return SoftmaxOfOthers(formula, scores);
-  if (transform == "PROBIT") return Probit(formula, scores);
-  return scores;
-}
-
 Result<std::vector<double>> Numbers(const NodeReader& node, const std::string& name) {
   if (!node.HasAttribute(name)) return std::vector<double>();
   return COLLAGE_TRY(node.TensorAttribute(name)).ToDouble();
@@ -367,14 +318,14 @@ Result<Ensemble> ReadEnsemble(const NodeReader& node) {
 Result<std::vector<Expr>> ReadTreeEnsemble(NodeReader& node) {
   const Ensemble ensemble = COLLAGE_TRY(ReadEnsemble(node));
   const int64_t transform = COLLAGE_TRY(node.Int("post_transform", 0));
-  COLLAGE_TRY_STATUS(CheckRange("post_transform", transform, kTransforms.size()));
+  COLLAGE_TRY_STATUS(CheckRange("post_transform", transform, kScoreTransforms.size()));
   const DType given = COLLAGE_TRY(node.InputType(0)).dtype;
   const DType dtype = WideType(given);
   if (dtype != DType::kFloat32 && dtype != DType::kFloat64)
     return Fail("input 0 is " + std::string(Name(given)) + ", expected floating point");
   const Expr scores = COLLAGE_TRY(Walk(node, ensemble, dtype).Scores(COLLAGE_TRY(node.Input(0))));
   Formula formula(node, dtype);
-  return formula.Done(formula.Cast(Transformed(formula, kTransforms[static_cast<size_t>(transform)], scores), given));
+  return formula.Done(formula.Cast(Transformed(formula, kScoreTransforms[static_cast<size_t>(transform)], scores), given));
 }
 
 /// NAME_as_tensor (which may be of doubles), or NAME.
@@ -470,12 +421,6 @@ Result<DType> DTypeOfNumbers(const NodeReader& node) {
   return is_double || node.HasAttribute("nodes_values_as_tensor") ? DType::kFloat64 : DType::kFloat32;
 }
 
-Result<std::string> OneOfTransforms(const NodeReader& node) {
-  const std::string transform = COLLAGE_TRY(node.String("post_transform", "NONE"));
-  COLLAGE_TRY(PlaceOf(transform, kTransforms, "post_transform"));
-  return transform;
-}
-
 Expr Row(Formula& formula, const std::vector<double>& values) {
   std::vector<Expr> parts;
   for (const double value : values) parts.push_back(formula.Reshape(formula.Number(value), {1, 1}));
@@ -487,7 +432,7 @@ Result<std::vector<Expr>> ReadTreeEnsembleRegressor(NodeReader& node) {
   Ensemble ensemble = COLLAGE_TRY(ReadNumberedEnsemble(node, "target", targets));
   ensemble.aggregate = COLLAGE_TRY(node.String("aggregate_function", "SUM"));
   COLLAGE_TRY(PlaceOf(ensemble.aggregate, kAggregates, "aggregate_function"));
-  const std::string transform = COLLAGE_TRY(OneOfTransforms(node));
+  const std::string transform = COLLAGE_TRY(ScoreTransform(node));
   const std::vector<double> base = COLLAGE_TRY(FloatsOrTensor(node, "base_values"));
   const DType dtype = COLLAGE_TRY(DTypeOfNumbers(node));
   Formula formula(node, dtype);
@@ -502,13 +447,10 @@ Result<std::vector<Expr>> ReadTreeEnsembleRegressor(NodeReader& node) {
 /// The label of the highest score, and all scores. Of two classes one alone may have weights: then they are the second one's, of which no
 /// negative one makes it shares of one, and others margins.
 Result<std::vector<Expr>> ReadTreeEnsembleClassifier(NodeReader& node) {
-  const bool has_strings = node.HasAttribute("classlabels_strings");
-  const std::vector<std::string> strings = COLLAGE_TRY(node.Strings("classlabels_strings", {}));
-  const std::vector<int64_t> integers = COLLAGE_TRY(node.Ints("classlabels_int64s", {}));
-  const auto classes = static_cast<int64_t>(has_strings ? strings.size() : integers.size());
-  if (classes == 0) return Fail("has neither of the attributes 'classlabels_strings' and 'classlabels_int64s'");
+  const Tensor labels = COLLAGE_TRY(ClassLabels(node, "classlabels_int64s"));
+  const int64_t classes = labels.ElementCount();
   const Ensemble ensemble = COLLAGE_TRY(ReadNumberedEnsemble(node, "class", classes));
-  const std::string transform = COLLAGE_TRY(OneOfTransforms(node));
+  const std::string transform = COLLAGE_TRY(ScoreTransform(node));
   const std::vector<double> base = COLLAGE_TRY(FloatsOrTensor(node, "base_values"));
   const DType dtype = COLLAGE_TRY(DTypeOfNumbers(node));
   std::set<int64_t> with_weights;
@@ -538,9 +480,7 @@ Result<std::vector<Expr>> ReadTreeEnsembleClassifier(NodeReader& node) {
     place = formula.Reduce("argmax", scores, {1}, false);
     scores = Transformed(formula, transform, scores);
   }
-  const Tensor labels_of_places =
-      has_strings ? StringTensor({classes}, strings) : Tensor::FromVector(TensorType{{classes}, DType::kInt64}, integers);
-  const Expr label = formula.Apply("take", {MakeConstant(labels_of_places), place}, {{"axis", 0}});
+  const Expr label = formula.Apply("take", {MakeConstant(labels), place}, {{"axis", 0}});
   return formula.DoneAll({label, formula.Cast(scores, DType::kFloat32)});
 }
 

@@ -19,6 +19,8 @@ Cover JoinAdjacent(const DataflowGraph& graph, Cover cover, const MayJoin& may_j
     const CandidatePartition& a = cover[first].candidate;
     const CandidatePartition& b = cover[second].candidate;
     if (!IsForTheSame(*a.spec, *b.spec) || graph[a.sub_graph.inside().First()].block != graph[b.sub_graph.inside().First()].block) return;
+    const std::vector<PostDfsIndex> ends = {a.sub_graph.inside().First(), b.sub_graph.inside().First()};
+    if (!contracted.Between(ends).empty()) return;
     std::vector<NestedSubGraph> inner;
     for (const CandidatePartition* part : {&a, &b}) {
       if (part->sub_graph.nested().size() != 1) return;
@@ -28,7 +30,7 @@ Cover JoinAdjacent(const DataflowGraph& graph, Cover cover, const MayJoin& may_j
     const SubGraph flat(graph, a.sub_graph.inside() | b.sub_graph.inside(), std::move(inner));
     const CandidatePartition joined{flat.WithAttributes(graph, a.sub_graph.nested().front().attributes), a.spec};
     if (!may_join(joined, a, b)) return;
-    if (!contracted.TryMerge({a.sub_graph.inside().First(), b.sub_graph.inside().First()})) return;
+    if (!contracted.TryMerge(ends)) return;
     b.sub_graph.inside().ForEach([&](PostDfsIndex node) { holder[node] = first; });
     cover[first] = {joined, {}};
     gone[second] = true;

@@ -11,6 +11,7 @@ from onnx.helper import make_node
 
 from case import CaseFolder, F, GENERATOR, I, data, ints, positive, single
 from cases_detections import detections
+from cases_linear import linear_models
 from cases_microsoft import microsoft
 from cases_models import models
 from cases_random import randoms
@@ -89,6 +90,9 @@ def normalizations(cases):
     channels = {"s": positive(6), "b": data(6), "m": data(6), "v": positive(6)}
     single(cases, "BatchNormalization", (7, 9, 14, 15), {"x": x}, channels, epsilon=1e-3)
     single(cases, "BatchNormalization", (9,), {"x": data(3, 6)}, channels, "BatchNormalization_2d")
+    trained = ("y", "running_mean", "running_var")
+    single(cases, "BatchNormalization", (14, 15), {"x": x}, channels, "BatchNormalization_training", trained, training_mode=1, momentum=0.7)
+    single(cases, "BatchNormalization", (15,), {"x": x}, channels, "BatchNormalization_training_one_output", training_mode=1)
     single(cases, "InstanceNormalization", (7, 22), {"x": x}, {"s": data(6), "b": data(6)}, epsilon=1e-3)
     single(cases, "LayerNormalization", (17,), {"x": x}, {"s": data(5), "b": data(5)})
     single(cases, "LayerNormalization", (17,), {"x": x}, {"s": data(4, 5)}, "LayerNormalization_two_axes", axis=-2)
@@ -215,6 +219,10 @@ def reductions(cases):
         single(cases, name, (7, 18), x, name=name + "_all")
         single(cases, name, (18, 20), x, {"axes": ints(0, 2)}, name + "_input", keepdims=0)
         single(cases, name, (18,), x, name=name + "_noop", noop_with_empty_axes=1)
+        if op in ("Max", "Min", "LogSum", "LogSumExp"):  # of nothing they are infinite
+            continue
+        nodes = [make_node("Slice", ["x", "zero", "zero"], ["nothing"]), make_node(name, ["nothing"], ["y"], axes=[0])]
+        cases.add(name + "_nothing", 13, nodes if op != "Sum" else [nodes[0], make_node(name, ["nothing", "zero"], ["y"])], x, {"zero": ints(0)})
     single(cases, "ReduceSum", (13,), x, {"axes": ints(1)})
     single(cases, "ReduceMean", (13,), x, axes=[-1])
     for op in ("ArgMax", "ArgMin"):
@@ -376,6 +384,12 @@ def functions(cases):
     cases.add("functions", 17, nodes, {"x": data(3, 4)}, {"c": data(4)}, functions=[leaky, scaled])
 
 
+def signals(cases):
+    constants = {"frame_step": np.array(8, I), "window": np.hanning(16).astype(F)}
+    single(cases, "STFT", [17], {"signal": data(2, 40, 1)}, constants)
+    single(cases, "STFT", [17], {"signal": data(2, 40)}, constants, name="STFT_without_components")
+
+
 FAMILIES = (
     microsoft,
     models,
@@ -399,6 +413,8 @@ FAMILIES = (
     chains,
     integer_convolutions,
     trees,
+    linear_models,
+    signals,
 )
 
 

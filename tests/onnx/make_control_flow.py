@@ -183,6 +183,10 @@ def refusals(cases):
     grow = [KEEP, make_node("Concat", ["h", "h"], ["n"], axis=0)]
     loop = make_node("Loop", ["trips", "true", "x"], ["y"], "grow", body=loop_body(grow, ["h"], ["n"]))
     cases.add("state_that_grows", "node 'grow' (Loop, opset 13): state 0 is Tensor[(2, 4), float32] before an iteration and Tensor[(4, 4), float32] after it", [loop], trips, true)
+    part = [KEEP, make_node("Neg", ["h"], ["n"]), make_node("Slice", ["x", "i", "ends", "axes"], ["p"]), make_node("Reshape", ["p", "flat"], ["f"])]
+    loop = make_node("Loop", ["trips", "true", "x"], ["z", "y"], "parts", body=loop_body(part, ["h"], ["n", "f"], scalar_shape=(1,)))
+    constants = {**true, "trips": np.array(3, I), "ends": np.array([4], I), "axes": np.array([1], I), "flat": np.array([8], I)}
+    cases.add("iteration_that_cannot_be_read", "node 'parts' (Loop, opset 13): node 3 giving 'f' (Reshape, opset 13): cannot view (2, 3) as (8,)", [loop], {"x": x}, constants)
     uneven = make_node("If", ["p"], ["y"], "uneven", then_branch=branch(make_node("Neg", ["x"], ["r"])), else_branch=branch(make_node("ReduceSum", ["x"], ["r"])))
     cases.add("branches_of_two_types", "node 'uneven' (If, opset 13): output 0 is Tensor[(2, 4), float32] in then_branch and Tensor[(1, 1), float32] in else_branch", [uneven], {"x": x, "p": np.array(True)})
     inside = make_node("If", ["p"], ["y"], "outer", then_branch=branch(make_node("Unheard", ["x"], ["r"], "inner")), else_branch=branch(make_node("Neg", ["x"], ["r"])))

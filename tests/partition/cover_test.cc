@@ -235,7 +235,11 @@ TEST_F(Partition, RandomPlansKeepResults) {
     EXPECT_NE(Print(InlinePartitions(partitioned, {"library"}).value()), std::string());
     EXPECT_EQ(Print(InlinePartitions(partitioned, {"library"}).value()).find("\"library\""), std::string::npos);
 
-    const Cover joined = JoinAdjacent(graph, cover, [](const auto&, const auto&, const auto&) { return true; });
+    const auto is_partition = [&](const CandidatePartition& one, const auto&, const auto&) {
+      EXPECT_TRUE(IsAcyclic(graph, {{one, {}}})) << "seed " << seed;
+      return true;
+    };
+    const Cover joined = JoinAdjacent(graph, cover, is_partition);
     EXPECT_LE(joined.size(), cover.size());
     ASSERT_TRUE(IsAcyclic(graph, joined));
     const Cover joined_from_file =

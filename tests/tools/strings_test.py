@@ -97,6 +97,17 @@ class StringsTest(InOneFolderTestCase):
         self.assertEqual(np.load(self.folder / "outputs/label.npy").tolist(), label.tolist())
         np.testing.assert_allclose(np.load(self.folder / "outputs/scores.npy"), scores, rtol=1e-5)
 
+    def test_categories(self):
+        node = helper.make_node("OneHotEncoder", ["x"], ["y"], domain="ai.onnx.ml", cats_strings=["ash", "z\u00fcrich"])
+        values = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (("x", STRING, [2, 2]), ("y", FLOAT, [2, 2, 2]))]
+        graph = helper.make_graph([node], "categories", values[:1], values[1:])
+        model = self.folder / "categories.onnx"
+        opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
+        model.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString())
+        np.savez(self.folder / "inputs.npz", x=np.array([["z\u00fcrich", "ash"], ["", "ash"]]))
+        self.collage("run", model, "--reference", "--inputs", self.folder / "inputs.npz", "--output", self.folder / "outputs", code=0)
+        self.assertEqual(np.load(self.folder / "outputs/y.npy").tolist(), [[[0, 1], [1, 0]], [[0, 0], [1, 0]]])
+
     def test_nobody_else_can_be_made_to_take_strings(self):
         model = self.folder / "pinned.onnx"
         model.write_bytes(labelled().SerializeToString())
