@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collage/cache/cache_maintenance.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -107,7 +108,7 @@ TEST_F(ChangedCacheTest, EveryQuestionGetsAnAnswerOrOneLine) {
     result ? ++answered : ++refused;
     if (!result) ExpectOneLine(result.error());
   };
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  for (uint64_t seed = 0; seed < Rounds(200); ++seed) {
     std::mt19937_64 random(seed);
     Write();
     std::string changes;
@@ -133,8 +134,8 @@ TEST_F(ChangedCacheTest, EveryQuestionGetsAnAnswerOrOneLine) {
     take(Prune(*cache, filter, /*dry_run=*/false));
     take(cache->Store(keys_[0], {{3e-3}, ""}));
   }
-  EXPECT_GT(answered, 200U);
-  EXPECT_GT(refused, 20U);
+  EXPECT_GT(answered, Rounds(200));
+  EXPECT_GT(refused, Rounds(20));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "collage/ir/print.h"
 #include "tests/dataflow/evaluate.h"
 #include "tests/ir/programs.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -133,7 +134,7 @@ TEST(Rewrite, RefusesOverlapsAndCycles) {
 /// Random disjoint regions whose contraction is acyclic, with nested composites, rewritten all at once.
 TEST(Rewrite, PreservesResultsOfRandomPrograms) {
   size_t regions_rewritten = 0;
-  for (uint64_t seed = 0; seed < 400; ++seed) {
+  for (uint64_t seed = 0; seed < Rounds(400); ++seed) {
     std::mt19937_64 random(seed);
     const Expr function = RandomFunction(seed, 3 + random() % 20);
     const DataflowGraph graph(function);
@@ -170,7 +171,7 @@ TEST(Rewrite, PreservesResultsOfRandomPrograms) {
     regions_rewritten += partitions.size();
     ExpectSameResults(RewriteFunction(graph, partitions, {.bind_constants = seed % 2 == 0}).value(), function, seed);
   }
-  EXPECT_GT(regions_rewritten, 500u);
+  EXPECT_GT(regions_rewritten, Rounds(500));
 }
 
 TEST(Rewrite, LongChainNeedsNoDeepStack) {

@@ -7,6 +7,7 @@
 #include "collage/dataflow/contraction.h"
 #include "collage/dataflow/extraction.h"
 #include "tests/dataflow/evaluate.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -182,7 +183,7 @@ TEST(SubGraph, ConditionsAgreeWithTheirWordingOnEverySubset) {
 
 /// Merges are allowed exactly when the contracted graph stays acyclic.
 TEST(ContractedGraph, MergesExactlyWhatStaysAcyclic) {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < Rounds(300); ++seed) {
     const DataflowGraph graph(RandomFunction(seed, 14));
     ContractedGraph contracted(graph);
     std::vector<IndexSet> groups(graph.size());

@@ -14,6 +14,7 @@
 #include "collage/op/table.h"
 #include "tests/device/naive_planner.h"
 #include "tests/device/random_program.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -83,7 +84,7 @@ void ExpectStable(const IRModule& module, const DeviceConfiguration& devices) {
 TEST(PlanDevices, IsWhatTheDefinitionSaysOnRandomPrograms) {
   const std::vector<std::string> defaults = {"cpu:0", "cuda:1", "cuda:0@global"};
   size_t planned = 0;
-  for (uint64_t seed = 0; seed < 10000 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < Rounds(10000) && !HasFailure(); ++seed) {
     const std::string text = RandomDeviceProgram(seed, 4 + seed % 9);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
     const DeviceConfiguration devices = Devices(defaults[seed % defaults.size()]);
@@ -93,12 +94,12 @@ TEST(PlanDevices, IsWhatTheDefinitionSaysOnRandomPrograms) {
     planned += PlanDevices(module, devices, Operators()).has_value();
   }
   // Contradictions are tested too, but must not be all.
-  EXPECT_GT(planned, 2000u);
+  EXPECT_GT(planned, Rounds(2000));
 }
 
 TEST(PlanDevices, ComputesTheSame) {
   size_t compared = 0;
-  for (uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < Rounds(300) && !HasFailure(); ++seed) {
     const std::string text = RandomDeviceProgram(seed, 8);
     // A function that calls itself whatever happens never ends.
     const std::string first = text.substr(0, text.find("def @twice"));
@@ -119,7 +120,7 @@ TEST(PlanDevices, ComputesTheSame) {
     for (size_t i = 0; i < before->size(); ++i) EXPECT_TRUE(BitwiseEqual((*before)[i], (*after)[i])) << seed;
     ++compared;
   }
-  EXPECT_GT(compared, 50u);
+  EXPECT_GT(compared, Rounds(50));
 }
 
 TEST(PlanDevices, AContradictionNamesBothSources) {

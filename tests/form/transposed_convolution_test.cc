@@ -4,6 +4,7 @@
 
 #include "collage/form/rules.h"
 #include "tests/form/form_testing.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -28,8 +29,8 @@ TEST(TransposedConvolutionForm, IsAConvolutionOfFourTimesTheChannelsForAStrideOf
 TEST(TransposedConvolutionForm, ComputesTheSameForAllGeometries) {
   std::mt19937 random(1);
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
-  int tried = 0;
-  while (tried < 200) {
+  size_t tried = 0;
+  while (tried < Rounds(200)) {
     const int stride = pick(2, 4);
     const std::array<int, 2> data = {pick(1, 6), pick(1, 6)};
     const std::array<int, 2> kernel = {pick(1, 7), pick(1, 7)};

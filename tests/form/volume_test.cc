@@ -4,6 +4,7 @@
 
 #include "collage/form/rules.h"
 #include "tests/form/form_testing.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -30,7 +31,7 @@ TEST(ShortDepthForm, ComputesTheSameForAllGeometries) {
   std::mt19937 random(2);
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   size_t with_form = 0;
-  for (int tried = 0; tried < 400; ++tried) {
+  for (size_t tried = 0; tried < Rounds(400); ++tried) {
     std::array<int, 3> data{};
     std::array<int, 3> kernel{};
     std::array<int, 6> pads{};
@@ -52,7 +53,7 @@ TEST(ShortDepthForm, ComputesTheSameForAllGeometries) {
     with_form += formed.forms.size();
     ASSERT_NO_FATAL_FAILURE(ExpectEqualForms(text, ShortDepthForm(), formed.forms.size()));
   }
-  EXPECT_GT(with_form, 50u);
+  EXPECT_GT(with_form, Rounds(50));
 }
 
 TEST(ShortDepthForm, IsNoneForDepthsThatAreMostlyZero) {

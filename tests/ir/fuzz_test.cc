@@ -8,6 +8,7 @@
 #include "collage/ir/verify.h"
 #include "tests/ir/parsed.h"
 #include "tests/ir/programs.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -79,7 +80,7 @@ TEST(Fuzz, MutatedTextsNeverCrash) {
   std::mt19937 random(20260101);
   for (const char* seed : {kMnist, kPartitionedMnist, kControlFlow}) {
     Check(seed);
-    for (int i = 0; i < 3000; ++i) Check(Mutated(seed, random));
+    for (size_t i = 0; i < Rounds(3000); ++i) Check(Mutated(seed, random));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "tests/lower/interpreter_backend.h"
 #include "tests/lower/random_control.h"
 #include "tests/lower/random_partitioned_module.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -114,13 +115,13 @@ TEST_F(ControlTest, TuplesAndConstantsArePassedOn) {
 
 TEST_F(ControlTest, RandomProgramsGiveWhatTheReferenceGives) {
   size_t with_control_flow = 0;
-  for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+  for (uint32_t seed = 0; seed < Rounds(300) && !HasFailure(); ++seed) {
     const std::string text = RandomControl(seed).Make();
     if (IsStraightLine(Parse(text))) continue;
     ++with_control_flow;
     ExpectRight(text);
   }
-  EXPECT_GT(with_control_flow, 150U);
+  EXPECT_GT(with_control_flow, Rounds(150));
 }
 
 TEST_F(ControlTest, ALongLoopRunsInTheMemoryOfAShortOne) {

@@ -9,6 +9,7 @@
 #include "collage/op/interpreter.h"
 #include "tests/lower/interpreter_backend.h"
 #include "tests/lower/random_partitioned_module.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -46,7 +47,7 @@ class LowerTest : public ::testing::Test {
 };
 
 TEST_F(LowerTest, RandomPartitionedModulesGiveWhatTheirOperatorsGive) {
-  for (unsigned seed = 0; seed < 250; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(250); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const IRModule module = RandomPartitionedModule(seed).Make();
     Result<LoweredModel> model = Lower(module, options_);

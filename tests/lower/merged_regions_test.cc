@@ -13,6 +13,7 @@
 #include "collage/lower/save.h"
 #include "collage/op/table.h"
 #include "tests/lower/interpreter_backend.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -112,7 +113,7 @@ std::vector<Tensor> RandomInputs(const Executable& executable) {
 
 TEST_F(MergedRegionsTest, ComputeWhatTheirOperatorsDoAlsoWhenSavedAndLoaded) {
   const std::filesystem::path path = std::filesystem::temp_directory_path() / ("merged_regions_" + std::to_string(::getpid()) + ".collage");
-  for (uint64_t seed = 0; seed < 150; ++seed) {
+  for (uint64_t seed = 0; seed < Rounds(150); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Expr region = RandomRegion(seed);
     Result<LoweredModel> model = Lowered(region);

@@ -12,6 +12,7 @@
 #include "collage/tensor/precision.h"
 #include "tests/lower/interpreter_backend.h"
 #include "tests/lower/random_partitioned_module.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -144,7 +145,7 @@ TEST_F(SaveTest, AFlatProgramSaysNothingOfControlFlow) {
 }
 
 TEST_F(SaveTest, LoadedProgramsGiveEqualOutputs) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(60); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Result<LoweredModel> model = Lower(RandomPartitionedModule(seed).Make(), options_);
     ASSERT_TRUE(model) << model.error().message;
@@ -237,7 +238,7 @@ TEST_F(SaveTest, SizesThatNothingHoldsAreErrors) {
 }
 
 TEST_F(SaveTest, PartitionsAreReadWithoutBackendsAndComputeTheSame) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(20); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Result<LoweredModel> model = Lower(RandomPartitionedModule(seed).Make(), options_);
     ASSERT_TRUE(model && SaveProgram(*model, "", path_));

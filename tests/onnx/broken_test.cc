@@ -10,6 +10,7 @@
 #include "collage/op/interpreter.h"
 #include "collage/support/file.h"
 #include "tests/onnx/expected.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -73,7 +74,7 @@ TEST(BrokenOnnx, TruncationIsSurvivedAtEveryByte) {
 TEST(BrokenOnnx, FlippedBytesOfAModelAreSurvived) {
   const std::string original = Content(std::filesystem::path(COLLAGE_ONNX_MODELS) / "mnist.onnx");
   std::mt19937 random(20260101);
-  for (int round = 0; round < 2000; ++round) {
+  for (size_t round = 0; round < Rounds(2000); ++round) {
     std::string bytes = original;
     for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips) {
       // Most bytes are weights, which may have any value: half of the flips go to where the graph lies.
@@ -89,7 +90,7 @@ TEST(BrokenOnnx, FlippedBytesOfEveryOperatorAreSurvived) {
   for (const std::filesystem::path& path : Files(COLLAGE_ONNX_CASES, ".onnx")) {
     SCOPED_TRACE(path.stem().string());
     const std::string original = Content(path);
-    for (int round = 0; round < 16; ++round) {
+    for (size_t round = 0; round < Rounds(16); ++round) {
       std::string bytes = original;
       bytes[random() % bytes.size()] = static_cast<char>(random());
       if (round % 2 == 0) bytes[random() % bytes.size()] ^= static_cast<char>(1U << random() % 8);

@@ -15,6 +15,7 @@
 #include "tests/dataflow/evaluate.h"
 #include "tests/ir/programs.h"
 #include "tests/partition/random_program.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -296,7 +297,7 @@ TEST_P(ClassicOnRandomPrograms, PartitioningInliningAndFusingKeepResults) {
   const BackendRules library = Library();
   const std::vector<std::string> names = {"nn.relu",  "tanh",    "sigmoid", "abs",         "add", "multiply",
                                           "subtract", "maximum", "split",   "concatenate", "sum", "greater"};
-  constexpr uint64_t kSeeds = 1000;
+  constexpr uint64_t kSeeds = Rounds(1000);
   for (uint64_t seed = GetParam() * kSeeds; seed < (GetParam() + 1) * kSeeds; ++seed) {
     const IRModule module = RandomProgram(seed).Make();
     const BackendRules compiler = Supporting({names[seed % names.size()], names[seed / 7 % names.size()], names[seed / 3 % names.size()]});

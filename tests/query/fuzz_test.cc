@@ -9,6 +9,7 @@
 #include "collage/ir/verify.h"
 #include "collage/query/program.h"
 #include "collage/query/query.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -49,7 +50,7 @@ TEST(QueryFuzz, ValidSubGraphsCanBeExtracted) {
     for (const auto& function : program->functions()) {
       const DataflowGraph& graph = function->graph();
       std::mt19937_64 random(7);
-      for (int round = 0; round < 4000; ++round) {
+      for (size_t round = 0; round < Rounds(4000); ++round) {
         IndexSet inside;
         const size_t size = 1 + random() % 5;
         for (size_t i = 0; i < size; ++i) inside.Add(random() % graph.size());
@@ -73,7 +74,7 @@ TEST(QueryFuzz, ValidSubGraphsCanBeExtracted) {
       }
     }
   }
-  EXPECT_GT(extracted_count, 1000u);
+  EXPECT_GT(extracted_count, Rounds(1000));
 }
 
 /// Cases with single values replaced or removed: every one is answered or is an error of its own.

@@ -11,6 +11,7 @@
 #include "collage/tensor/float16.h"
 #include "collage/tensor/tensor.h"
 #include "tests/runtime/layout_oracle.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -45,7 +46,7 @@ TEST(LayoutConversionTest, RandomShapesAndLayoutsOfFourDimensions) {
   const std::vector<std::string> tags = {"plain",      "acdb", "aBcd8b",   "aBcd16b",     "aBcd4b",  "bacd",      "Abcd16a",
                                          "ABcd16b16a", "cdba", "ABcd8b8a", "ABcd4b16a4b", "aBcd12b", "ABcd16a4b", "aBcD8b4d"};
   const std::vector<DType> dtypes = {DType::kFloat32, DType::kFloat32, DType::kInt8, DType::kFloat16, DType::kInt64};
-  for (int round = 0; round < 600; ++round) {
+  for (size_t round = 0; round < Rounds(600); ++round) {
     const auto extent = [&](int most) { return static_cast<int64_t>(1 + random() % static_cast<unsigned>(most)); };
     const TensorType type{{extent(3), extent(70), extent(9), extent(9)}, dtypes[random() % dtypes.size()]};
     CheckConversion(type, tags[random() % tags.size()], tags[random() % tags.size()], 1 + static_cast<int>(random() % 2), random);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "tests/support/rounds.h"
 #include "tests/transform/pass_testing.h"
 
 namespace collage {
@@ -110,7 +111,7 @@ TEST(CancelMovement, DimensionsThatAreInsertedStayOfExtentOne) {
 TEST(CancelMovement, RandomPrograms) {
   size_t before = 0;
   size_t after = 0;
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(300); ++seed) {
     std::mt19937 engine(seed);
     const auto roll = [&](size_t count) { return static_cast<size_t>(engine() % count); };
     std::vector<Shape> shapes = {{1, 4, 5, 6}};

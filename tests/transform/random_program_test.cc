@@ -4,6 +4,7 @@
 
 #include "collage/ir/structural.h"
 #include "collage/transform/pass.h"
+#include "tests/support/rounds.h"
 #include "tests/transform/pass_testing.h"
 
 namespace collage {
@@ -92,7 +93,7 @@ class Writer {
 
 TEST(RandomPrograms, PassesKeepWhatTheyCompute) {
   const std::vector<Pass> passes = SafeGlobalPasses();
-  for (uint32_t seed = 0; seed < 400; ++seed) {
+  for (uint32_t seed = 0; seed < Rounds(400); ++seed) {
     const std::string text = Writer(seed).Write(20);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
     const IRModule before = ParsedForPass(text).module;

@@ -5,6 +5,7 @@
 #include "collage/pattern/fusion.h"
 #include "tests/backend/kernel_harness.h"
 #include "tests/backend/xsmm/dice.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -110,7 +111,7 @@ Expr RandomDepthwise(Dice& dice, const Expr& x) {
 
 // Any sizes, windows, tails, rows a step and numbers of threads: what the reference computes.
 TEST(FusedConvolutionsTest, RandomChains) {
-  for (unsigned seed = 0; seed < 150; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(150); ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
     const Expr x = Input({dice.Roll(1, 3), dice.Roll(1, 40), dice.Roll(1, 20), dice.Roll(1, 30)});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/backend/xsmm/dice.h"
+#include "tests/support/rounds.h"
 
 namespace collage::xsmm {
 namespace {
@@ -45,7 +46,7 @@ std::vector<RowWindow> RandomWindows(Dice& dice, int64_t& rows) {
 // Every tap of every row is looked for where the row must lie, in a buffer of as many rows as are kept; so are the rows of results, which
 // must come once each and in order.
 TEST(FusedRowsTest, EveryRowIsThereWhenItIsReadAndIsComputedOnce) {
-  for (unsigned seed = 0; seed < 2000; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(2000); ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
     int64_t rows = 0;

@@ -3,6 +3,7 @@
 
 #include "tests/backend/kernel_harness.h"
 #include "tests/backend/xsmm/dice.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -125,7 +126,7 @@ void Check(const Case& made) {
 class RecurrentTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(RecurrentTest, AnyLayerIsAsTheReferenceHasIt) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(60); ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
     Check(RandomCase(dice, GetParam(), dice.Roll(1, 70)));
