@@ -57,9 +57,10 @@ Verdict CheckTypes(const Call& call, const std::string& op, const Type& result) 
 }
 
 /// What the library has no code for, or computes otherwise than the operator is defined.
-Verdict CheckOperator(const std::string& op) {
+Verdict CheckOperator(const std::string& op, const Call& call) {
   if (op == "max" || op == "min") return Verdict::Reject("of infinities alone it gives the largest finite number");
   if (op == "floor_mod") return Verdict::Reject("remainders by a rounded quotient");
+  if (op == "nn.pad" && !call.args[1]->As<Constant>()) return Verdict::Reject("pads with zeros where the value is computed");
   if (op == "linalg.det") return Verdict::Reject("has no determinants");
   return Verdict::Accept();
 }
@@ -72,7 +73,7 @@ Verdict Supports(const Expr& expr) {
   const Call& call = *expr->As<Call>();
   const bool has_constants = call.args.size() != 3 || (call.args[1]->As<Constant>() && call.args[2]->As<Constant>());
   if (op->name.starts_with("qnn.") && !has_constants) return Verdict::Reject("a scale or a zero point that is no constant");
-  if (Verdict verdict = CheckOperator(op->name); !verdict.accepted) return verdict;
+  if (Verdict verdict = CheckOperator(op->name, call); !verdict.accepted) return verdict;
   Verdict types = CheckTypes(call, op->name, expr->type());
   if (!types.accepted) return types;
   const Result<std::string> model = WriteOnnxCall(call);
