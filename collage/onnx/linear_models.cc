@@ -28,12 +28,23 @@ Status CheckLength(const std::string& attribute, size_t found, int64_t expected)
   return Fail("attribute '" + attribute + "' has " + std::to_string(found) + " elements, expected " + std::to_string(expected));
 }
 
+/// Of a matrix that an attribute holds; extents may be anything that a file says.
+Status CheckMatrix(const std::string& attribute, size_t found, int64_t rows, int64_t columns) {
+  const auto count = static_cast<int64_t>(found);
+  const bool fits = columns == 0 ? count == 0 : count % columns == 0 && count / columns == rows;
+  if (fits) return {};
+  return Fail("attribute '" + attribute + "' has " + std::to_string(found) + " elements, expected " + std::to_string(rows) + " x " +
+              std::to_string(columns));
+}
+
 /// Input 0 as [N, features] of the formula's numbers; features alone are one row.
 Result<Expr> FeatureRows(NodeReader& node, Formula& formula) {
   const TensorType type = COLLAGE_TRY(node.InputType(0));
   if (type.shape.empty() || type.shape.size() > 2) return Fail("input 0 is " + ToString(type) + ", expected rows of features");
   const int64_t rows = type.shape.size() == 2 ? type.shape[0] : 1;
-  return formula.Cast(formula.Reshape(COLLAGE_TRY(node.Input(0)), {rows, type.shape.back()}), formula.dtype());
+  const Expr numbers = formula.Cast(formula.Reshape(COLLAGE_TRY(node.Input(0)), {rows, type.shape.back()}), formula.dtype());
+  COLLAGE_TRY(formula.Done(numbers));
+  return numbers;
 }
 
 /// [N, outputs]: rows by "coefficients", which has a row for each output, and "intercepts", where there are any.
@@ -42,12 +53,15 @@ Result<Expr> LinearScores(NodeReader& node, Formula& formula, int64_t outputs) {
   const std::vector<float> coefficients = COLLAGE_TRY(node.Floats("coefficients", {}));
   const std::vector<float> intercepts = COLLAGE_TRY(node.Floats("intercepts", {}));
   const int64_t features = Formula::ShapeOf(rows)[1];
-  COLLAGE_TRY_STATUS(CheckLength("coefficients", coefficients.size(), outputs * features));
+  COLLAGE_TRY_STATUS(CheckMatrix("coefficients", coefficients.size(), outputs, features));
   const Expr weights = formula.Transpose(Matrix(formula.dtype(), {outputs, features}, coefficients), {1, 0});
-  const Expr scores = formula.Call("nn.matmul", rows, weights);
-  if (intercepts.empty()) return scores;
-  COLLAGE_TRY_STATUS(CheckLength("intercepts", intercepts.size(), outputs));
-  return formula.Call("add", scores, Matrix(formula.dtype(), {1, outputs}, intercepts));
+  Expr scores = formula.Call("nn.matmul", rows, weights);
+  if (!intercepts.empty()) {
+    COLLAGE_TRY_STATUS(CheckLength("intercepts", intercepts.size(), outputs));
+    scores = formula.Call("add", scores, Matrix(formula.dtype(), {1, outputs}, intercepts));
+  }
+  COLLAGE_TRY(formula.Done(scores));
+  return scores;
 }
 
 Result<std::vector<Expr>> ReadLinearRegressor(NodeReader& node) {
@@ -74,7 +88,7 @@ Expr LabelAt(Formula& formula, const Tensor& labels, const Expr& place) {
 /// [N]: 1 where the only column is above 0.
 Expr IsPositive(Formula& formula, const Expr& scores) {
   const Expr above = formula.Cast(formula.Call("greater", scores, 0.0), DType::kInt64);
-  return scores == nullptr ? nullptr : formula.Reshape(above, {Formula::ShapeOf(scores)[0]});
+  return formula.Reshape(above, {Formula::ShapeOf(scores)[0]});
 }
 
 /// The label of the highest score, and all scores. Of two classes the second alone may have coefficients.
@@ -115,7 +129,7 @@ Result<Kernel> ReadKernel(const NodeReader& node) {
 /// [N, vectors] of rows [N, features]; `values` are vectors [vectors, features].
 Result<Expr> Compared(Formula& formula, const Kernel& kernel, const Expr& rows, const std::vector<float>& values, int64_t vectors) {
   const int64_t features = Formula::ShapeOf(rows)[1];
-  COLLAGE_TRY_STATUS(CheckLength("support_vectors", values.size(), vectors * features));
+  COLLAGE_TRY_STATUS(CheckMatrix("support_vectors", values.size(), vectors, features));
   const Expr transposed = formula.Transpose(Matrix(formula.dtype(), {vectors, features}, values), {1, 0});
   const Expr product = formula.Call("nn.matmul", rows, transposed);
   if (kernel.type == "LINEAR") return product;
@@ -179,17 +193,18 @@ Result<std::vector<Expr>> ReadSvmClassifier(NodeReader& node) {
   COLLAGE_TRY_STATUS(CheckLength("vectors_per_class", of_classes.size(), classes));
   std::vector<int64_t> begins = {0};
   for (const int64_t count : of_classes) {
-    if (count < 0) return Fail("attribute 'vectors_per_class' has " + std::to_string(count));
+    if (count < 0 || count > static_cast<int64_t>(vectors.size()))
+      return Fail("attribute 'vectors_per_class' has " + std::to_string(count));
     begins.push_back(begins.back() + count);
   }
   const int64_t supports = begins.back();
-  COLLAGE_TRY_STATUS(CheckLength("coefficients", coefficients.size(), (classes - 1) * supports));
+  COLLAGE_TRY_STATUS(CheckMatrix("coefficients", coefficients.size(), classes - 1, supports));
+  const int64_t pair_count = classes * (classes - 1) / 2;
+  COLLAGE_TRY_STATUS(CheckLength("rho", rho.size(), pair_count));
   std::vector<PairOfClasses> pairs;
   for (int64_t first = 0; first < classes; ++first) {
     for (int64_t second = first + 1; second < classes; ++second) pairs.push_back({first, second});
   }
-  const auto pair_count = static_cast<int64_t>(pairs.size());
-  COLLAGE_TRY_STATUS(CheckLength("rho", rho.size(), pair_count));
   COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>((supports + 2 * classes) * pair_count) * sizeof(double)));
   std::vector<float> weights(static_cast<size_t>(supports * pair_count));
   std::vector<float> votes_above(static_cast<size_t>(pair_count * classes));
