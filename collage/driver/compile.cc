@@ -441,9 +441,9 @@ class Compile {
     Progress racing = options_.progress;
     racing.deadline = before_race_;
     return RacePlans(
-        *placement_, plans, pricer_, lower_, [this] { return Sample(); }, measurer_ ? measurer_->anchor() : nullptr,
-        measurer_ ? MedianAnchorSeconds(evidence_, measurer_->anchor_number()) : 0, SecondsOfRace(), options_, racing,
-        [this](const Plan& plan, double excess) { return FindWrong(plan, excess); },
+        *placement_, plans, pricer_, lower_, [this] { return Sample(); }, [this] { return Rounding(); },
+        measurer_ ? measurer_->anchor() : nullptr, measurer_ ? MedianAnchorSeconds(evidence_, measurer_->anchor_number()) : 0,
+        SecondsOfRace(), options_, racing, [this](const Plan& plan, double excess) { return FindWrong(plan, excess); },
         [this] {
           if (measurer_) measurer_->ForgetPrograms();
         });
@@ -462,17 +462,30 @@ class Compile {
   Result<const ReferenceSample*> Sample() {
     if (!sample_) {
       const Clock::time_point start = Clock::now();
-      size_t done = 0;
-      InterpreterOptions interpreter;
-      interpreter.on_operator = [&](const Expr&, std::span<const Tensor>) {
-        options_.progress.Report({"running the reference", ++done, placement_->OperatorCount(), {}});
-      };
       KeepWeightsInFile(module_, *model_, options_.output, *lower_.kernels);
-      sample_ = COLLAGE_TRY(ModelSample(module_.MainExpr(), interpreter));
+      sample_ = COLLAGE_TRY(ModelSample(module_.MainExpr(), WatchReference("running the reference")));
       GiveBackConstants(module_.MainExpr());
       seconds_of_sample_ = Clock::SecondsSince(start);
     }
     return &*sample_;
+  }
+
+  Result<std::vector<Agreement>> Rounding() {
+    if (!rounding_) {
+      rounding_ =
+          COLLAGE_TRY(ModelRounding(module_.MainExpr(), *COLLAGE_TRY(Sample()), WatchReference("running the reference with rounding")));
+      GiveBackConstants(module_.MainExpr());
+    }
+    return *rounding_;
+  }
+
+  /// Tells the user how far it is.
+  InterpreterOptions WatchReference(const char* phase) {
+    InterpreterOptions interpreter;
+    interpreter.on_operator = [this, phase, done = size_t{0}](const Expr&, std::span<const Tensor>) mutable {
+      options_.progress.Report({phase, ++done, placement_->OperatorCount(), {}});
+    };
+    return interpreter;
   }
 
   Result<CompileReport> Report(const std::string& name, const FinalPlans& plans, RaceOutcome& race) {
@@ -495,6 +508,7 @@ class Compile {
     report.missing = plans.missing;
     report.missing.insert(report.missing.end(), race.missing.begin(), race.missing.end());
     report.not_compared = race.not_compared;
+    report.rounding = race.rounding;
     report.remainder = model_->remainder ? model_->remainder->Summary() : "";
     report.drift = race.drift;
     report.estimated_us *= race.drift;
@@ -559,6 +573,7 @@ class Compile {
   std::optional<EvidenceStore> store_;
   std::vector<Evidence> evidence_;
   std::optional<ReferenceSample> sample_;
+  std::optional<std::vector<Agreement>> rounding_;  // on that sample
   double seconds_of_sample_ = 0;
   std::optional<PlanMeasurer> measurer_;
   size_t counted_at_ = 0;  // programs that had been measured when contestants were counted

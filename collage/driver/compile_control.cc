@@ -12,7 +12,9 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/visit.h"
 #include "collage/lower/control.h"
+#include "collage/measure/rounding_excuse.h"
 #include "collage/op/interpreter.h"
+#include "collage/op/rounding_effect.h"
 #include "collage/pricing/pricer.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
@@ -25,12 +27,6 @@ constexpr uint64_t kSeed = 1;   // any
 constexpr size_t kSamples = 4;  // so that several branches are met
 // Of the budget, for the reference executor: loops that wait for data may never end on random inputs.
 constexpr double kShareOfReference = 0.05;
-/// What the reference executor makes of random inputs, as far as it ends.
-struct WholeSample {
-  std::vector<Tensor> inputs;
-  std::vector<Tensor> expected;
-};
-
 /// The least time a call could take: only proportions matter.
 double LeastSeconds(const Expr& expr, const DeviceLimits& limits) {
   const Work work = WorkOfCall(expr);
@@ -59,6 +55,7 @@ class ControlCompile {
     COLLAGE_TRY_STATUS(CompareWhole(whole.executable));
     CompileReport report = ReportOfControl(name_, options_, reports_);
     report.not_compared = not_compared_.empty() ? report.not_compared : not_compared_;
+    report.rounding = rounding_.empty() ? report.rounding : rounding_;
     report.remainder = model_.remainder ? model_.remainder->Summary() : "";
     COLLAGE_TRY_STATUS(TimeWhole(whole.executable, report));
     report.elapsed_seconds = SecondsSpent();
@@ -100,7 +97,7 @@ class ControlCompile {
           FillRandom(inputs.emplace_back(type), kSeed + 100 * seed + inputs.size());
       }
       Result<std::vector<Tensor>> expected = InterpretMain(outlined_, inputs, interpreter);
-      if (expected && finite) samples_.push_back({std::move(inputs), std::move(*expected)});
+      if (expected && finite) samples_.push_back({std::move(inputs), std::move(*expected), {}});
     }
     if (samples_.empty())
       not_compared_ = "the whole program: on random inputs the reference executor did not end in time, or met what is no finite number";
@@ -130,16 +127,29 @@ class ControlCompile {
                        [](const BlockReport& block) { return block.report.precision && block.report.precision->taken > 0; });
   }
 
+  /// Each block has been compared by itself.
+  Result<std::vector<Agreement>> RoundingOn(const ReferenceSample& sample) const {
+    options_.progress.Report({"running the reference with rounding", 0, 0, {}});
+    const auto run = [this](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
+      return InterpretMain(outlined_, inputs, rounded);
+    };
+    return RoundingEffect(run, sample, kSeed);
+  }
+
   Status CompareWhole(Executable& executable) {
-    for (const WholeSample& sample : samples_) {
+    for (const ReferenceSample& sample : samples_) {
       const std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(sample.inputs));
       double tolerance = UsesPrecision() ? std::max(kTolerance, options_.precision->tolerance) : kTolerance;
       for (const NamedType& output : executable.outputs()) tolerance = std::max(tolerance, Tolerance(output.type.dtype));
       const Agreement agreement = Compare(outputs, sample.expected);
       if (!IsComparison(agreement) && agreement.unequal == 0) continue;
-      if (!Passes(agreement, tolerance))
-        return Fail("the program " + Objection(agreement, tolerance) + ", although each of its blocks agrees" +
-                    (UsesPrecision() ? "; permit " + NameOf(*options_.precision) + " with a larger tolerance, or not at all" : ""));
+      if (!Passes(agreement, tolerance)) {
+        const std::optional<RoundingExcuse> excuse = RoundingExcuse::Find(outputs, sample, COLLAGE_TRY(RoundingOn(sample)), tolerance);
+        if (excuse) rounding_ = excuse->Text();
+        if (!excuse)
+          return Fail("the program " + Objection(agreement, tolerance) + ", although each of its blocks agrees" +
+                      (UsesPrecision() ? "; permit " + NameOf(*options_.precision) + " with a larger tolerance, or not at all" : ""));
+      }
       difference_ = std::max(difference_.value_or(0), agreement.difference);
     }
     if (!samples_.empty() && !difference_) not_compared_ = "the whole program: on random inputs its outputs are not finite";
@@ -194,12 +204,13 @@ class ControlCompile {
   const CompileBlock& compile_block_;
   Clock::time_point start_ = Clock::now();
   ControlOfModule control_;
-  std::vector<WholeSample> samples_;
-  std::vector<double> work_;  // of each block, roughly in seconds
+  std::vector<ReferenceSample> samples_;  // random inputs, as far as the reference executor ends on them
+  std::vector<double> work_;              // of each block, roughly in seconds
   std::vector<LoweredModel> blocks_;
   std::vector<BlockReport> reports_;
   std::optional<double> difference_;
   std::string not_compared_;
+  std::string rounding_;  // what excuses how far the whole is from the reference; empty where nothing has to
 };
 
 }  // namespace

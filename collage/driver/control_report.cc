@@ -33,6 +33,7 @@ void AddPlan(const BlockReport& block, CompileReport& whole) {
   whole.raced = whole.raced || part.raced;
   whole.decisions_left_out += part.decisions_left_out;
   if (whole.not_compared.empty() && !part.not_compared.empty()) whole.not_compared = prefix + " " + part.not_compared;
+  if (whole.rounding.empty() && !part.rounding.empty()) whole.rounding = prefix + " " + part.rounding;
   AddCounts(part.candidates, whole.candidates);
   if (!part.precision) return;
   if (!whole.precision) whole.precision = ReportedPrecision{part.precision->name, part.precision->tolerance};

@@ -1,5 +1,7 @@
 #include "collage/driver/model_inputs.h"
 
+#include "collage/op/rounding_effect.h"
+
 namespace collage {
 namespace {
 
@@ -9,6 +11,13 @@ constexpr uint64_t kInputSeed = 20240229;
 
 Result<ReferenceSample> ModelSample(const Expr& function, const InterpreterOptions& options) {
   return SampleReference(function, kInputSeed, options);
+}
+
+Result<std::vector<Agreement>> ModelRounding(const Expr& function, const ReferenceSample& sample, const InterpreterOptions& options) {
+  const auto run = [&](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
+    return InterpretFunction(function, inputs, rounded);
+  };
+  return RoundingEffect(run, sample, kInputSeed, options);
 }
 
 std::vector<Tensor> ModelInputs(const Executable& executable) {

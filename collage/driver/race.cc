@@ -12,6 +12,7 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/visit.h"
 #include "collage/measure/race.h"
+#include "collage/measure/rounding_excuse.h"
 #include "collage/measure/verification.h"
 #include "collage/support/hash.h"
 #include "collage/support/log.h"
@@ -32,6 +33,7 @@ struct Entry {
   std::optional<bool> is_right = {};      // what the reference executor says
   std::optional<double> difference = {};  // from it
   std::string not_compared = {};
+  std::string rounding = {};  // how far that takes the reference, where it excuses the difference
   std::string objection = {};
   double excess = 1;                      // by how many times its tolerance it differs; at least once where nobody has measured it
   bool has_no_time = false;               // the budget ended before it was built
@@ -83,12 +85,14 @@ std::string WhatWasNotCompared(const ReferenceSample& sample, const Agreement& a
 
 class PlanRace {
  public:
-  PlanRace(const Placement& placement, Pricer& pricer, const LowerOptions& lower, const GetSample& sample, const CompileOptions& options,
-           const Progress& progress, const BlameKernels& blame, const std::function<void()>& forget_anchor, std::vector<Entry> entries)
+  PlanRace(const Placement& placement, Pricer& pricer, const LowerOptions& lower, const GetSample& sample, const GetRounding& rounding,
+           const CompileOptions& options, const Progress& progress, const BlameKernels& blame, const std::function<void()>& forget_anchor,
+           std::vector<Entry> entries)
       : placement_(placement),
         pricer_(pricer),
         lower_(lower),
         sample_(sample),
+        rounding_(rounding),
         options_(options),
         progress_(progress),
         blame_(blame),
@@ -350,6 +354,7 @@ class PlanRace {
     if (!known->samples.empty()) {
       entry.is_right = true;
       entry.difference = known->samples.front();
+      if (const std::optional<RoundingExcuse> excuse = RoundingExcuse::From(known->samples)) entry.rounding = excuse->Text();
     } else if (known->invalid_reason.rfind(kNotComparedPrefix, 0) == 0) {
       entry.is_right = true;
       entry.not_compared = known->invalid_reason.substr(std::string(kNotComparedPrefix).size());
@@ -368,8 +373,8 @@ class PlanRace {
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     COLLAGE_TRY_STATUS(Build(i));
     Executable& executable = entry.lowered->executable;
+    std::vector<Tensor> outputs;
     const auto run = [&](std::span<const Tensor> inputs) -> Result<std::vector<Tensor>> {
-      std::vector<Tensor> outputs;
       for (const NamedType& output : executable.outputs()) outputs.emplace_back(output.type);
       COLLAGE_TRY_STATUS(RunSafely(executable, inputs, outputs));
       return outputs;
@@ -382,8 +387,15 @@ class PlanRace {
       Refuse(entry, verdict.invalid_reason);
     } else if (const std::string objection = ObjectionOfProgram(*agreement, tolerance); !objection.empty()) {
       entry.excess = std::max(1.0, agreement->difference / tolerance);
-      verdict.invalid_reason = objection;
-      Refuse(entry, objection);
+      if (const std::optional<RoundingExcuse> excuse = COLLAGE_TRY(FindExcuse(i, outputs, tolerance))) {
+        entry.is_right = true;
+        entry.difference = agreement->difference;
+        entry.rounding = excuse->Text();
+        verdict.samples = excuse->Samples();
+      } else {
+        verdict.invalid_reason = objection;
+        Refuse(entry, objection);
+      }
     } else {
       entry.is_right = true;
       entry.not_compared = WhatWasNotCompared(sample, *agreement);
@@ -392,6 +404,13 @@ class PlanRace {
       if (!entry.not_compared.empty()) verdict.invalid_reason = kNotComparedPrefix + entry.not_compared;
     }
     return pricer_.cache().Store(KeyOfDifference(i), verdict);
+  }
+
+  /// Of a program whose kernels are all right.
+  Result<std::optional<RoundingExcuse>> FindExcuse(size_t i, std::span<const Tensor> outputs, double tolerance) {
+    if (!rounding_ || IsStopped() || COLLAGE_TRY(HasWrongKernels(i))) return std::optional<RoundingExcuse>();
+    const std::vector<Agreement> rounding = COLLAGE_TRY(rounding_());
+    return RoundingExcuse::Find(outputs, *COLLAGE_TRY(sample_()), rounding, tolerance);
   }
 
   static void Refuse(Entry& entry, const std::string& objection) {
@@ -434,6 +453,7 @@ class PlanRace {
     outcome.raced = raced_;
     outcome.drift = drift_;
     outcome.not_compared = entries_[winner].not_compared;
+    outcome.rounding = entries_[winner].rounding;
     const auto timing = [&](const std::string& name, size_t i) {
       return PlanTiming{name, Median(results_[i].rounds) * 1e3, PairedRatio(results_[i].rounds, results_[winner].rounds),
                         entries_[i].difference};
@@ -472,6 +492,7 @@ class PlanRace {
   Pricer& pricer_;
   const LowerOptions& lower_;
   const GetSample& sample_;
+  const GetRounding& rounding_;
   const CompileOptions& options_;
   const Progress& progress_;
   const BlameKernels& blame_;
@@ -489,11 +510,11 @@ class PlanRace {
 }  // namespace
 
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
-                              const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
-                              const CompileOptions& options, const Progress& progress, const BlameKernels& blame,
+                              const GetSample& sample, const GetRounding& rounding, ProfiledPlan* anchor, double usual_anchor_seconds,
+                              double race_seconds, const CompileOptions& options, const Progress& progress, const BlameKernels& blame,
                               const std::function<void()>& forget_anchor) {
   std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
-  return PlanRace(placement, pricer, lower, sample, options, progress, blame, forget_anchor, std::move(entries))
+  return PlanRace(placement, pricer, lower, sample, rounding, options, progress, blame, forget_anchor, std::move(entries))
       .Run(contestants.data(), anchor, usual_anchor_seconds, race_seconds);
 }
 

@@ -28,10 +28,15 @@ struct RaceOutcome {
   double drift = 1;  ///< how many times slower the machine was during the race than at the usual moment of the prices
   /// Why the program's outputs, or some operators of it, could not be compared with the reference; empty where all were.
   std::string not_compared;
+  /// How far rounding alone takes the reference from itself, where that is what excuses the program's difference; else empty.
+  std::string rounding;
 };
 
 /// Gives the model's inputs and what the reference makes of them; asked only where something has to run.
 using GetSample = std::function<Result<const ReferenceSample*>()>;
+
+/// Gives the RoundingEffect on that sample; asked only where a program of right kernels differs by more than its tolerance.
+using GetRounding = std::function<Result<std::vector<Agreement>>()>;
 
 /// Looks for kernels of a plan that make it differ from the reference, by so many times its tolerance; true where it found some.
 using BlameKernels = std::function<Result<bool>(const Plan& plan, double excess)>;
@@ -51,14 +56,14 @@ Result<RacedPlans> RaceWithinMemory(const PlacementPointer& placement, const std
 /// Lowers the contestants, compares each as a whole with the reference, and times them end to end, together with an A/A pair. The winner is
 /// the fastest, or among those that Compare cannot tell from it the one with the fewest partitions, or of these that of the backends
 /// declared first. Comparing is on the weights of this very model; who differs is out, and where `blame`, which may be empty, finds the
-/// kernels, nobody races. What an earlier race of equal programs found is taken from the cache; a verdict only where content was the same.
-/// `anchor`, which may be null, tells the drift. Where the kernels of all have no room at the same time (KernelCache::HasRoom), plans race
-/// in groups, each beside the first plan, by which their times are compared; after the first group `forget_anchor` is called, which may be
-/// empty. Whoever is not built before the deadline of `progress` does not race, except for the
-/// first. `race_seconds` is for all rounds.
+/// kernels, nobody races. Where it finds none, a program may be as far from the reference as `rounding` takes that from itself. What an
+/// earlier race of equal programs found is taken from the cache; a verdict only where content was the same. `anchor`, which may be null,
+/// tells the drift. Where the kernels of all have no room at the same time (KernelCache::HasRoom), plans race in groups, each beside the
+/// first plan, by which their times are compared; after the first group `forget_anchor` is called, which may be empty. Whoever is not built
+/// before the deadline of `progress` does not race, except for the first. `race_seconds` is for all rounds.
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
-                              const GetSample& sample, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
-                              const CompileOptions& options, const Progress& progress, const BlameKernels& blame = {},
+                              const GetSample& sample, const GetRounding& rounding, ProfiledPlan* anchor, double usual_anchor_seconds,
+                              double race_seconds, const CompileOptions& options, const Progress& progress, const BlameKernels& blame = {},
                               const std::function<void()>& forget_anchor = {});
 
 }  // namespace collage

@@ -179,6 +179,7 @@ Json ReportJson(const CompileReport& report) {
                {"open", report.open},
                {"missing", std::move(missing)},
                {"not_compared", report.not_compared},
+               {"rounding", report.rounding},
                {"kept_off", report.kept_off},
                {"remainder", report.remainder},
                {"decisions_left_out", report.decisions_left_out},
@@ -252,6 +253,7 @@ CompileReport ReportFrom(const Json& json) {
   const Json missing = json.value("missing", Json::object());
   for (const auto& [name, reason] : missing.items()) report.missing.push_back({name, reason});
   report.not_compared = json.value("not_compared", "");
+  report.rounding = json.value("rounding", "");
   report.kept_off = json.value("kept_off", std::vector<std::string>());
   report.remainder = json.value("remainder", "");
   report.precision = PrecisionFrom(json);
@@ -379,6 +381,7 @@ std::string PlanTable(const CompileReport& report) {
   text += SideBySideText(report);
   for (const MissingPlan& plan : report.missing) text += fmt::format("  {:<30} did not race: {}\n", plan.name, plan.reason);
   if (!report.not_compared.empty()) text += "  not compared with the reference: " + report.not_compared + "\n";
+  if (!report.rounding.empty()) text += "  " + report.rounding + "\n";
   text += fmt::format("  noise of this race (A/A): {:.2f}%; the machine ran {:.2f} times as slowly as when the prices were taken\n",
                       100 * report.noise, report.drift);
   return text + HonestTotals(report);

@@ -133,6 +133,8 @@ struct CompileReport {
   double open = 0;
   std::vector<MissingPlan> missing = {};   ///< single backends' plans that did not race
   std::string not_compared = {};           ///< what of the program was not compared with the reference, and why; empty: all was
+  /// How far rounding alone takes the reference from itself, where only that excuses how far the program is from it; else empty.
+  std::string rounding = {};
   std::vector<std::string> kept_off = {};  ///< what was kept off devices whose memory is too small, a sentence each
   std::string remainder = {};              ///< what of the model runs behind the plan on the reference kernels, and why; empty: nothing
   std::optional<ReportedTie> tie;

@@ -150,6 +150,16 @@ void GatherElements(const Step& step, Ranges, const ValueRange& wanted, std::spa
 void OneHot(const Step& step, Ranges, const ValueRange&, std::span<ValueRange> demands) {
   demands[0] = {0, static_cast<double>(std::max<int64_t>(1, IntAttribute(step.attributes, "depth", 1)) - 1)};
 }
+/// Of each element of a batch, its first so many steps along the axis of time. None at all would leave nothing to compare.
+ValueRange Lengths(const Step& step, size_t axis) {
+  return {1, static_cast<double>(std::max<int64_t>(1, step.argument_types[0].AsTensor()->shape[axis]))};
+}
+void Recurrent(const Step& step, Ranges, const ValueRange&, std::span<ValueRange> demands) { demands[4] = Lengths(step, 0); }
+void ReverseSequence(const Step& step, Ranges, const ValueRange& wanted, std::span<ValueRange> demands) {
+  const size_t rank = step.argument_types[0].AsTensor()->shape.size();
+  demands[0] = wanted;
+  demands[1] = Lengths(step, AxisAttribute(step.attributes, "seq_axis", 1, rank));
+}
 /// Scales are positive.
 void Quantise(const Step&, Ranges, const ValueRange&, std::span<ValueRange> demands) { demands[1] = kPositive; }
 
@@ -191,6 +201,10 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                                                      {"gather", GatherElements},
                                                      {"scatter_elements", GatherElements},
                                                      {"one_hot", OneHot},
+                                                     {"nn.rnn", Recurrent},
+                                                     {"nn.gru", Recurrent},
+                                                     {"nn.lstm", Recurrent},
+                                                     {"reverse_sequence", ReverseSequence},
                                                      {"cast", Cast},
                                                      {"qnn.quantize", Quantise},
                                                      {"qnn.dequantize", Dequantise},

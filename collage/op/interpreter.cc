@@ -258,6 +258,7 @@ class Interpreter {
       for (TensorType& type : collage::FlattenTensors(expr->type())) outputs.emplace_back(std::move(type));
       op.reference(inputs, attributes, outputs);
     }
+    if (options_.round) options_.round(expr, outputs);
     if (options_.on_operator) options_.on_operator(expr, outputs);
     if (options_.on_values) options_.on_values(expr, inputs, outputs);
     size_t next = 0;

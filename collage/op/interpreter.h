@@ -49,6 +49,8 @@ struct InterpreterOptions {
   std::function<bool()> should_stop;
   /// As on_operator, with what the operator was given (tuples flattened).
   std::function<void(const Expr& call, std::span<const Tensor> inputs, std::span<const Tensor> outputs)> on_values;
+  /// Called before these, and may change what the operator gave (RoundingEffect).
+  std::function<void(const Expr& call, std::span<Tensor> outputs)> round;
 };
 
 /// Runs a function of a module. Errors: no such function, arguments that are not of the parameters' types, a variable that

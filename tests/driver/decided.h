@@ -109,10 +109,10 @@ class Decided {
   [[nodiscard]] std::vector<Price> Prices() const { return Believe(placement_->arms.kernels, evidence_, options_.declared); }
   [[nodiscard]] FinalPlans Plans() const { return PlansToRace(*placement_, Prices(), {}, options_.declared).value(); }
 
-  Result<RaceOutcome> Race(const std::vector<Plan>& plans, const BlameKernels& blame = {}) {
+  Result<RaceOutcome> Race(const std::vector<Plan>& plans, const BlameKernels& blame = {}, const GetRounding& rounding = {}) {
     return RacePlans(
-        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, nullptr, 0, options_.race_seconds, options_, options_.progress,
-        blame);
+        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, rounding, nullptr, 0, options_.race_seconds, options_,
+        options_.progress, blame);
   }
 
   /// Before a race: it has no time left.

@@ -265,5 +265,36 @@ TEST(VerdictTest, WhoDiffersIsBlamedBeforeAnybodyRaces) {
   EXPECT_EQ(backend_of(plans[raced.winner]), "careful");
 }
 
+TEST(VerdictTest, WhatRoundingAloneExplainsIsExcusedWhereNoKernelIsWrong) {
+  const SimulatedClock clock;
+  const LimitedBackend limited(1e-3);
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Decided known(Adding(1), {&limited}, cache);
+  ASSERT_TRUE(known.Decide());
+
+  Decided other(Adding(1000), {&limited}, cache);
+  const std::vector<Plan> plans = other.Plans().plans;
+  const auto blame = [](bool finds) { return [finds](const Plan&, double) -> Result<bool> { return finds; }; };
+  const auto rounding = [](double difference) {
+    return [difference]() -> Result<std::vector<Agreement>> { return std::vector<Agreement>{{.difference = difference}}; };
+  };
+  // It gives 100 in place of about 1000.
+  EXPECT_TRUE(other.Race(plans, blame(true), rounding(0.95)).value().is_of_wrong_kernels);
+  const Result<RaceOutcome> refused = other.Race(plans, blame(false), rounding(0.5));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("no plan agrees with the reference"), std::string::npos) << refused.error().message;
+
+  // The verdict was kept, so another cache.
+  MeasurementCache of_its_own = MeasurementCache::Open({}).value();
+  Decided decided(Adding(1), {&limited}, of_its_own);
+  ASSERT_TRUE(decided.Decide());
+  Decided excused(Adding(1000), {&limited}, of_its_own);
+  const RaceOutcome race = excused.Race(excused.Plans().plans, blame(false), rounding(0.95)).value();
+  EXPECT_NEAR(race.timings.front().difference.value(), 0.9, 0.01);
+  EXPECT_EQ(race.rounding.rfind("rounding alone takes the reference 9.5e-01 of the largest value from itself", 0), 0u) << race.rounding;
+  // The verdict is known, and says the same.
+  EXPECT_EQ(excused.Race(excused.Plans().plans).value().rounding, race.rounding);
+}
+
 }  // namespace
 }  // namespace collage

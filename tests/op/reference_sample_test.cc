@@ -122,6 +122,15 @@ TEST(SuitableInputsTest, IndicesAreInRangeAndReachAllOfIt) {
   EXPECT_THAT(inputs[2].ToInt64(), Each(testing::AllOf(testing::Ge(0), testing::Le(1))));
 }
 
+TEST(SuitableInputsTest, LengthsOfSequencesAreSomeOfTheirSteps) {
+  const Expr function = Parsed(
+      "fn (%x: Tensor[(3, 400, 2), float32], %w: Tensor[(1, 4, 2), float32], %r: Tensor[(1, 4, 1), float32],"
+      "    %b: Tensor[(1, 8), float32], %l: Tensor[(400), int32], %h: Tensor[(1, 400, 1), float32], %p: Tensor[(1, 3), float32]) {"
+      "  (nn.lstm(%x, %w, %r, %b, %l, %h, %h, %p), reverse_sequence(%x, %l, seq_axis=0, batch_axis=1)) }");
+  const std::vector<int64_t> lengths = SuitableInputs(function, 1).value()[4].ToInt64();
+  EXPECT_EQ(std::set<int64_t>(lengths.begin(), lengths.end()), (std::set<int64_t>{1, 2, 3}));
+}
+
 TEST(SuitableInputsTest, VariancesArePositive) {
   const Expr function = Parsed(
       "fn (%x: Tensor[(2, 3), float32], %g: Tensor[(3), float32], %b: Tensor[(3), float32], %m: Tensor[(3), float32],"

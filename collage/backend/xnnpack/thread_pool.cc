@@ -1,10 +1,7 @@
 // The functions of libpthreadpool that XNNPACK calls, on the team of threads that all backends share. The library finds these instead of
 // its pool's own: the shared object that asked for it comes before what it asks for itself. A pool of its own would fight the team.
 
-// They are looked up by name.
-#pragma GCC visibility push(default)
 #include <pthreadpool.h>
-#pragma GCC visibility pop
 
 #include <algorithm>
 #include <array>
@@ -54,6 +51,9 @@ void ForEachTile(pthreadpool_t pool, Task task, void* context, const std::array<
 }
 
 }  // namespace
+
+// They are looked up by name.
+#pragma GCC visibility push(default)
 
 // Flags are hints. The one that XNNPACK gives would turn denormal numbers into zero, which no other backend does.
 extern "C" {
@@ -121,3 +121,5 @@ void pthreadpool_parallelize_6d_tile_2d(pthreadpool_t pool, pthreadpool_task_6d_
 }
 
 }  // extern "C"
+
+#pragma GCC visibility pop
