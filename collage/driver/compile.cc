@@ -192,6 +192,10 @@ class Compile {
     COLLAGE_TRY(Sample());
     measurer_.emplace(pricer_, *store_, lower_, *sample_, options_, measuring_);
     measurer_->SetPlacement(*placement_);
+    measurer_->SetWhenUnexplained([this]() -> Status {
+      COLLAGE_TRY(Rounding());
+      return {};
+    });
     const double left = seconds_left_ - Clock::SecondsSince(start_);
     const double seconds = std::max(0.0, left - SecondsOfRace() - seconds_of_sample_);
     measuring_.deadline = before_race_ = Clock::After(seconds);

@@ -278,6 +278,7 @@ Result<Measurer::Found> PlanMeasurer::FindWrongIn(ProfiledPlan& program) {
   const bool differs = !ObjectionOfProgram(agreement, tolerance).empty();
   Found wrong = COLLAGE_TRY(FindWrong(choices, differs ? std::max(1.0, agreement.difference / tolerance) : 0));
   if (!wrong.empty()) Drop(program);
+  if (wrong.empty() && differs && when_unexplained_) COLLAGE_TRY_STATUS(when_unexplained_());
   return wrong;
 }
 

@@ -58,6 +58,9 @@ class PlanMeasurer : public Measurer {
 
   /// From now on kernels and covers are of this placement, which must outlive their measuring.
   void SetPlacement(const Placement& placement) { placement_ = &placement; }
+  /// Called when a program of right kernels is farther from the reference than its tolerance: who judges it later asks how far rounding
+  /// alone goes, which takes time that deciding still has.
+  void SetWhenUnexplained(std::function<Status()> when_unexplained) { when_unexplained_ = std::move(when_unexplained); }
   /// What the progress says: by which share some cover might still be cheaper than the best one.
   void SetOpen(double share) { open_ = share; }
 
@@ -120,6 +123,7 @@ class PlanMeasurer : public Measurer {
   const ReferenceSample& sample_;
   const CompileOptions& options_;
   const Progress& progress_;
+  std::function<Status()> when_unexplained_;
   const Placement* placement_ = nullptr;
   std::optional<Activity> own_activity_;
   Activity* activity_ = nullptr;

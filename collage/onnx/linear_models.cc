@@ -177,7 +177,15 @@ struct PairOfClasses {
   int64_t second;
 };
 
-/// The label of most votes, and what each pair of classes has come to.
+/// Of each class, from a logistic function of what each pair has come to (Platt), held away from what is certain as ONNX Runtime does.
+Expr Probabilities(Formula& formula, const Expr& sums, const Expr& slopes, const Expr& offsets) {
+  constexpr double kLeast = 1e-7;
+  const Expr of_second = formula.Call("sigmoid", formula.Call("add", formula.Call("multiply", sums, slopes), offsets));
+  return formula.Call("pairwise_coupling", formula.Clip(formula.Call("subtract", 1.0, of_second), kLeast, 1 - kLeast));
+}
+
+/// The label of most votes, and what each pair of classes has come to, or where the model has their parameters the probabilities of
+/// classes.
 Result<std::vector<Expr>> ReadSvmClassifier(NodeReader& node) {
   Formula formula(node, COLLAGE_TRY(DTypeOfNumbers(node)));
   const Kernel kernel = COLLAGE_TRY(ReadKernel(node));
@@ -187,7 +195,8 @@ Result<std::vector<Expr>> ReadSvmClassifier(NodeReader& node) {
   const std::vector<float> vectors = COLLAGE_TRY(node.Floats("support_vectors", {}));
   const std::vector<float> rho = COLLAGE_TRY(node.Floats("rho", {}));
   const std::vector<int64_t> of_classes = COLLAGE_TRY(node.Ints("vectors_per_class", {}));
-  if (node.HasAttribute("prob_a")) return Fail("attribute 'prob_a', probabilities of classes by pairs, is not supported");
+  const std::vector<float> slopes = COLLAGE_TRY(node.Floats("prob_a", {}));
+  const std::vector<float> offsets = COLLAGE_TRY(node.Floats("prob_b", {}));
   const int64_t classes = labels.ElementCount();
   if (vectors.empty()) return Fail("has no 'support_vectors': linear machines are not supported, LinearClassifier is");
   COLLAGE_TRY_STATUS(CheckLength("vectors_per_class", of_classes.size(), classes));
@@ -201,6 +210,10 @@ Result<std::vector<Expr>> ReadSvmClassifier(NodeReader& node) {
   COLLAGE_TRY_STATUS(CheckMatrix("coefficients", coefficients.size(), classes - 1, supports));
   const int64_t pair_count = classes * (classes - 1) / 2;
   COLLAGE_TRY_STATUS(CheckLength("rho", rho.size(), pair_count));
+  if (!slopes.empty() || !offsets.empty()) {
+    COLLAGE_TRY_STATUS(CheckLength("prob_a", slopes.size(), pair_count));
+    COLLAGE_TRY_STATUS(CheckLength("prob_b", offsets.size(), pair_count));
+  }
   std::vector<PairOfClasses> pairs;
   for (int64_t first = 0; first < classes; ++first) {
     for (int64_t second = first + 1; second < classes; ++second) pairs.push_back({first, second});
@@ -231,6 +244,10 @@ Result<std::vector<Expr>> ReadSvmClassifier(NodeReader& node) {
                    formula.Call("nn.matmul", formula.Cast(formula.Call("logical_not", above), dtype),
                                 Matrix(dtype, {pair_count, classes}, votes_below)));
   const Expr place = formula.Reduce("argmax", votes, {1}, false);
+  if (!slopes.empty()) {
+    const Expr shown = Probabilities(formula, sums, Matrix(dtype, {1, pair_count}, slopes), Matrix(dtype, {1, pair_count}, offsets));
+    return formula.DoneAll({LabelAt(formula, labels, place), formula.Cast(Transformed(formula, transform, shown), DType::kFloat32)});
+  }
   Expr shown = classes == 2 ? formula.Concatenate({formula.Call("negative", sums), sums}, 1) : sums;
   // Of two classes other functions than LOGISTIC have no effect.
   if (classes != 2 || transform == "LOGISTIC") shown = Transformed(formula, transform, shown);

@@ -91,9 +91,24 @@ Result<std::vector<Expr>> ReadBinarizer(NodeReader& node) {
   return formula.Done(formula.Cast(above, dtype));
 }
 
+/// A sequence of maps from classes to numbers is the matrix of these numbers, a column for each class in the order of the attribute: as
+/// sequences are their tensors.
+Result<std::vector<Expr>> ReadZipMap(NodeReader& node) {
+  const TensorType type = COLLAGE_TRY(node.InputType(0));
+  const char* name = node.HasAttribute("classlabels_strings") ? "classlabels_strings" : "classlabels_int64s";
+  const auto classes = static_cast<int64_t>(node.HasAttribute("classlabels_strings") ? COLLAGE_TRY(node.Strings(name, {})).size()
+                                                                                     : COLLAGE_TRY(node.Ints(name, {})).size());
+  if (type.shape.empty() || type.shape.size() > 2) return Fail("data is " + ToString(type) + ", expected one or two dimensions");
+  if (type.shape.back() != classes)
+    return Fail("attribute '" + std::string(name) + "' has " + std::to_string(classes) + " classes for data " + ToString(type));
+  Formula formula(node, type.dtype);
+  return formula.Done(formula.Reshape(COLLAGE_TRY(node.Input(0)), {type.ElementCount() / std::max<int64_t>(1, classes), classes}));
+}
+
 constexpr ReadRow kRead[] = {{"ai.onnx.ml.LabelEncoder", ReadLabelEncoder},
                              {"ai.onnx.ml.ArrayFeatureExtractor", ReadArrayFeatureExtractor},
-                             {"ai.onnx.ml.Binarizer", ReadBinarizer}};
+                             {"ai.onnx.ml.Binarizer", ReadBinarizer},
+                             {"ai.onnx.ml.ZipMap", ReadZipMap}};
 
 }  // namespace
 

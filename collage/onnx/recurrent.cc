@@ -37,7 +37,9 @@ Result<Attributes> CommonAttributes(const NodeReader& node) {
 /// Optional inputs of a recurrent layer as constants: zeros, and the full length for each element of the batch.
 class LayerInputs {
  public:
-  LayerInputs(NodeReader& node, Formula& formula) : node_(node), formula_(formula) {}
+  /// `columns_are_gates`: weights are [directions, inputs, gates * hidden] and not transposed.
+  LayerInputs(NodeReader& node, Formula& formula, bool columns_are_gates = false)
+      : node_(node), formula_(formula), columns_are_gates_(columns_are_gates) {}
 
   /// layout 1 (opset 14) has the batch before the steps, and before the directions of a state.
   Result<std::vector<Expr>> Make(int64_t gates, bool has_cell) {
@@ -47,8 +49,9 @@ class LayerInputs {
     if (batch_first) data = formula_.Transpose(data, {1, 0, 2});
     const Expr weight = COLLAGE_TRY(node_.Input(1));
     const Expr recurrent = COLLAGE_TRY(node_.Input(2));
-    const Shape shape = COLLAGE_TRY(TensorTypeOf(recurrent)).shape;
+    Shape shape = COLLAGE_TRY(TensorTypeOf(recurrent)).shape;
     if (shape.size() != 3) return Fail("input 2 (R) must have 3 dimensions");
+    if (columns_are_gates_) std::swap(shape[1], shape[2]);
     const int64_t hidden = COLLAGE_TRY(node_.Int("hidden_size", shape[2]));
     if (hidden != shape[2])
       return Fail("attribute 'hidden_size' is " + std::to_string(hidden) + "; " + std::to_string(shape[2]) + " is right");
@@ -84,6 +87,7 @@ class LayerInputs {
 
   NodeReader& node_;
   Formula& formula_;
+  bool columns_are_gates_;
 };
 
 Result<std::vector<Expr>> ReadLayer(NodeReader& node, const std::string& op, int64_t gates, bool has_cell, Attributes attributes) {
@@ -164,7 +168,42 @@ Status WriteLayer(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"RNN", ReadRnn}, {"GRU", ReadGru}, {"LSTM", ReadLstm}};
+/// The numbers of quantised weights [directions, inputs, gates * hidden] as weights of a layer of float32. Scale and zero point are one for
+/// each direction, or one for each column.
+Result<Expr> DequantisedWeights(const NodeReader& node, Formula& formula, size_t input, size_t scale, size_t zero_point) {
+  const TensorType type = COLLAGE_TRY(node.InputType(input));
+  if (type.shape.size() != 3 || (type.dtype != DType::kInt8 && type.dtype != DType::kUInt8))
+    return Fail("input " + std::to_string(input) + " is " + ToString(type) + ", expected int8 or uint8 in 3 dimensions");
+  const auto along_columns = [&](size_t parameter) -> Result<Expr> {
+    const Shape shape = COLLAGE_TRY(node.InputType(parameter)).shape;
+    const bool is_of_column = shape == Shape{type.shape[0], type.shape[2]};
+    if (!is_of_column && shape != Shape{type.shape[0]}) {
+      return Fail("input " + std::to_string(parameter) + " has shape " + ToString(shape) +
+                  ", expected one number for each direction or each column of " + ToString(type.shape));
+    }
+    return formula.Reshape(formula.Cast(COLLAGE_TRY(node.Input(parameter)), DType::kFloat32), {shape[0], 1, is_of_column ? shape[1] : 1});
+  };
+  const Expr centred =
+      formula.Call("subtract", formula.Cast(COLLAGE_TRY(node.Input(input)), DType::kFloat32), COLLAGE_TRY(along_columns(zero_point)));
+  return formula.Transpose(formula.Call("multiply", centred, COLLAGE_TRY(along_columns(scale))), {0, 2, 1});
+}
+
+/// LSTM by integers: data and, at each step, states are quantised over their range; weights come quantised.
+Result<std::vector<Expr>> ReadDynamicQuantizeLstm(NodeReader& node) {
+  Attributes attributes = COLLAGE_TRY(CommonAttributes(node));
+  attributes.Set("input_forget", COLLAGE_TRY(node.Int("input_forget", 0)) != 0);
+  Formula formula(node, DType::kFloat32);
+  std::vector<Expr> inputs = COLLAGE_TRY(LayerInputs(node, formula, /*columns_are_gates=*/true).Make(4, true));
+  const std::vector<Expr> data = COLLAGE_TRY(node.ReadAs("DynamicQuantizeLinear", {inputs[0]}));
+  inputs[0] = formula.Apply("qnn.dequantize", data);
+  inputs[1] = COLLAGE_TRY(DequantisedWeights(node, formula, 1, 8, 9));
+  inputs[2] = COLLAGE_TRY(DequantisedWeights(node, formula, 2, 10, 11));
+  const Expr result = formula.Apply("qnn.lstm", inputs, attributes);
+  return formula.DoneAll({formula.Project(result, 0), formula.Project(result, 1), formula.Project(result, 2)});
+}
+
+constexpr ReadRow kRead[] = {
+    {"RNN", ReadRnn}, {"GRU", ReadGru}, {"LSTM", ReadLstm}, {"com.microsoft.DynamicQuantizeLSTM", ReadDynamicQuantizeLstm}};
 constexpr WriteRow kWrite[] = {{"nn.rnn", WriteLayer<0>}, {"nn.gru", WriteLayer<1>}, {"nn.lstm", WriteLayer<2>}};
 
 }  // namespace

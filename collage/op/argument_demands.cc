@@ -204,6 +204,7 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                                                      {"nn.rnn", Recurrent},
                                                      {"nn.gru", Recurrent},
                                                      {"nn.lstm", Recurrent},
+                                                     {"qnn.lstm", Recurrent},
                                                      {"reverse_sequence", ReverseSequence},
                                                      {"cast", Cast},
                                                      {"qnn.quantize", Quantise},

@@ -175,6 +175,12 @@ void AddRecurrentOperators(OpTable& table) {
       "Long short-term memory with the gates input, output, forget and cell, as ONNX defines it." + layer + "ones of state and cell.", 4,
       true, {"sigmoid", "tanh", "tanh"}, ReferenceLstm);
   lstm.attributes.push_back({"input_forget", "bool", "the forget gate is 1 minus the input gate, default False"});
+  Register(table, lstm);
+  lstm.name = "qnn.lstm";
+  lstm.summary =
+      "nn.lstm where the states of all elements of a batch are rounded before each product to 256 steps over their range and 0, as "
+      "dynamic quantisation to uint8 does.";
+  lstm.reference = ReferenceQuantisedLstm;
   Register(table, std::move(lstm));
 }
 

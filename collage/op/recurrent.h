@@ -46,5 +46,6 @@ Result<std::vector<Activation>> ReadActivations(const Attributes& attributes, co
 void ReferenceRnn(std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs);
 void ReferenceGru(std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs);
 void ReferenceLstm(std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs);
+void ReferenceQuantisedLstm(std::span<const Tensor> inputs, const Attributes& attributes, std::span<Tensor> outputs);
 
 }  // namespace collage

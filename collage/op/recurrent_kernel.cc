@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -97,67 +98,122 @@ void Store(const std::vector<double>& values, Tensor& target, int64_t place) {
   std::transform(values.begin(), values.end(), target.MutableData<T>() + place, [](double value) { return static_cast<T>(value); });
 }
 
+/// What the product with the recurrent weights reads of the states of a step: a copy of each element's, rounded or not.
+using ReadStates = void (*)(const std::vector<Cell*>& cells, std::vector<std::vector<double>>& states);
+
+void ReadAsTheyAre(const std::vector<Cell*>& cells, std::vector<std::vector<double>>& states) {
+  for (size_t i = 0; i < cells.size(); ++i) states[i] = cells[i]->h;
+}
+
+/// As DynamicQuantizeLinear of ONNX, over all of them.
+void ReadQuantised(const std::vector<Cell*>& cells, std::vector<std::vector<double>>& states) {
+  constexpr double kSteps = 255;
+  double low = 0;
+  double high = 0;
+  for (const Cell* cell : cells) {
+    for (const double h : cell->h) {
+      low = std::min(low, h);
+      high = std::max(high, h);
+    }
+  }
+  const double scale = high > low ? (high - low) / kSteps : 1;
+  const double zero = std::nearbyint(std::clamp(-low / scale, 0.0, kSteps));
+  for (size_t i = 0; i < cells.size(); ++i) {
+    states[i].clear();
+    for (const double h : cells[i]->h) states[i].push_back((std::clamp(std::nearbyint(h / scale) + zero, 0.0, kSteps) - zero) * scale);
+  }
+}
+
+/// What tells the kinds of layers apart.
+struct LayerSteps {
+  int64_t gates;
+  std::vector<std::string> functions;
+  Step step;
+  ReadStates read_states;
+};
+
 template <class T>
-void RunDirection(const Recurrence& r, int64_t direction, int64_t gates, const Arguments& arguments, const Attributes& attributes,
-                  const Activation* activations, Step step, Outputs outputs) {
-  const int64_t rows = gates * r.hidden;
+void RunDirection(const Recurrence& r, int64_t direction, const LayerSteps& layer, const Arguments& arguments, const Attributes& attributes,
+                  const Activation* activations, Outputs outputs) {
+  const int64_t rows = layer.gates * r.hidden;
   const bool has_cell = outputs.size() == 3;
   const bool backwards = r.reverse_first || direction == 1;
-  Cell cell;
-  cell.hidden = r.hidden;
-  cell.recurrent = arguments.At(2, direction * rows * r.hidden);
-  cell.recurrent_bias = arguments.At(3, direction * 2 * rows + rows);
-  if (has_cell) cell.peephole = arguments.At(7, direction * 3 * r.hidden);
-  cell.activations = activations;
-  cell.clip = DoubleAttribute(attributes, "clip", std::numeric_limits<double>::infinity());
+  std::vector<Cell> cells(static_cast<size_t>(r.batch));
+  std::vector<int64_t> lengths;
   for (int64_t n = 0; n < r.batch; ++n) {
+    Cell& cell = cells[static_cast<size_t>(n)];
     const int64_t state = (direction * r.batch + n) * r.hidden;
+    cell.hidden = r.hidden;
+    cell.recurrent = arguments.At(2, direction * rows * r.hidden);
+    cell.recurrent_bias = arguments.At(3, direction * 2 * rows + rows);
+    if (has_cell) cell.peephole = arguments.At(7, direction * 3 * r.hidden);
+    cell.activations = activations;
+    cell.clip = DoubleAttribute(attributes, "clip", std::numeric_limits<double>::infinity());
     cell.h.assign(arguments.At(5, state), arguments.At(5, state) + r.hidden);
     if (has_cell) cell.c.assign(arguments.At(6, state), arguments.At(6, state) + r.hidden);
-    const auto length = std::clamp<int64_t>(static_cast<int64_t>(*arguments.At(4, n)), 0, r.steps);
-    for (int64_t turn = 0; turn < length; ++turn) {
-      const int64_t t = backwards ? length - 1 - turn : turn;
+    lengths.push_back(std::clamp<int64_t>(static_cast<int64_t>(*arguments.At(4, n)), 0, r.steps));
+  }
+  std::vector<std::vector<double>> states(cells.size());
+  std::vector<Cell*> at_work;
+  for (int64_t turn = 0; turn < r.steps; ++turn) {
+    at_work.clear();
+    for (size_t n = 0; n < cells.size(); ++n) {
+      if (turn < lengths[n]) at_work.push_back(&cells[n]);
+    }
+    layer.read_states(at_work, states);
+    for (size_t i = 0; i < at_work.size(); ++i) {
+      Cell& cell = *at_work[i];
+      const int64_t n = &cell - cells.data();
+      const int64_t t = backwards ? lengths[static_cast<size_t>(n)] - 1 - turn : turn;
       cell.from_data.assign(arguments.At(3, direction * 2 * rows), arguments.At(3, direction * 2 * rows) + rows);
       AddProduct(arguments.At(1, direction * rows * r.inputs), rows, r.inputs, arguments.At(0, (t * r.batch + n) * r.inputs),
                  cell.from_data.data());
       cell.from_state.assign(cell.recurrent_bias, cell.recurrent_bias + rows);
-      AddProduct(cell.recurrent, rows, r.hidden, cell.h.data(), cell.from_state.data());
-      step(cell, attributes);
+      AddProduct(cell.recurrent, rows, r.hidden, states[i].data(), cell.from_state.data());
+      layer.step(cell, attributes);
       Store<T>(cell.h, outputs[0], ((t * r.directions + direction) * r.batch + n) * r.hidden);
     }
-    Store<T>(cell.h, outputs[1], state);
-    if (has_cell) Store<T>(cell.c, outputs[2], state);
+  }
+  for (int64_t n = 0; n < r.batch; ++n) {
+    const int64_t state = (direction * r.batch + n) * r.hidden;
+    Store<T>(cells[static_cast<size_t>(n)].h, outputs[1], state);
+    if (has_cell) Store<T>(cells[static_cast<size_t>(n)].c, outputs[2], state);
   }
 }
 
-void Run(Inputs inputs, const Attributes& attributes, Outputs outputs, int64_t gates, const std::vector<std::string>& functions,
-         Step step) {
+void Run(Inputs inputs, const Attributes& attributes, Outputs outputs, const LayerSteps& layer) {
   std::vector<TensorType> types;
   for (const Tensor& input : inputs) types.push_back(input.type());
-  const Result<Recurrence> recurrence = ReadRecurrence(types, attributes, gates);
+  const Result<Recurrence> recurrence = ReadRecurrence(types, attributes, layer.gates);
   COLLAGE_CHECK(recurrence.has_value());
-  const Result<std::vector<Activation>> activations = ReadActivations(attributes, functions, recurrence->directions);
+  const Result<std::vector<Activation>> activations = ReadActivations(attributes, layer.functions, recurrence->directions);
   COLLAGE_CHECK(activations.has_value());
   const Arguments arguments(inputs);
   std::memset(outputs[0].MutableBytes(), 0, outputs[0].ByteCount());
   VisitFloatType(inputs[0].dtype(), [&](auto element) {
     for (int64_t direction = 0; direction < recurrence->directions; ++direction) {
-      RunDirection<decltype(element)>(*recurrence, direction, gates, arguments, attributes,
-                                      activations->data() + static_cast<size_t>(direction) * functions.size(), step, outputs);
+      RunDirection<decltype(element)>(*recurrence, direction, layer, arguments, attributes,
+                                      activations->data() + static_cast<size_t>(direction) * layer.functions.size(), outputs);
     }
   });
 }
 
 }  // namespace
 
-void ReferenceRnn(Inputs inputs, const Attributes& attributes, Outputs outputs) { Run(inputs, attributes, outputs, 1, {"tanh"}, RnnStep); }
+void ReferenceRnn(Inputs inputs, const Attributes& attributes, Outputs outputs) {
+  Run(inputs, attributes, outputs, {1, {"tanh"}, RnnStep, ReadAsTheyAre});
+}
 
 void ReferenceGru(Inputs inputs, const Attributes& attributes, Outputs outputs) {
-  Run(inputs, attributes, outputs, 3, {"sigmoid", "tanh"}, GruStep);
+  Run(inputs, attributes, outputs, {3, {"sigmoid", "tanh"}, GruStep, ReadAsTheyAre});
 }
 
 void ReferenceLstm(Inputs inputs, const Attributes& attributes, Outputs outputs) {
-  Run(inputs, attributes, outputs, 4, {"sigmoid", "tanh", "tanh"}, LstmStep);
+  Run(inputs, attributes, outputs, {4, {"sigmoid", "tanh", "tanh"}, LstmStep, ReadAsTheyAre});
+}
+
+void ReferenceQuantisedLstm(Inputs inputs, const Attributes& attributes, Outputs outputs) {
+  Run(inputs, attributes, outputs, {4, {"sigmoid", "tanh", "tanh"}, LstmStep, ReadQuantised});
 }
 
 }  // namespace collage

@@ -7,19 +7,33 @@ namespace {
 
 OpTable BuildTable() {
   OpTable table;
-  for (const auto add : {AddConvolutionOperators,  AddMatmulOperators,
-                         AddPoolingOperators,      AddNormalisationOperators,
-                         AddSoftmaxOperators,      AddElementwiseOperators,
-                         AddCastOperators,         AddBroadcastOperators,
-                         AddReduceOperators,       AddViewOperators,
-                         AddDataMovementOperators, AddGatherOperators,
-                         AddScatterOperators,      AddSelectionOperators,
-                         AddCumulativeOperators,   AddEinsumOperators,
-                         AddRecurrentOperators,    AddQuantisationOperators,
-                         AddVolumeOperators,       AddSamplingOperators,
-                         AddRoiPoolOperators,      AddLinearAttentionOperators,
-                         AddResizeOperators,       AddCreationOperators,
-                         AddStringOperators,       AddDeviceOperators}) {
+  for (const auto add : {AddConvolutionOperators,
+                         AddMatmulOperators,
+                         AddPoolingOperators,
+                         AddNormalisationOperators,
+                         AddSoftmaxOperators,
+                         AddElementwiseOperators,
+                         AddCastOperators,
+                         AddBroadcastOperators,
+                         AddReduceOperators,
+                         AddViewOperators,
+                         AddDataMovementOperators,
+                         AddGatherOperators,
+                         AddScatterOperators,
+                         AddSelectionOperators,
+                         AddCumulativeOperators,
+                         AddEinsumOperators,
+                         AddRecurrentOperators,
+                         AddQuantisationOperators,
+                         AddVolumeOperators,
+                         AddSamplingOperators,
+                         AddRoiPoolOperators,
+                         AddLinearAttentionOperators,
+                         AddPairwiseCouplingOperators,
+                         AddResizeOperators,
+                         AddCreationOperators,
+                         AddStringOperators,
+                         AddDeviceOperators}) {
     add(table);
   }
   return table;

@@ -42,6 +42,16 @@ def linear_models(cases):
         two = {"vectors_per_class": [2, 4], "coefficients": [0.5, 0.2, -0.3, -0.1, -0.2, -0.1], "rho": [0.1], "classlabels_ints": [4, 9]}
         for transform in ("NONE", "LOGISTIC"):
             add("SVMClassifier", f"two_{kernel}_{transform}", rows, ["label", "y"], kernel_type=kernel, post_transform=transform, **two, **vectors)
+    # Of pairs, from which follow those of classes.
+    some = np.random.default_rng(11)
+    for count, supports in ((2, [2, 4]), (3, [1, 3, 2]), (4, [1, 2, 2, 1])):
+        pairs = count * (count - 1) // 2
+        of_classes = {"vectors_per_class": supports, "coefficients": some.normal(size=(count - 1) * 6).tolist(), "rho": some.normal(size=pairs).tolist()}
+        of_pairs = {"prob_a": [-1.5 - 0.25 * i for i in range(pairs)], "prob_b": some.normal(size=pairs).tolist(), "classlabels_ints": list(range(3, 3 + count))}
+        add("SVMClassifier", f"probabilities_{count}", rows, ["label", "y"], kernel_type="RBF", **of_classes, **of_pairs, **vectors)
+    shares = some.random((7, 3)).astype(F)
+    add("ZipMap", "integers", shares, expected=[shares], classlabels_int64s=[4, 9, 2])
+    add("ZipMap", "strings", shares[0], expected=[shares[:1]], classlabels_strings=["a", "b", "c"])
     add("SVMRegressor", "one_class", rows, kernel_type="RBF", n_supports=6, coefficients=numbers(6), rho=[0.0], one_class=1, **vectors)
     add("SVMRegressor", "no_vectors", rows, kernel_type="LINEAR", kernel_params=[0.3, 0.1, 3.0], coefficients=numbers(FEATURES), rho=[0.2])
 

@@ -120,6 +120,7 @@ def microsoft_quantized(cases, fused):
     window = {"kernel_shape": [2, 2], "strides": [2, 1], "pads": [1, 0, 0, 1]}
     fused("QLinearAveragePool", {"x": bytes_of(np.uint8, 1, 3, 6, 5)}, pooled, **window)
     fused("QLinearGlobalAveragePool", {"x": bytes_of(np.uint8, 1, 3, 6, 5)}, pooled)
+    recurrent_quantized(fused)
     softmax = {"s": scale, "z": low, "ys": np.array(1 / 256, F), "yz": np.array(0, np.uint8)}
     fused("QLinearSoftmax", {"x": bytes_of(np.uint8, 2, 3, 4)}, softmax, axis=-1, opset=13)
     fused("QLinearSoftmax", {"x": bytes_of(np.uint8, 2, 3, 4)}, softmax, "QLinearSoftmax_flat", axis=1, opset=11)
@@ -132,3 +133,39 @@ def microsoft_quantized(cases, fused):
     projection = {"w": weights_of(8, 24), "b": data(24), "xs": scale, "ws": scale}
     masked = {**projection, "m": np.array([2, 3], np.int32), "xz": low, "wz": zero}
     fused("QAttention", {"x": bytes_of(np.uint8, 2, 3, 8)}, masked, num_heads=2)
+
+
+def recurrent_quantized(fused):
+    """Weights [directions, inputs, 4 * hidden] with a scale and zero point for each direction, or for each column."""
+
+    some = np.random.default_rng(12)
+
+    def numbers(*shape):
+        return some.normal(size=shape).astype(F)
+
+    def steps(*shape):
+        return (some.random(shape) * 0.01 + 0.001).astype(F)
+
+    def weights_of(kind, *shape):
+        """Of 7 bits, as above."""
+        return (some.integers(-64, 64, shape) + (0 if kind == np.int8 else 128)).astype(kind)
+
+    for directions, direction in ((1, "forward"), (1, "reverse"), (2, "bidirectional")):
+        for name, parameters in (("", (directions,)), ("_columns", (directions, 12))):
+            for kind in (np.int8, np.uint8):
+                zeros = np.full(parameters, 0 if kind == np.int8 else 128, kind)
+                weights = {
+                    "w": weights_of(kind, directions, 4, 12),
+                    "r": weights_of(kind, directions, 3, 12),
+                    "b": numbers(directions, 24),
+                    "h0": numbers(directions, 2, 3),
+                    "c0": numbers(directions, 2, 3),
+                    "ws": steps(*parameters),
+                    "wz": zeros,
+                    "rs": steps(*parameters),
+                    "rz": zeros,
+                }
+                names = ["x", "w", "r", "b", "", "h0", "c0", "", "ws", "wz", "rs", "rz"]
+                ordered = {label or " " * (place + 1): weights.get(label) for place, label in enumerate(names) if label != "x"}
+                case = f"DynamicQuantizeLSTM_{direction}{name}_{np.dtype(kind).name}"
+                fused("DynamicQuantizeLSTM", {"x": numbers(5, 2, 4)}, ordered, case, outputs=("y", "yh", "yc"), hidden_size=3, direction=direction)

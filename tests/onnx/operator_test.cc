@@ -53,6 +53,11 @@ TEST(OnnxOperators, ComputeTheSameAfterWritingAndReading) {
       EXPECT_THAT(again.error().message, testing::HasSubstr("of int32 has no form in opset 17"));
       again = WriteAndRead(*model, written, {.is_complete = true});
     }
+    if (name.starts_with("SVMClassifier_probabilities") || name.starts_with("microsoft_DynamicQuantizeLSTM")) {  // no standard operators
+      ASSERT_FALSE(again);
+      EXPECT_THAT(again.error().message, testing::HasSubstr("has no ONNX form"));
+      continue;
+    }
     if (!again) {
       ADD_FAILURE() << again.error().message;
       continue;

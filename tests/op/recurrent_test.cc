@@ -103,5 +103,18 @@ TEST(RecurrentTest, ALongShortTermMemoryHasPeepholes) {
   EXPECT_NEAR(Reader(result[1])({0, 0, 0}), output * std::tanh(cell), 1e-6);
 }
 
+TEST(RecurrentTest, QuantisedStatesAreThoseOfTheWholeBatch) {
+  // With one step there is only the initial state; where that is on the grid of 255 steps from -1 to 1, nothing is lost.
+  std::vector<Tensor> a = Arguments(4, true, 1, {1, 1});
+  a[5] = Tensor::FromVector<float>({{1, kBatch, kHidden}, DType::kFloat32}, {0, 127.0F / 255, 1, 51.0F / 255});
+  const std::vector<double> exact = ApplyAll("nn.lstm", a)[0].ToDouble();
+  const std::vector<double> same = ApplyAll("qnn.lstm", a)[0].ToDouble();
+  for (size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(same[i], exact[i], 1e-6);
+  // Between two neighbours the nearest is read.
+  a[5] = Tensor::FromVector<float>({{1, kBatch, kHidden}, DType::kFloat32}, {0, 127.4F / 255, 1, 50.6F / 255});
+  const std::vector<double> rounded = ApplyAll("qnn.lstm", a)[0].ToDouble();
+  for (size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(rounded[i], exact[i], 1e-6);
+}
+
 }  // namespace
 }  // namespace collage

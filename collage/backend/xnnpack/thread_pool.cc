@@ -1,13 +1,14 @@
 // The functions of libpthreadpool that XNNPACK calls, on the team of threads that all backends share. The library finds these instead of
 // its pool's own: the shared object that asked for it comes before what it asks for itself. A pool of its own would fight the team.
 
+#include "collage/backend/xnnpack/thread_pool.h"
+
 #include <pthreadpool.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "collage/backend/xnnpack/thread_pool.h"
 #include "collage/runtime/parallel.h"
 
 namespace {
