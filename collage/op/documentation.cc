@@ -27,10 +27,10 @@ std::string Wrapped(const std::string& paragraph) {
 }
 
 std::string Section(const OpDef& op) {
-  std::string text = "## " + op.name + "\n\n`" + Signature(op) + "`: " + std::string(Name(op.kind));
-  if (op.commutative) text += ", commutative";
-  if (op.is_view) text += ", a view";
-  text += "\n\n" + Wrapped(op.summary) + "\n";
+  std::string call = "`" + Signature(op) + "`: " + std::string(Name(op.kind));
+  if (op.commutative) call += ", commutative";
+  if (op.is_view) call += ", a view";
+  std::string text = "## " + op.name + "\n\n" + Wrapped(call) + "\n\n" + Wrapped(op.summary) + "\n";
   if (op.attributes.empty()) return text;
   text += "\n| Attribute | Form | Meaning |\n|---|---|---|\n";
   for (const AttributeSpec& spec : op.attributes)
