@@ -33,6 +33,7 @@ __all__ = [
     "Step",
     "StoppedError",
     "compile",
+    "conformance",
     "onnxruntime_provider",
     "parse",
     "pattern",
@@ -46,7 +47,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # They bring the compiler's libraries, or ONNX Runtime, which whoever only runs programs does not need.
-    if name in ("onnxruntime_provider", "pattern", "rules"):
+    if name in ("conformance", "onnxruntime_provider", "pattern", "rules"):
         import importlib
 
         return importlib.import_module(f"collage.{name}")

@@ -12,4 +12,5 @@ NB_MODULE(_placement, module) {
   BindRules(module);
   BindBackends(module);
   BindCompiling(module);
+  BindConformance(module);
 }

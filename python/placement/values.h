@@ -83,5 +83,6 @@ void BindPatterns(nb::module_& module);
 void BindRules(nb::module_& module);
 void BindBackends(nb::module_& module);
 void BindCompiling(nb::module_& module);
+void BindConformance(nb::module_& module);
 
 }  // namespace collage_python

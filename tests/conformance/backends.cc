@@ -29,4 +29,16 @@ std::vector<BackendRecord> TestedBackends(const Device& device) {
   return tested;
 }
 
+Result<BackendRecord> FindTested(const std::string& name, const Device& host) {
+  std::string names;
+  for (BackendRecord& record : TestedBackends(host)) {
+    if (record.name == name) return std::move(record);
+    names += (names.empty() ? "" : ", ") + record.name;
+  }
+  for (const BackendRecord& record : AvailableBackends(host)) {
+    if (record.name == name) return Fail("backend '" + name + "' is absent: " + record.presence.reason);
+  }
+  return Fail("there is no backend '" + name + "'; available: " + names);
+}
+
 }  // namespace collage::conformance

@@ -12,6 +12,8 @@ namespace collage::conformance {
 std::vector<BackendRecord> PresentBackends(const Device& device);
 /// And those that run on another device than the host's CPU.
 std::vector<BackendRecord> TestedBackends(const Device& device);
+/// The one of that name. Errors say that it is absent and why, or which there are.
+Result<BackendRecord> FindTested(const std::string& name, const Device& host);
 /// Where a backend is tested: on the host, else on the first device that it can use.
 Device DeviceFor(const Backend& backend, const Device& host);
 

@@ -13,4 +13,11 @@ std::vector<ProgramCase> Corpus() {
   return corpus;
 }
 
+Result<std::vector<ProgramCase>> CasesNamed(const std::string& part) {
+  std::vector<ProgramCase> cases = Corpus();
+  std::erase_if(cases, [&](const ProgramCase& one) { return one.name.find(part) == std::string::npos; });
+  if (cases.empty()) return Fail("no program has '" + part + "' in its name");
+  return cases;
+}
+
 }  // namespace collage::conformance

@@ -22,5 +22,7 @@ std::vector<ProgramCase> RandomCases(int count);
 
 /// All of them.
 std::vector<ProgramCase> Corpus();
+/// Those whose names hold this text. Errors where none does.
+Result<std::vector<ProgramCase>> CasesNamed(const std::string& part);
 
 }  // namespace collage::conformance

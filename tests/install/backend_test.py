@@ -137,7 +137,7 @@ class BackendTest(InstallTest):
             assert code == 1 and "failed   " in said and ", 0 failed" not in said, (name, code, said)
             assert ("crashed (signal" in said) == (name == "crashes"), (name, said)
         code, said = refused(self.conformance, "--target", "rowwise", environment=self.plain)
-        assert code == 2 and "--target rowwise: there is no such backend" in said, (code, said)
+        assert code == 2 and "--target rowwise: there is no backend 'rowwise'" in said, (code, said)
 
 
 def main():

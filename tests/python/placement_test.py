@@ -180,6 +180,37 @@ class BackendTest(unittest.TestCase):
         x = np.random.default_rng(2).standard_normal((2, 8)).astype(np.float32)
         np.testing.assert_allclose(session.run(None, {"x": x})[0], of_chain(x), rtol=1e-5)
 
+    def test_the_conformance_suite_runs_over_it(self):
+        backend = self.register("lines")
+
+        @backend.kernel("softmax", is_op("nn.softmax")(wildcard()), check=lambda match: match.root.dtype == "float32" or "float32 only")
+        def softmax(function):
+            axis = function.operators[0].attributes.get("axis", -1)
+
+            def run(x):
+                with np.errstate(invalid="ignore"):  # infinities are among the data
+                    powers = np.exp(x - x.max(axis=axis, keepdims=True))
+                return powers / powers.sum(axis=axis, keepdims=True)
+
+            return run
+
+        told = []
+        done = collage.conformance.check(backend, cases="softmax", progress=lambda case, number, total: told.append((case.name, number, total)))
+        self.assertTrue(done.passed, done)
+        self.assertGreater(len(done.of("passed")), 3)
+        self.assertGreater(sum(case.kernels for case in done.cases), 3)
+        self.assertEqual(told, [(case.name, i + 1, len(done.cases)) for i, case in enumerate(done.cases)])
+
+        wrong = self.register("unlike")
+        wrong.kernel("tanh", is_op("tanh")(wildcard()))(lambda function: lambda x: np.tanh(x) + 0.01)
+        done = collage.conformance.check("unlike", cases="tanh")
+        self.assertFalse(done.passed)
+        self.assertRegex(str(done), "(?s)failed   .*tanh.*differs from the reference")
+        with self.assertRaisesRegex(collage.ArgumentError, "there is no backend 'nobody'; available: .*native"):
+            collage.conformance.check("nobody")
+        with self.assertRaisesRegex(collage.ArgumentError, "no program has 'nothing like it' in its name"):
+            collage.conformance.check(backend, cases="nothing like it")
+
     def test_a_wrong_kernel_is_no_part_of_a_program(self):
         backend = self.register("wrong")
         backend.kernel("relu", is_op("nn.relu")(wildcard()))(lambda function: lambda x: x + 1)

@@ -62,24 +62,6 @@ int ReportError(const std::string& message) {
   return kUserError;
 }
 
-std::vector<ProgramCase> CasesNamed(const std::string& part) {
-  std::vector<ProgramCase> cases = Corpus();
-  std::erase_if(cases, [&](const ProgramCase& one) { return one.name.find(part) == std::string::npos; });
-  return cases;
-}
-
-Result<BackendRecord> FindTested(const std::string& name, const Device& host) {
-  std::string names;
-  for (BackendRecord& record : TestedBackends(host)) {
-    if (record.name == name) return std::move(record);
-    names += (names.empty() ? "" : ", ") + record.name;
-  }
-  for (const BackendRecord& record : AvailableBackends(host)) {
-    if (record.name == name) return Fail("--target " + name + ": it is absent: " + record.presence.reason);
-  }
-  return Fail("--target " + name + ": there is no such backend; available: " + names);
-}
-
 void Count(const std::string& name, const CaseResult& result, Tally& tally) {
   tally.kernels += result.kernels;
   if (!result.problems.empty()) {
@@ -99,9 +81,10 @@ void Count(const std::string& name, const CaseResult& result, Tally& tally) {
 int Check(const Options& options, Activity& activity) {
   const Device host{DeviceKind::kCpu, 0, 2};
   const Result<BackendRecord> record = FindTested(options.target, host);
-  if (!record) return ReportError(record.error().message);
-  const std::vector<ProgramCase> cases = CasesNamed(options.cases);
-  if (cases.empty()) return ReportError("--cases " + options.cases + ": no program has such a name");
+  if (!record) return ReportError("--target " + options.target + ": " + record.error().message);
+  const Result<std::vector<ProgramCase>> named = CasesNamed(options.cases);
+  if (!named) return ReportError("--cases " + options.cases + ": " + named.error().message);
+  const std::vector<ProgramCase>& cases = *named;
   Tally tally = Tally::Parse(options.resume);
   CaseChecker checker(*record->backend);
   for (; tally.next < cases.size(); ++tally.next) {
@@ -118,7 +101,8 @@ int Check(const Options& options, Activity& activity) {
 int Supervise(const std::vector<std::string>& arguments, const Options& options) {
   Result<Activity> activity = Activity::Create();
   if (!activity) return ReportError(activity.error().message);
-  const std::vector<ProgramCase> cases = CasesNamed(options.cases);
+  const Result<std::vector<ProgramCase>> cases = CasesNamed(options.cases);
+  if (!cases) return ReportError("--cases " + options.cases + ": " + cases.error().message);
   Tally tally;
   while (true) {
     std::vector<std::string> words = arguments;
@@ -135,7 +119,7 @@ int Supervise(const std::vector<std::string>& arguments, const Options& options)
     tally = Tally::Parse(end->line);
     CaseResult result;
     result.problems.push_back("it " + how);
-    Count(cases.at(tally.next++).name, result, tally);
+    Count(cases->at(tally.next++).name, result, tally);
   }
 }
 
