@@ -20,6 +20,7 @@ CompileReport Example() {
   report.open = 0.004;
   report.missing = {{"dnnl (greedy)", "no variant"}};
   report.not_compared = "2 operators";
+  report.rounding = "rounding alone takes the reference far";
   report.remainder = "4 nodes, since extents depend on data: node 'nms'";
   report.proved_lower_bound_us = 2;
   report.decisions_left_out = 3;
@@ -64,14 +65,15 @@ TEST(ReportTest, NamesOfTheHonestTotals) {
   const std::string text = ToJson(Example());
   for (const char* field :
        {"\"additive_error_us\": 1.3", "\"drift\": 1.125", "\"apparent_loss\": -0.2", "\"not_compared\": \"2 operators\"",
-        "\"remainder\": \"4 nodes, since extents depend on data: node 'nms'\"", "\"margin_us\": 0.1", "\"elapsed_seconds\": 7.5",
-        "\"budget_seconds\": 10", "\"open\": 0.004", "\"decisions_left_out\": 3"})
+        "\"rounding\": \"rounding alone takes the reference far\"", "\"remainder\": \"4 nodes, since extents depend on data: node 'nms'\"",
+        "\"margin_us\": 0.1", "\"elapsed_seconds\": 7.5", "\"budget_seconds\": 10", "\"open\": 0.004", "\"decisions_left_out\": 3"})
     EXPECT_THAT(text, testing::HasSubstr(field));
   const std::string table = PlanTable(Example());
   EXPECT_THAT(table, testing::HasSubstr("additive error (measured less the sum of prices): +1.3 us (+10.0%)"));
   EXPECT_THAT(table, testing::HasSubstr("apparent loss (searched plan over the best single backend): -20.00%"));
   EXPECT_THAT(table, testing::HasSubstr("dnnl (greedy)                  did not race: no variant"));
   EXPECT_THAT(table, testing::HasSubstr("not compared with the reference: 2 operators"));
+  EXPECT_THAT(table, testing::HasSubstr("\n  rounding alone takes the reference far\n"));
   EXPECT_THAT(table, testing::HasSubstr("behind the plan, on the reference kernels: 4 nodes, since extents depend on data: node 'nms'"));
   EXPECT_THAT(table, testing::HasSubstr("decisions without a margin, the plan around them being too large to search again: 3"));
   EXPECT_THAT(table, testing::HasSubstr("budget: 7.5 s of 10.0 s spent"));

@@ -31,6 +31,7 @@ function showRace(page, report) {
     page.append(html("details", {}, html("summary", {}, `${countText(missing.length, "plan")} of a single backend did not race`), table));
   }
   if (report.remainder) page.append(html("p", {}, `Behind the plan, on the reference kernels: ${report.remainder}`));
+  if (report.rounding) page.append(html("p", {}, `${report.rounding[0].toUpperCase()}${report.rounding.slice(1)}.`));
   if (report.not_compared) page.append(html("p", {}, `Not compared with the reference: ${report.not_compared}`));
 }
 
