@@ -240,8 +240,8 @@ class Decider {
     return false;
   }
 
-  /// Dearest first, or all. After each it would be worth asking again what is needed, were the answer free: it may take a tenth of the time
-  /// that measuring does.
+  /// Dearest first, or all. After each it would be worth asking again what is needed, were the answer free. One price seldom changes it,
+  /// so asking may take a tenth of the time that measuring does: were all of it in vain, that is what the compile would lose.
   Status MeasureSome(std::vector<size_t> kernels, bool all) {
     constexpr double kMeasuringOverDeciding = 10;
     const double least_seconds = kMeasuringOverDeciding * Clock::SecondsSince(measured_);

@@ -189,15 +189,15 @@ class Compile {
   /// Leaves time for what comes after: building the plans that race, and the race.
   Status EnsureMeasurer() {
     if (measurer_) return {};
-    COLLAGE_TRY(Sample());
-    measurer_.emplace(pricer_, *store_, lower_, *sample_, options_, measuring_);
+    const ReferenceSample& sample = *COLLAGE_TRY(Reference().Sample());
+    measurer_.emplace(pricer_, *store_, lower_, sample, options_, measuring_);
     measurer_->SetPlacement(*placement_);
     measurer_->SetWhenUnexplained([this]() -> Status {
-      COLLAGE_TRY(Rounding());
+      COLLAGE_TRY(Reference().Rounding());
       return {};
     });
     const double left = seconds_left_ - Clock::SecondsSince(start_);
-    const double seconds = std::max(0.0, left - SecondsOfRace() - seconds_of_sample_);
+    const double seconds = std::max(0.0, left - SecondsOfRace() - Reference().SecondsOfSample());
     measuring_.deadline = before_race_ = Clock::After(seconds);
     constexpr double kShareOfDeciding = 0.5;  // the rest is for whole plans of the graph level
     if (COLLAGE_TRY(FindSearcher(options_.search)).runs_whole_plans) measuring_.deadline = Clock::After(kShareOfDeciding * seconds);
@@ -445,7 +445,7 @@ class Compile {
     Progress racing = options_.progress;
     racing.deadline = before_race_;
     return RacePlans(
-        *placement_, plans, pricer_, lower_, [this] { return Sample(); }, [this] { return Rounding(); },
+        *placement_, plans, pricer_, lower_, [this] { return Reference().Sample(); }, [this] { return Reference().Rounding(); },
         measurer_ ? measurer_->anchor() : nullptr, measurer_ ? MedianAnchorSeconds(evidence_, measurer_->anchor_number()) : 0,
         SecondsOfRace(), options_, racing, [this](const Plan& plan, double excess) { return FindWrong(plan, excess); },
         [this] {
@@ -463,33 +463,12 @@ class Compile {
     return !wrong.empty();
   }
 
-  Result<const ReferenceSample*> Sample() {
-    if (!sample_) {
-      const Clock::time_point start = Clock::now();
+  ModelReference& Reference() {
+    if (!reference_) {
       KeepWeightsInFile(module_, *model_, options_.output, *lower_.kernels);
-      sample_ = COLLAGE_TRY(ModelSample(module_.MainExpr(), WatchReference("running the reference")));
-      GiveBackConstants(module_.MainExpr());
-      seconds_of_sample_ = Clock::SecondsSince(start);
+      reference_.emplace(module_.MainExpr(), placement_->OperatorCount(), options_.progress);
     }
-    return &*sample_;
-  }
-
-  Result<std::vector<Agreement>> Rounding() {
-    if (!rounding_) {
-      rounding_ =
-          COLLAGE_TRY(ModelRounding(module_.MainExpr(), *COLLAGE_TRY(Sample()), WatchReference("running the reference with rounding")));
-      GiveBackConstants(module_.MainExpr());
-    }
-    return *rounding_;
-  }
-
-  /// Tells the user how far it is.
-  InterpreterOptions WatchReference(const char* phase) {
-    InterpreterOptions interpreter;
-    interpreter.on_operator = [this, phase, done = size_t{0}](const Expr&, std::span<const Tensor>) mutable {
-      options_.progress.Report({phase, ++done, placement_->OperatorCount(), {}});
-    };
-    return interpreter;
+    return *reference_;
   }
 
   Result<CompileReport> Report(const std::string& name, const FinalPlans& plans, RaceOutcome& race) {
@@ -576,9 +555,7 @@ class Compile {
   std::vector<PricedCandidate> dearer_branches_;  // than their parts, or without a price
   std::optional<EvidenceStore> store_;
   std::vector<Evidence> evidence_;
-  std::optional<ReferenceSample> sample_;
-  std::optional<std::vector<Agreement>> rounding_;  // on that sample
-  double seconds_of_sample_ = 0;
+  std::optional<ModelReference> reference_;
   std::optional<PlanMeasurer> measurer_;
   size_t counted_at_ = 0;  // programs that had been measured when contestants were counted
   std::optional<Decision> decision_;

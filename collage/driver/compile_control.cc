@@ -127,13 +127,16 @@ class ControlCompile {
                        [](const BlockReport& block) { return block.report.precision && block.report.precision->taken > 0; });
   }
 
-  /// Each block has been compared by itself.
-  Result<std::vector<Agreement>> RoundingOn(const ReferenceSample& sample) const {
+  /// By rounding, each block having been compared by itself.
+  Result<bool> IsExcused(std::span<const Tensor> outputs, const ReferenceSample& sample, double tolerance) {
     options_.progress.Report({"running the reference with rounding", 0, 0, {}});
     const auto run = [this](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
       return InterpretMain(outlined_, inputs, rounded);
     };
-    return RoundingEffect(run, sample, kSeed);
+    const std::vector<Agreement> rounding = COLLAGE_TRY(RoundingEffect(run, sample, kSeed));
+    const std::optional<RoundingExcuse> excuse = RoundingExcuse::Find(outputs, sample, rounding, tolerance);
+    if (excuse) rounding_ = excuse->Text();
+    return excuse.has_value();
   }
 
   Status CompareWhole(Executable& executable) {
@@ -143,13 +146,10 @@ class ControlCompile {
       for (const NamedType& output : executable.outputs()) tolerance = std::max(tolerance, Tolerance(output.type.dtype));
       const Agreement agreement = Compare(outputs, sample.expected);
       if (!IsComparison(agreement) && agreement.unequal == 0) continue;
-      if (!Passes(agreement, tolerance)) {
-        const std::optional<RoundingExcuse> excuse = RoundingExcuse::Find(outputs, sample, COLLAGE_TRY(RoundingOn(sample)), tolerance);
-        if (excuse) rounding_ = excuse->Text();
-        if (!excuse)
-          return Fail("the program " + Objection(agreement, tolerance) + ", although each of its blocks agrees" +
-                      (UsesPrecision() ? "; permit " + NameOf(*options_.precision) + " with a larger tolerance, or not at all" : ""));
-      }
+      const bool passes = Passes(agreement, tolerance);
+      if (!passes && !COLLAGE_TRY(IsExcused(outputs, sample, tolerance)))
+        return Fail("the program " + Objection(agreement, tolerance) + ", although each of its blocks agrees" +
+                    (UsesPrecision() ? "; permit " + NameOf(*options_.precision) + " with a larger tolerance, or not at all" : ""));
       difference_ = std::max(difference_.value_or(0), agreement.difference);
     }
     if (!samples_.empty() && !difference_) not_compared_ = "the whole program: on random inputs its outputs are not finite";

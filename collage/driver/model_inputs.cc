@@ -1,6 +1,8 @@
 #include "collage/driver/model_inputs.h"
 
+#include "collage/ir/constant_memory.h"
 #include "collage/op/rounding_effect.h"
+#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
@@ -13,11 +15,33 @@ Result<ReferenceSample> ModelSample(const Expr& function, const InterpreterOptio
   return SampleReference(function, kInputSeed, options);
 }
 
-Result<std::vector<Agreement>> ModelRounding(const Expr& function, const ReferenceSample& sample, const InterpreterOptions& options) {
-  const auto run = [&](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
-    return InterpretFunction(function, inputs, rounded);
+Result<const ReferenceSample*> ModelReference::Sample() {
+  if (!sample_) {
+    const Clock::time_point start = Clock::now();
+    sample_ = COLLAGE_TRY(ModelSample(function_, Watched("running the reference")));
+    GiveBackConstants(function_);
+    seconds_of_sample_ = Clock::SecondsSince(start);
+  }
+  return &*sample_;
+}
+
+Result<std::vector<Agreement>> ModelReference::Rounding() {
+  if (!rounding_) {
+    const auto run = [this](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
+      return InterpretFunction(function_, inputs, rounded);
+    };
+    rounding_ = COLLAGE_TRY(RoundingEffect(run, *COLLAGE_TRY(Sample()), kInputSeed, Watched("running the reference with rounding")));
+    GiveBackConstants(function_);
+  }
+  return *rounding_;
+}
+
+InterpreterOptions ModelReference::Watched(const char* stage) const {
+  InterpreterOptions options;
+  options.on_operator = [this, stage, done = size_t{0}](const Expr&, std::span<const Tensor>) mutable {
+    progress_.Report({stage, ++done, operators_, {}});
   };
-  return RoundingEffect(run, sample, kInputSeed, options);
+  return options;
 }
 
 std::vector<Tensor> ModelInputs(const Executable& executable) {

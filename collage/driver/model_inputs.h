@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "collage/op/reference_sample.h"
 #include "collage/runtime/executable.h"
+#include "collage/support/progress.h"
 
 namespace collage {
 
@@ -11,8 +14,29 @@ namespace collage {
 /// Takes one run of the reference executor, and more only where that comes across what is no number. Errors of that executor.
 Result<ReferenceSample> ModelSample(const Expr& function, const InterpreterOptions& options = {});
 
-/// How far rounding alone takes each of its outputs (RoundingEffect).
-Result<std::vector<Agreement>> ModelRounding(const Expr& function, const ReferenceSample& sample, const InterpreterOptions& options = {});
+/// What the reference executor says of a model, which runs where that is first asked. Weights that lie in a file are given back afterwards.
+class ModelReference {
+ public:
+  /// `progress` must outlive it; it is told each operator, of so many in all.
+  ModelReference(Expr function, size_t operators, const Progress& progress)
+      : function_(std::move(function)), operators_(operators), progress_(progress) {}
+
+  Result<const ReferenceSample*> Sample();
+  /// How far rounding alone takes each output of the sample (RoundingEffect).
+  Result<std::vector<Agreement>> Rounding();
+  /// That the sample took.
+  [[nodiscard]] double SecondsOfSample() const { return seconds_of_sample_; }
+
+ private:
+  [[nodiscard]] InterpreterOptions Watched(const char* stage) const;
+
+  Expr function_;
+  size_t operators_;
+  const Progress& progress_;
+  std::optional<ReferenceSample> sample_;
+  std::optional<std::vector<Agreement>> rounding_;
+  double seconds_of_sample_ = 0;
+};
 
 /// Random inputs, the same in every process, whatever the operators behind them need.
 std::vector<Tensor> ModelInputs(const Executable& executable);

@@ -387,7 +387,7 @@ class PlanRace {
       Refuse(entry, verdict.invalid_reason);
     } else if (const std::string objection = ObjectionOfProgram(*agreement, tolerance); !objection.empty()) {
       entry.excess = std::max(1.0, agreement->difference / tolerance);
-      if (const std::optional<RoundingExcuse> excuse = COLLAGE_TRY(FindExcuse(i, outputs, tolerance))) {
+      if (const std::optional<RoundingExcuse> excuse = COLLAGE_TRY(FindExcuse(i, *agreement, outputs, tolerance))) {
         entry.is_right = true;
         entry.difference = agreement->difference;
         entry.rounding = excuse->Text();
@@ -406,11 +406,15 @@ class PlanRace {
     return pricer_.cache().Store(KeyOfDifference(i), verdict);
   }
 
-  /// Of a program whose kernels are all right.
-  Result<std::optional<RoundingExcuse>> FindExcuse(size_t i, std::span<const Tensor> outputs, double tolerance) {
-    if (!rounding_ || IsStopped() || COLLAGE_TRY(HasWrongKernels(i))) return std::optional<RoundingExcuse>();
-    const std::vector<Agreement> rounding = COLLAGE_TRY(rounding_());
-    return RoundingExcuse::Find(outputs, *COLLAGE_TRY(sample_()), rounding, tolerance);
+  /// Of a program of which everything was compared, and whose kernels are all right. Rounding is known once for all programs; the kernels
+  /// are looked into where that would do.
+  Result<std::optional<RoundingExcuse>> FindExcuse(size_t i, const Agreement& agreement, std::span<const Tensor> outputs,
+                                                   double tolerance) {
+    const ReferenceSample& sample = *COLLAGE_TRY(sample_());
+    if (!rounding_ || IsStopped() || !WhatWasNotCompared(sample, agreement).empty()) return std::optional<RoundingExcuse>();
+    const std::optional<RoundingExcuse> excuse = RoundingExcuse::Find(outputs, sample, COLLAGE_TRY(rounding_()), tolerance);
+    if (excuse && COLLAGE_TRY(HasWrongKernels(i))) return std::optional<RoundingExcuse>();
+    return excuse;
   }
 
   static void Refuse(Entry& entry, const std::string& objection) {

@@ -15,7 +15,7 @@ std::optional<RoundingExcuse> RoundingExcuse::Find(std::span<const Tensor> found
   if (found.size() != sample.expected.size()) return std::nullopt;
   RoundingExcuse excuse;
   for (size_t i = 0; i < found.size(); ++i) {
-    const Agreement one = Compare(found[i], sample.expected[i], i < sample.steps.size() ? sample.steps[i] : 0);
+    const Agreement one = sample.CompareOutput(i, found[i]);
     excuse.program.difference = std::max(excuse.program.difference, one.difference);
     excuse.program.unequal += one.unequal;
     excuse.rounding.difference = std::max(excuse.rounding.difference, rounding[i].difference);

@@ -7,11 +7,10 @@
 namespace collage {
 namespace {
 
-/// The number of classes that have so many pairs; 0 where none has.
+/// The number of classes that have so many pairs; 0 where none has. Of more pairs than a double counts no tensor has room.
 int64_t ClassesOfPairs(int64_t pairs) {
-  int64_t classes = 2;
-  while (classes * (classes - 1) / 2 < pairs) ++classes;
-  return classes * (classes - 1) / 2 == pairs ? classes : 0;
+  const auto classes = static_cast<int64_t>(std::llround((1 + std::sqrt(1 + 8 * static_cast<double>(pairs))) / 2));
+  return pairs > 0 && classes * (classes - 1) / 2 == pairs ? classes : 0;
 }
 
 Result<Type> PairwiseCouplingType(TypeArguments arguments, const Attributes&) {

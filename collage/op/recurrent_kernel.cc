@@ -132,54 +132,74 @@ struct LayerSteps {
   ReadStates read_states;
 };
 
-template <class T>
-void RunDirection(const Recurrence& r, int64_t direction, const LayerSteps& layer, const Arguments& arguments, const Attributes& attributes,
-                  const Activation* activations, Outputs outputs) {
-  const int64_t rows = layer.gates * r.hidden;
-  const bool has_cell = outputs.size() == 3;
-  const bool backwards = r.reverse_first || direction == 1;
-  std::vector<Cell> cells(static_cast<size_t>(r.batch));
-  std::vector<int64_t> lengths;
-  for (int64_t n = 0; n < r.batch; ++n) {
-    Cell& cell = cells[static_cast<size_t>(n)];
-    const int64_t state = (direction * r.batch + n) * r.hidden;
-    cell.hidden = r.hidden;
-    cell.recurrent = arguments.At(2, direction * rows * r.hidden);
-    cell.recurrent_bias = arguments.At(3, direction * 2 * rows + rows);
-    if (has_cell) cell.peephole = arguments.At(7, direction * 3 * r.hidden);
-    cell.activations = activations;
-    cell.clip = DoubleAttribute(attributes, "clip", std::numeric_limits<double>::infinity());
-    cell.h.assign(arguments.At(5, state), arguments.At(5, state) + r.hidden);
-    if (has_cell) cell.c.assign(arguments.At(6, state), arguments.At(6, state) + r.hidden);
-    lengths.push_back(std::clamp<int64_t>(static_cast<int64_t>(*arguments.At(4, n)), 0, r.steps));
-  }
-  std::vector<std::vector<double>> states(cells.size());
-  std::vector<Cell*> at_work;
-  for (int64_t turn = 0; turn < r.steps; ++turn) {
-    at_work.clear();
-    for (size_t n = 0; n < cells.size(); ++n) {
-      if (turn < lengths[n]) at_work.push_back(&cells[n]);
-    }
-    layer.read_states(at_work, states);
-    for (size_t i = 0; i < at_work.size(); ++i) {
-      Cell& cell = *at_work[i];
-      const int64_t n = &cell - cells.data();
-      const int64_t t = backwards ? lengths[static_cast<size_t>(n)] - 1 - turn : turn;
-      cell.from_data.assign(arguments.At(3, direction * 2 * rows), arguments.At(3, direction * 2 * rows) + rows);
-      AddProduct(arguments.At(1, direction * rows * r.inputs), rows, r.inputs, arguments.At(0, (t * r.batch + n) * r.inputs),
-                 cell.from_data.data());
-      cell.from_state.assign(cell.recurrent_bias, cell.recurrent_bias + rows);
-      AddProduct(cell.recurrent, rows, r.hidden, states[i].data(), cell.from_state.data());
-      layer.step(cell, attributes);
-      Store<T>(cell.h, outputs[0], ((t * r.directions + direction) * r.batch + n) * r.hidden);
+/// One direction of a layer.
+class Direction {
+ public:
+  Direction(const Recurrence& r, int64_t direction, const LayerSteps& layer, const Arguments& arguments, const Attributes& attributes,
+            const Activation* activations, bool has_cell)
+      : r_(r), direction_(direction), layer_(layer), arguments_(arguments), attributes_(attributes), cells_(static_cast<size_t>(r.batch)) {
+    const int64_t rows = Rows();
+    for (int64_t n = 0; n < r.batch; ++n) {
+      Cell& cell = cells_[static_cast<size_t>(n)];
+      cell.hidden = r.hidden;
+      cell.recurrent = arguments.At(2, direction * rows * r.hidden);
+      cell.recurrent_bias = arguments.At(3, direction * 2 * rows + rows);
+      if (has_cell) cell.peephole = arguments.At(7, direction * 3 * r.hidden);
+      cell.activations = activations;
+      cell.clip = DoubleAttribute(attributes, "clip", std::numeric_limits<double>::infinity());
+      cell.h.assign(arguments.At(5, State(n)), arguments.At(5, State(n)) + r.hidden);
+      if (has_cell) cell.c.assign(arguments.At(6, State(n)), arguments.At(6, State(n)) + r.hidden);
+      lengths_.push_back(std::clamp<int64_t>(static_cast<int64_t>(*arguments.At(4, n)), 0, r.steps));
     }
   }
-  for (int64_t n = 0; n < r.batch; ++n) {
-    const int64_t state = (direction * r.batch + n) * r.hidden;
-    Store<T>(cells[static_cast<size_t>(n)].h, outputs[1], state);
-    if (has_cell) Store<T>(cells[static_cast<size_t>(n)].c, outputs[2], state);
+
+  template <class T>
+  void Run(Outputs outputs) {
+    std::vector<std::vector<double>> states(cells_.size());
+    std::vector<Cell*> at_work;
+    for (int64_t turn = 0; turn < r_.steps; ++turn) {
+      at_work.clear();
+      for (size_t n = 0; n < cells_.size(); ++n) {
+        if (turn < lengths_[n]) at_work.push_back(&cells_[n]);
+      }
+      layer_.read_states(at_work, states);
+      for (size_t i = 0; i < at_work.size(); ++i) Step<T>(*at_work[i], states[i], turn, outputs[0]);
+    }
+    for (int64_t n = 0; n < r_.batch; ++n) {
+      const Cell& cell = cells_[static_cast<size_t>(n)];
+      Store<T>(cell.h, outputs[1], State(n));
+      if (outputs.size() == 3) Store<T>(cell.c, outputs[2], State(n));
+    }
   }
-}
+
+ private:
+  [[nodiscard]] int64_t Rows() const { return layer_.gates * r_.hidden; }
+  [[nodiscard]] int64_t State(int64_t n) const { return (direction_ * r_.batch + n) * r_.hidden; }
+
+  template <class T>
+  void Step(Cell& cell, const std::vector<double>& state, int64_t turn, Tensor& all_states) {
+    const int64_t n = &cell - cells_.data();
+    const int64_t rows = Rows();
+    const bool backwards = r_.reverse_first || direction_ == 1;
+    const int64_t t = backwards ? lengths_[static_cast<size_t>(n)] - 1 - turn : turn;
+    const double* bias = arguments_.At(3, direction_ * 2 * rows);
+    cell.from_data.assign(bias, bias + rows);
+    AddProduct(arguments_.At(1, direction_ * rows * r_.inputs), rows, r_.inputs, arguments_.At(0, (t * r_.batch + n) * r_.inputs),
+               cell.from_data.data());
+    cell.from_state.assign(cell.recurrent_bias, cell.recurrent_bias + rows);
+    AddProduct(cell.recurrent, rows, r_.hidden, state.data(), cell.from_state.data());
+    layer_.step(cell, attributes_);
+    Store<T>(cell.h, all_states, ((t * r_.directions + direction_) * r_.batch + n) * r_.hidden);
+  }
+
+  const Recurrence& r_;
+  int64_t direction_;
+  const LayerSteps& layer_;
+  const Arguments& arguments_;
+  const Attributes& attributes_;
+  std::vector<Cell> cells_;  // of each element of the batch
+  std::vector<int64_t> lengths_;
+};
 
 void Run(Inputs inputs, const Attributes& attributes, Outputs outputs, const LayerSteps& layer) {
   std::vector<TensorType> types;
@@ -192,8 +212,8 @@ void Run(Inputs inputs, const Attributes& attributes, Outputs outputs, const Lay
   std::memset(outputs[0].MutableBytes(), 0, outputs[0].ByteCount());
   VisitFloatType(inputs[0].dtype(), [&](auto element) {
     for (int64_t direction = 0; direction < recurrence->directions; ++direction) {
-      RunDirection<decltype(element)>(*recurrence, direction, layer, arguments, attributes,
-                                      activations->data() + static_cast<size_t>(direction) * layer.functions.size(), outputs);
+      const Activation* functions = activations->data() + static_cast<size_t>(direction) * layer.functions.size();
+      Direction(*recurrence, direction, layer, arguments, attributes, functions, outputs.size() == 3).Run<decltype(element)>(outputs);
     }
   });
 }

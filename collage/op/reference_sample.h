@@ -23,6 +23,11 @@ struct ReferenceSample {
   double tolerance = kTolerance;
   /// QuantisationSteps of the outputs, where the function has no control flow.
   std::vector<double> steps = {};
+
+  /// Of one output with what it should be, in steps where it has some.
+  [[nodiscard]] Agreement CompareOutput(size_t output, const Tensor& found) const {
+    return Compare(found, expected[output], output < steps.size() ? steps[output] : 0);
+  }
 };
 
 /// Inputs and outputs of a function, the same for equal functions and seeds in every process. Floating point inputs are in [-1, 1] where

@@ -100,10 +100,7 @@ Result<std::vector<Agreement>> RoundingEffect(const RunReference& run, const Ref
     InterpreterOptions rounded = options;
     rounded.round = [&](const Expr& call, std::span<Tensor> outputs) { rounding.Apply(call, outputs); };
     const std::vector<Tensor> found = COLLAGE_TRY(run(sample.inputs, rounded));
-    for (size_t output = 0; output < farthest.size(); ++output) {
-      const double step = output < sample.steps.size() ? sample.steps[output] : 0;
-      TakeFarther(farthest[output], Compare(found[output], sample.expected[output], step));
-    }
+    for (size_t output = 0; output < farthest.size(); ++output) TakeFarther(farthest[output], sample.CompareOutput(output, found[output]));
   }
   return farthest;
 }

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from collage import _placement
 from collage._backend import Backend
@@ -35,7 +35,7 @@ class Case:
 class Conformance:
     """All programs in turn."""
 
-    cases: list[Case] = field(default_factory=list)
+    cases: list[Case]
 
     def of(self, verdict: str) -> list[Case]:
         return [case for case in self.cases if case.verdict == verdict]
@@ -59,12 +59,12 @@ def check(backend: Backend | str, *, cases: str = "", progress: Callable[[Case, 
 
     `progress(case, done, total)` is told each in turn. Raises ArgumentError for a backend that is not there, and where no program has such
     a name."""
-    done = Conformance()
+    done: list[Case] = []
 
     def tell(name: str, problems: list[str], refusal: str, partitions: int, kernels: int, total: int) -> None:
-        done.cases.append(Case(name, problems, refusal, partitions, kernels))
+        done.append(Case(name, problems, refusal, partitions, kernels))
         if progress is not None:
-            progress(done.cases[-1], len(done.cases), total)
+            progress(done[-1], len(done), total)
 
     _placement.check_conformance(backend if isinstance(backend, str) else backend.name, cases, tell)
-    return done
+    return Conformance(done)

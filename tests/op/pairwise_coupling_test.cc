@@ -28,6 +28,9 @@ TEST(PairwiseCouplingTest, ConsistentPairsGiveBackTheirProbabilities) {
 
 TEST(PairwiseCouplingTest, RefusesWhatAreNotAllPairs) {
   EXPECT_EQ(Infer("pairwise_coupling", {T({5, 3})}), "Tensor[(5, 3), float32]");
+  EXPECT_EQ(Infer("pairwise_coupling", {T({5, 124750})}), "Tensor[(5, 500), float32]");
+  for (const int64_t none : {int64_t{0}, int64_t{2}, int64_t{124751}, int64_t{1} << 60})
+    EXPECT_THAT(Infer("pairwise_coupling", {T({0, none})}), HasSubstr("expected n * (n - 1) / 2 columns")) << none;
   EXPECT_THAT(Infer("pairwise_coupling", {T({5, 4})}), HasSubstr("pairs has shape (5, 4), expected n * (n - 1) / 2 columns"));
 }
 

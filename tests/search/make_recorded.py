@@ -14,8 +14,7 @@ def recorded_of(program):
     content = pathlib.Path(program).read_bytes()
     name = b'"recorded":'
     start = content.index(name) + len(name)
-    text = content[start : content.index(b"\0", start) if b"\0" in content[start:] else None].decode(errors="ignore")
-    return json.JSONDecoder().raw_decode(text)[0]
+    return json.JSONDecoder().raw_decode(content[start:].decode(errors="replace"))[0]
 
 
 def main():
