@@ -20,9 +20,9 @@ bool BelongsToPartition(const Expr& expr) {
 
 Result<Expr> Project(Expr value, size_t field) {
   while (const TupleType* tuple = value->type().AsTuple()) {
-    size_t index = 0;
-    for (size_t count; field >= (count = ValueCount(tuple->fields[index])); ++index) field -= count;
-    value = COLLAGE_TRY(MakeTupleGetItem(value, index));
+    const ValuePlace place = FindValue(*tuple, field);
+    value = COLLAGE_TRY(MakeTupleGetItem(value, place.field));
+    field = place.value;
   }
   return value;
 }
@@ -33,7 +33,8 @@ Result<ExtractedFunction> ExtractLayer(const DataflowGraph& graph, const SubGrap
   extracted.outputs = OutputTensors(graph, sub_graph);
   if (extracted.outputs.empty()) {  // nothing but names and constants inside: give the exits as they are
     for (const PostDfsIndex node : sub_graph.exit()) {
-      for (size_t i = 0; i < ValueCount(graph[node].expr->type()); ++i) extracted.outputs.push_back({node, i});
+      const size_t count = ValueCount(graph[node].expr->type());
+      for (size_t i = 0; i < count; ++i) extracted.outputs.push_back({node, i});
     }
   }
   SubGraphRewriter rewriter(graph, &sub_graph.inside(), sub_graph.nested(), options);
@@ -211,27 +212,34 @@ size_t SubGraphRewriter::UnitOf(PostDfsIndex node) const {
   return partition == kNoPartition ? node : graph_.size() + partition;
 }
 
+void SubGraphRewriter::AddUnitBehind(TensorSource tensor, std::vector<size_t>& units) const {
+  const PostDfsIndex source = Resolve(tensor).node;
+  if (PartitionOf(source) != kNoPartition || IsBuilt(source)) units.push_back(UnitOf(source));
+}
+
 void SubGraphRewriter::AddUnitsOf(PostDfsIndex node, std::vector<size_t>& units) const {
   if (IsBuilt(node)) {
     units.push_back(node);
     return;
   }
   if (StandsForItself(node)) return;
-  for (size_t i = 0; i < ValueCount(graph_[node].expr->type()); ++i) {
-    const PostDfsIndex source = Resolve({node, i}).node;
-    if (PartitionOf(source) != kNoPartition || IsBuilt(source)) units.push_back(UnitOf(source));
-  }
+  const size_t count = ValueCount(graph_[node].expr->type());
+  for (size_t i = 0; i < count; ++i) AddUnitBehind({node, i}, units);
 }
 
 std::vector<size_t> SubGraphRewriter::UnitsNeededBy(size_t unit) const {
   std::vector<size_t> units;
   if (unit >= graph_.size()) {
-    for (const TensorSource& input : partitions_[unit - graph_.size()].extracted.inputs) AddUnitsOf(input.node, units);
-  } else if (IsProjectionOfPartition(unit)) {
-    for (size_t i = 0; i < ValueCount(graph_[unit].expr->type()); ++i) {
-      const TensorSource source = Resolve({unit, i});
-      if (PartitionOf(source.node) != kNoPartition || IsBuilt(source.node)) units.push_back(UnitOf(source.node));
+    for (const TensorSource& input : partitions_[unit - graph_.size()].extracted.inputs) {
+      if (IsBuilt(input.node)) {
+        units.push_back(input.node);
+      } else if (!StandsForItself(input.node)) {
+        AddUnitBehind(input, units);
+      }
     }
+  } else if (IsProjectionOfPartition(unit)) {
+    const size_t count = ValueCount(graph_[unit].expr->type());
+    for (size_t i = 0; i < count; ++i) AddUnitBehind({unit, i}, units);
   } else if (unit + 1 == graph_.size()) {
     AddUnitsOf(graph_.IndexOf(graph_.function()->As<Function>()->body), units);
   } else {
@@ -354,8 +362,13 @@ Result<Expr> SubGraphRewriter::Tensor(TensorSource source) {
 
 Expr SubGraphRewriter::Parameter(TensorSource source) {
   inputs_.push_back(source);
-  const Type type = FlattenValues(graph_[source.node].expr->type())[source.field];
-  parameters_.push_back(MakeVar("FunctionVar_" + std::to_string(parameters_.size()), type));
+  const Type* type = &graph_[source.node].expr->type();
+  for (size_t value = source.field; const TupleType* tuple = type->AsTuple();) {
+    const ValuePlace place = FindValue(*tuple, value);
+    value = place.value;
+    type = &tuple->fields[place.field];
+  }
+  parameters_.push_back(MakeVar("FunctionVar_" + std::to_string(parameters_.size()), *type));
   return parameters_.back();
 }
 

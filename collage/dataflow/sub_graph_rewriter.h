@@ -53,6 +53,8 @@ class SubGraphRewriter {
   /// Units are built as wholes: a node, or a partition, which is numbered after all nodes.
   [[nodiscard]] size_t UnitOf(PostDfsIndex node) const;
   [[nodiscard]] std::vector<size_t> UnitsNeededBy(size_t unit) const;
+  /// The unit that gives a tensor, if one is needed.
+  void AddUnitBehind(TensorSource tensor, std::vector<size_t>& units) const;
   void AddUnitsOf(PostDfsIndex node, std::vector<size_t>& units) const;
   Status Build(size_t unit);
   Result<Expr> BuildNode(PostDfsIndex node);

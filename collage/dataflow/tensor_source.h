@@ -16,10 +16,6 @@ struct TensorSource {
   friend auto operator<=>(const TensorSource&, const TensorSource&) = default;
 };
 
-/// The values of a type in order, nested tuples flattened; a function type counts as one value.
-std::vector<Type> FlattenValues(const Type& type);
-size_t ValueCount(const Type& type);
-
 /// The call, parameter, variable or constant that defines a tensor: looks through tuples and projections. With `inside`, also
 /// through a variable that a let binds when variable and value are both inside.
 TensorSource ResolveTensor(const DataflowGraph& graph, TensorSource tensor, const IndexSet* inside = nullptr);

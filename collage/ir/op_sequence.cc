@@ -105,13 +105,10 @@ class Builder {
       return {};
     }
     if (const TupleGetItem* projection = expr->As<TupleGetItem>()) {
-      const std::vector<Type>& fields = projection->tuple->type().AsTuple()->fields;
-      size_t begin = 0;
-      for (size_t i = 0; i < projection->index; ++i) begin += FlattenTensors(fields[i]).size();
-      const size_t count = FlattenTensors(fields[projection->index]).size();
+      const TupleType& tuple = *projection->tuple->type().AsTuple();
       const std::vector<size_t>& all = At(item.frame, projection->tuple);
-      const auto first = all.begin() + static_cast<std::ptrdiff_t>(begin);
-      Finish(item.frame, expr, std::vector<size_t>(first, first + static_cast<std::ptrdiff_t>(count)));
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(FirstValue(tuple, projection->index));
+      Finish(item.frame, expr, std::vector<size_t>(first, first + static_cast<std::ptrdiff_t>(ValueCount(expr->type()))));
       return {};
     }
     if (const Let* let = expr->As<Let>()) return LeaveLet(item, *let);

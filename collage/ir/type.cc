@@ -39,4 +39,21 @@ std::vector<TensorType> FlattenTensors(const Type& type) {
   return tensors;
 }
 
+size_t ValueCount(const Type& type) {
+  const TupleType* tuple = type.AsTuple();
+  return tuple ? FirstValue(*tuple, tuple->fields.size()) : 1;
+}
+
+size_t FirstValue(const TupleType& tuple, size_t field) {
+  size_t first = 0;
+  for (size_t i = 0; i < field; ++i) first += ValueCount(tuple.fields[i]);
+  return first;
+}
+
+ValuePlace FindValue(const TupleType& tuple, size_t value) {
+  size_t field = 0;
+  for (size_t count; value >= (count = ValueCount(tuple.fields[field])); ++field) value -= count;
+  return {field, value};
+}
+
 }  // namespace collage

@@ -46,4 +46,15 @@ std::string ToString(const Type& type);
 /// The tensors of a type in order; nested tuples are flattened. A function type has none.
 std::vector<TensorType> FlattenTensors(const Type& type);
 
+/// How many values a type has, nested tuples flattened; a function type counts as one.
+size_t ValueCount(const Type& type);
+/// Where the values of a field begin among all of its tuple.
+size_t FirstValue(const TupleType& tuple, size_t field);
+/// The field that holds value `value` of a tuple, and which of the field's own it is. There must be that value.
+struct ValuePlace {
+  size_t field;
+  size_t value;
+};
+ValuePlace FindValue(const TupleType& tuple, size_t value);
+
 }  // namespace collage

@@ -4,6 +4,7 @@
 #include "collage/onnx/direct.h"
 #include "collage/onnx/rows.h"
 #include "collage/onnx/sequence.h"
+#include "collage/op/slice.h"
 
 namespace collage::onnx_io {
 namespace {
@@ -79,6 +80,8 @@ Result<std::vector<int64_t>> SequenceParts(const NodeReader& node, int64_t exten
     part = given[0];
   }
   if (part < 1) return Fail("input 1 (split) is " + std::to_string(part) + "; at least 1 is right");
+  const int64_t count = extent / part + (extent % part != 0 ? 1 : 0);
+  if (count > kMostParts) return Fail("cuts " + std::to_string(count) + " parts; at most " + std::to_string(kMostParts) + " is right");
   std::vector<int64_t> extents;
   for (int64_t rest = extent; rest > 0; rest -= part) extents.push_back(std::min(part, rest));
   return extents;

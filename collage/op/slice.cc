@@ -59,9 +59,9 @@ Result<std::vector<int64_t>> ReadSplit(const TensorType& data, const Attributes&
   const int64_t extent = data.shape[axis];
   const AttributeValue* value = attributes.Find("indices_or_sections");
   if (const int64_t* sections = value->AsInt()) {
-    if (*sections < 1 || *sections > kMaximumWidth || extent % *sections != 0 || (extent == 0 && *sections > 1024)) {
+    if (*sections < 1 || *sections > kMostParts || extent % *sections != 0) {
       return Fail("attribute 'indices_or_sections' is " + std::to_string(*sections) + ", expected a divisor of the extent " +
-                  std::to_string(extent) + " of data along axis " + std::to_string(axis));
+                  std::to_string(extent) + " of data along axis " + std::to_string(axis) + ", at most " + std::to_string(kMostParts));
     }
     return std::vector<int64_t>(static_cast<size_t>(*sections), extent / *sections);
   }

@@ -21,7 +21,9 @@ struct Slice {
 /// After a call has been made none of these can fail on its arguments.
 /// begin and end as NumPy reads them: negative ones count from the end, both are clamped to the data.
 Result<Slice> ReadSlice(const TensorType& data, const Attributes& attributes);
-/// Extents of the parts of split along its axis.
+/// Of a tensor that is split: each is a value with a type of its own, so a model of more would not end in reading.
+inline constexpr int64_t kMostParts = 1 << 20;
+/// Extents of the parts of split along its axis, kMostParts at most.
 Result<std::vector<int64_t>> ReadSplit(const TensorType& data, const Attributes& attributes);
 /// nn.pad: elements before and after, one entry a dimension.
 Result<std::vector<std::array<int64_t, 2>>> ReadPadWidth(const TensorType& data, const Attributes& attributes);

@@ -55,6 +55,7 @@ TEST(DataMovementTest, RefusesWhatBreaksAConstraint) {
   EXPECT_THAT(Infer("split", {kData}), HasSubstr("attribute 'indices_or_sections' is missing"));
   EXPECT_THAT(Infer("split", {kData}, {{"indices_or_sections", 3}}), HasSubstr("is 3, expected a divisor of the extent 2"));
   EXPECT_THAT(Infer("split", {kData}, {{"indices_or_sections", 0}}), HasSubstr("expected a divisor"));
+  EXPECT_THAT(Infer("split", {T({1 << 21})}, {{"indices_or_sections", 1 << 21}}), HasSubstr("at most 1048576"));
   EXPECT_THAT(Infer("split", {kData}, {{"indices_or_sections", Ints{2, 1}}, {"axis", 2}}),
               HasSubstr("is [2, 1], expected ascending places"));
   EXPECT_THAT(Infer("split", {kData}, {{"indices_or_sections", Ints{5}}, {"axis", 2}}),

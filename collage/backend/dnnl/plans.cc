@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "collage/backend/dnnl/implementations.h"
@@ -32,12 +33,10 @@ bool IsMatrixProduct(std::string_view op) { return op == "nn.dense" || op == "nn
 
 // One tensor read twice, in two layouts, would need two ports.
 bool IsConsistent(const OpSequence& sequence, const Plan& plan) {
-  for (const Argument& a : plan.arguments) {
-    for (const Argument& b : plan.arguments) {
-      if (a.value == b.value && !sequence.values[a.value].constant && !(a.layout == b.layout)) return false;
-    }
-  }
-  return true;
+  std::unordered_map<size_t, const Layout*> layouts;  // by value
+  return std::all_of(plan.arguments.begin(), plan.arguments.end(), [&](const Argument& one) {
+    return sequence.values[one.value].constant || *layouts.emplace(one.value, &one.layout).first->second == one.layout;
+  });
 }
 
 std::vector<Plan> FamilyPlans(const OpSequence& sequence, DType stored, DType result) {
