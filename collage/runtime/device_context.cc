@@ -42,6 +42,22 @@ Result<void*> DeviceContext::Allocate(size_t bytes) {
   return address;
 }
 
+Status DeviceContext::Take(size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Status fits = CheckFits(bytes);
+  if (fits) {
+    allocated_ += bytes;
+  } else {
+    ++refusals_;
+  }
+  return fits;
+}
+
+void DeviceContext::GiveBack(size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  allocated_ -= bytes;
+}
+
 void DeviceContext::Free(void* address) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = allocations_.find(address);

@@ -53,6 +53,9 @@ class DeviceContext {
       : device_(device), name_(std::move(name)), memory_bytes_(memory_bytes) {}
   virtual Result<void*> DoAllocate(size_t bytes) = 0;
   virtual void DoFree(void* address) = 0;
+  /// For memory that has no address: it counts like all other. Errors as of Allocate.
+  Status Take(size_t bytes);
+  void GiveBack(size_t bytes);
 
  private:
   [[nodiscard]] Status CheckFits(size_t bytes) const;

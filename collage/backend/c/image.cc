@@ -31,13 +31,15 @@ static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
 )";
 
-std::string KernelText(const std::string& name, const std::vector<std::string>& inputs, const std::string& body) {
+std::string KernelText(const std::string& name, const std::vector<element_code::Array>& inputs, const std::string& body) {
   std::string text = "\nvoid " + name + "(void* const* tensors, int begin, int end) {\n";
   for (size_t i = 0; i < inputs.size(); ++i)
-    text += "const float* restrict " + inputs[i] + " = (const float*)tensors[" + std::to_string(i) + "];\n";
+    text += "const float* restrict " + inputs[i].name + " = (const float*)tensors[" + std::to_string(i) + "];\n";
   text += "float* restrict out = (float*)tensors[" + std::to_string(inputs.size()) + "];\n";
   return text + "for (int i = begin; i < end; ++i) {\n" + body + "}\n}\n";
 }
+
+std::string ElementText(const element_code::Array& array, const std::string& index) { return array.name + "[" + index + "]"; }
 
 size_t GrainOf(const element_code::Launch& launch) {
   // Some ten microseconds at two operations a nanosecond: waking a thread takes a few.
@@ -59,7 +61,7 @@ bool AreRight(const KernelImage& image) {
 }  // namespace
 
 Result<KernelImage> GenerateImage(const OpSequence& sequence) {
-  element_code::GeneratedSource source = COLLAGE_TRY(element_code::GenerateSource(sequence, KernelText));
+  element_code::GeneratedSource source = COLLAGE_TRY(element_code::GenerateSource(sequence, {KernelText, ElementText}));
   KernelImage image;
   image.source = kPrelude + source.text;
   std::unordered_map<size_t, size_t> numbers;  // of tensors, by value

@@ -45,8 +45,8 @@ bool IsMovement(const std::string& name) { return name == "transpose"; }
 
 class Generator {
  public:
-  Generator(const OpSequence& sequence, const KernelText& kernel)
-      : sequence_(sequence), kernel_(kernel), maker_(sequence.values.size(), nullptr) {
+  Generator(const OpSequence& sequence, const Language& language)
+      : sequence_(sequence), language_(language), maker_(sequence.values.size(), nullptr) {
     for (const Step& step : sequence.steps) {
       for (const size_t output : step.outputs) maker_[output] = &step;
     }
@@ -86,11 +86,11 @@ class Generator {
       body.Line("out[i] = " + Computed(body, step, output, "i") + ";");
     }
     launch_.values.push_back(output);
-    std::vector<std::string> inputs;
+    std::vector<Array> inputs;
     for (const size_t value : launch_.values) {
-      if (value != output) inputs.push_back(BufferOf(value));
+      if (value != output) inputs.push_back(ArrayOf(value));
     }
-    result_.text += kernel_(launch_.name, inputs, body.text());
+    result_.text += language_.kernel(launch_.name, inputs, body.text());
     const bool is_result = std::find(sequence_.results.begin(), sequence_.results.end(), output) != sequence_.results.end();
     if (!is_result) result_.intermediate.push_back(output);
     result_.launches.push_back(std::move(launch_));
@@ -98,7 +98,7 @@ class Generator {
   }
 
   [[nodiscard]] const TensorType& TypeOf(size_t value) const { return sequence_.values[value].type; }
-  static std::string BufferOf(size_t value) { return "v" + std::to_string(value); }
+  [[nodiscard]] Array ArrayOf(size_t value) const { return {"v" + std::to_string(value), sequence_.values[value].constant.has_value()}; }
 
   /// The name, or the text, of an element of a value.
   std::string Element(KernelBody& body, size_t value, const std::string& index) {
@@ -112,7 +112,7 @@ class Generator {
       if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
       std::vector<size_t>& constants = result_.constants;
       if (constant && std::find(constants.begin(), constants.end(), value) == constants.end()) constants.push_back(value);
-      return BufferOf(value) + "[" + index + "]";
+      return language_.element(ArrayOf(value), index);
     }
     if (const std::string* known = body.Find(value, index)) return *known;
     const std::string text = Computed(body, *maker_[value], value, index);
@@ -184,7 +184,7 @@ class Generator {
   }
 
   const OpSequence& sequence_;
-  const KernelText& kernel_;
+  const Language& language_;
   std::vector<const Step*> maker_;  // by value
   std::vector<bool> is_stored_;     // by value
   GeneratedSource result_;
@@ -235,8 +235,8 @@ bool SupportsSequence(const OpSequence& sequence) {
          std::all_of(results.begin(), results.end(), is_made);
 }
 
-Result<GeneratedSource> GenerateSource(const OpSequence& sequence, const KernelText& kernel) {
-  return Generator(sequence, kernel).Generate();
+Result<GeneratedSource> GenerateSource(const OpSequence& sequence, const Language& language) {
+  return Generator(sequence, language).Generate();
 }
 
 }  // namespace collage::element_code

@@ -27,15 +27,26 @@ struct GeneratedSource {
   std::vector<size_t> intermediate;  ///< values between kernels
 };
 
-/// Writes a kernel around statements that compute item `i` (an int), read arrays of floats by these names, and write `out`. The statements
-/// use C's operators, INFINITY and NAN, min and max of ints, and of floats fabs, exp, log, sqrt, erf, tanh, ceil, floor and fmax.
-using KernelText = std::function<std::string(const std::string& name, const std::vector<std::string>& inputs, const std::string& body)>;
+/// Floats that a kernel reads.
+struct Array {
+  std::string name;
+  bool is_constant = false;
+};
+
+/// How a language writes what is generated.
+struct Language {
+  /// A kernel around statements that compute item `i` (an int) and write `out`, an array of floats. The statements use C's operators,
+  /// INFINITY and NAN, min and max of ints, and of floats fabs, exp, log, sqrt, erf, tanh, ceil, floor and fmax.
+  std::function<std::string(const std::string& name, const std::vector<Array>& inputs, const std::string& body)> kernel;
+  /// An element of an array, which these statements read; the index is an expression of ints.
+  std::function<std::string(const Array& array, const std::string& index)> element;
+};
 
 /// Whether there is code for a call of an operator; refusals begin with the name of the backend.
 Verdict Supports(const std::string& backend, const Expr& call);
 /// Whether there is code for all of a function. Each result has a step of its own that computes it.
 bool SupportsSequence(const OpSequence& sequence);
 /// Of what is supported.
-Result<GeneratedSource> GenerateSource(const OpSequence& sequence, const KernelText& kernel);
+Result<GeneratedSource> GenerateSource(const OpSequence& sequence, const Language& language);
 
 }  // namespace collage::element_code

@@ -21,13 +21,19 @@ class OpenClBackend final : public Backend {
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     const Result<OpSequence> sequence = ToOpSequence(function);
     if (device.kind != DeviceKind::kOpenCl || !sequence || !element_code::SupportsSequence(*sequence)) return {};
-    return {{kVariant, std::vector<Layout>(sequence->parameters.size()), std::vector<Layout>(sequence->results.size())}};
+    const std::vector<Layout> inputs(sequence->parameters.size());
+    const std::vector<Layout> outputs(sequence->results.size());
+    std::vector<Variant> variants = {{kVariant, inputs, outputs}};
+    const Result<std::shared_ptr<OpenClContext>> context = ContextOf(device);
+    if (context && TakesTextures(*sequence, **context)) variants.push_back({kTextureVariant, inputs, outputs});
+    return variants;
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    if (variant.name != kVariant) return Fail("opencl: there is no variant '" + variant.name + "'");
-    return CompileKernel(COLLAGE_TRY(ToOpSequence(function)), COLLAGE_TRY(ContextOf(device)));
+    if (variant.name != kVariant && variant.name != kTextureVariant) return Fail("opencl: there is no variant '" + variant.name + "'");
+    const ConstantScope scope = variant.name == kTextureVariant ? ConstantScope::kTexture : ConstantScope::kBuffer;
+    return CompileKernel(COLLAGE_TRY(ToOpSequence(function)), scope, COLLAGE_TRY(ContextOf(device)));
   }
   [[nodiscard]] bool ArtifactsHoldSource() const override { return true; }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Load(std::string_view artifact, const Device& device) const override {
@@ -36,6 +42,7 @@ class OpenClBackend final : public Backend {
 
  private:
   static constexpr const char* kVariant = "element";
+  static constexpr const char* kTextureVariant = "element @texture";  // constants lie in that scope
 };
 
 }  // namespace

@@ -15,16 +15,34 @@ using artifact::ArtifactWriter;
 using element_code::GeneratedSource;
 using element_code::Launch;
 
-std::string KernelText(const std::string& name, const std::vector<std::string>& inputs, const std::string& body) {
-  std::string parameters;
-  for (const std::string& input : inputs) parameters += "__global const float* " + input + ", ";
-  return "__kernel void " + name + "(" + parameters + "__global float* out) {\n  const int i = get_global_id(0);\n" + body + "}\n";
+using element_code::Array;
+
+element_code::Language LanguageOf(ConstantScope scope) {
+  const auto is_texture = [scope](const Array& array) { return scope == ConstantScope::kTexture && array.is_constant; };
+  const auto kernel = [is_texture](const std::string& name, const std::vector<Array>& inputs, const std::string& body) {
+    std::string parameters;
+    for (const Array& input : inputs)
+      parameters += (is_texture(input) ? "__read_only image2d_t " : "__global const float* ") + input.name + ", ";
+    return "__kernel void " + name + "(" + parameters + "__global float* out) {\n  const int i = get_global_id(0);\n" + body + "}\n";
+  };
+  const auto element = [is_texture](const Array& array, const std::string& index) {
+    return is_texture(array) ? "texel(" + array.name + ", " + index + ")" : array.name + "[" + index + "]";
+  };
+  return {kernel, element};
 }
 
-constexpr std::string_view kMagic = "collage-opencl-2";
+/// What the kernels call.
+std::string PreludeOf(ConstantScope scope) {
+  if (scope == ConstantScope::kBuffer) return "";
+  const std::string row = std::to_string(DeviceTexture::kRowElements);
+  return "float texel(__read_only image2d_t image, int i) { return read_imagef(image, (int2)(i % " + row + ", i / " + row + ")).x; }\n";
+}
+
+constexpr std::string_view kMagic = "collage-opencl-3";
 
 /// What a kernel is made of: buffers by value of the function, and launches that take them.
 struct Recipe {
+  ConstantScope scope = ConstantScope::kBuffer;
   size_t values = 0;
   std::vector<size_t> parameters;
   std::vector<size_t> results;
@@ -37,8 +55,9 @@ struct Recipe {
   std::vector<size_t> intermediate_bytes;
 };
 
-Recipe RecipeOf(const OpSequence& sequence, GeneratedSource& source) {
+Recipe RecipeOf(const OpSequence& sequence, ConstantScope scope, GeneratedSource& source) {
   Recipe recipe;
+  recipe.scope = scope;
   recipe.values = sequence.values.size();
   recipe.parameters = sequence.parameters;
   recipe.results = sequence.results;
@@ -55,6 +74,7 @@ Recipe RecipeOf(const OpSequence& sequence, GeneratedSource& source) {
 std::string Write(const Recipe& recipe, const SavedProgram& program) {
   ArtifactWriter writer;
   writer.Text(kMagic);
+  writer.Number(static_cast<uint64_t>(recipe.scope));
   writer.Number(recipe.values);
   writer.Numbers(recipe.parameters);
   writer.Numbers(recipe.results);
@@ -79,6 +99,9 @@ Result<std::pair<Recipe, SavedProgram>> Read(std::string_view artifact) {
   const Result<std::string_view> magic = reader.Text();
   if (!magic || *magic != kMagic) return Fail("opencl: not a saved kernel of this version");
   Recipe recipe;
+  const uint64_t scope = COLLAGE_TRY(reader.Number());
+  if (scope > static_cast<uint64_t>(ConstantScope::kTexture)) return reader.Damaged();
+  recipe.scope = static_cast<ConstantScope>(scope);
   recipe.values = COLLAGE_TRY(reader.Number());
   // Each value is a parameter, a constant, a result or intermediate, and each of these takes bytes of its own.
   if (recipe.values > artifact.size()) return reader.Damaged();
@@ -107,7 +130,7 @@ Result<std::pair<Recipe, SavedProgram>> Read(std::string_view artifact) {
 class OpenClKernel final : public Kernel {
  public:
   OpenClKernel(Recipe recipe, std::shared_ptr<OpenClContext> context)
-      : recipe_(std::move(recipe)), device_(context), addresses_(recipe_.values, nullptr) {
+      : recipe_(std::move(recipe)), device_(context), addresses_(recipe_.values, nullptr), images_(recipe_.values, nullptr) {
     context_ = std::move(context);
     inputs_ = recipe_.inputs;
     outputs_ = recipe_.outputs;
@@ -147,6 +170,10 @@ class OpenClKernel final : public Kernel {
   Status BringConstants() {
     for (size_t i = 0; i < recipe_.constants.size(); ++i) {
       const Tensor& constant = recipe_.tensors[i];
+      if (recipe_.scope == ConstantScope::kTexture) {
+        COLLAGE_TRY_STATUS(BringTexture(recipe_.constants[i], constant));
+        continue;
+      }
       constants_.push_back(COLLAGE_TRY(DeviceMemory::Allocate(context_, constant.ByteCount())));
       void* address = constants_.back().address();
       addresses_[recipe_.constants[i]] = address;
@@ -155,11 +182,26 @@ class OpenClKernel final : public Kernel {
     return context_->WaitForAll();
   }
 
-  Status Enqueue(const Launch& launch, cl_kernel kernel) {
-    for (cl_uint i = 0; i < launch.values.size(); ++i) {
-      const cl_int error = clSetKernelArgSVMPointer(kernel, i, addresses_[launch.values[i]]);
-      if (error != CL_SUCCESS) return FailOf("clSetKernelArgSVMPointer", error);
+  Status BringTexture(size_t value, const Tensor& constant) {
+    const auto elements = static_cast<size_t>(constant.ElementCount());
+    if (constant.type().dtype != DType::kFloat32 || !device_->TakesTexture(elements))
+      return Fail("opencl: " + device_->name() + " has no texture for a constant of " + ToString(constant.type()));
+    textures_.push_back(COLLAGE_TRY(DeviceTexture::Create(device_, constant.Data<float>(), elements)));
+    images_[value] = textures_.back().image();
+    return {};
+  }
+
+  Status SetArgument(cl_kernel kernel, cl_uint number, size_t value) {
+    if (cl_mem image = images_[value]) {
+      const cl_int error = clSetKernelArg(kernel, number, sizeof image, &image);
+      return error == CL_SUCCESS ? Status() : FailOf("clSetKernelArg", error);
     }
+    const cl_int error = clSetKernelArgSVMPointer(kernel, number, addresses_[value]);
+    return error == CL_SUCCESS ? Status() : FailOf("clSetKernelArgSVMPointer", error);
+  }
+
+  Status Enqueue(const Launch& launch, cl_kernel kernel) {
+    for (cl_uint i = 0; i < launch.values.size(); ++i) COLLAGE_TRY_STATUS(SetArgument(kernel, i, launch.values[i]));
     const cl_int error = clEnqueueNDRangeKernel(device_->queue(), kernel, 1, nullptr, &launch.items, nullptr, 0, nullptr, nullptr);
     return error == CL_SUCCESS ? Status() : FailOf("clEnqueueNDRangeKernel", error);
   }
@@ -167,17 +209,30 @@ class OpenClKernel final : public Kernel {
   Recipe recipe_;
   std::shared_ptr<OpenClContext> device_;
   std::vector<void*> addresses_;  // by value
+  std::vector<cl_mem> images_;    // by value; null: it has an address
   std::vector<size_t> offsets_;   // in the workspace, of what lies between kernels
   std::vector<DeviceMemory> constants_;
+  std::vector<DeviceTexture> textures_;
   std::unique_ptr<BuiltProgram> program_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> CompileKernel(const OpSequence& sequence, std::shared_ptr<OpenClContext> context) {
-  GeneratedSource source = COLLAGE_TRY(element_code::GenerateSource(sequence, KernelText));
-  auto kernel = std::make_unique<OpenClKernel>(RecipeOf(sequence, source), std::move(context));
-  COLLAGE_TRY_STATUS(kernel->Compile(std::move(source.text)));
+bool TakesTextures(const OpSequence& sequence, const OpenClContext& context) {
+  bool has_constants = false;
+  for (const OpSequence::Value& value : sequence.values) {
+    // What has one element is written into the source.
+    if (!value.constant || value.constant->ElementCount() == 1) continue;
+    if (!context.TakesTexture(static_cast<size_t>(value.constant->ElementCount()))) return false;
+    has_constants = true;
+  }
+  return has_constants;
+}
+
+Result<std::unique_ptr<Kernel>> CompileKernel(const OpSequence& sequence, ConstantScope scope, std::shared_ptr<OpenClContext> context) {
+  GeneratedSource source = COLLAGE_TRY(element_code::GenerateSource(sequence, LanguageOf(scope)));
+  auto kernel = std::make_unique<OpenClKernel>(RecipeOf(sequence, scope, source), std::move(context));
+  COLLAGE_TRY_STATUS(kernel->Compile(PreludeOf(scope) + source.text));
   return kernel;
 }
 

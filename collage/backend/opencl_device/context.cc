@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "collage/support/memory.h"
 
 namespace collage::opencl {
 namespace {
+
+constexpr cl_image_format kTexel = {CL_R, CL_FLOAT};
 
 template <class Number>
 Number NumberOf(cl_device_id id, cl_device_info what) {
@@ -68,6 +71,7 @@ Result<std::shared_ptr<OpenClContext>> OpenClContext::Create(const Device& devic
   if (error != CL_SUCCESS) return FailOf("clCreateContext", error);
   context->queue_ = clCreateCommandQueueWithProperties(context->context_, id, nullptr, &error);
   if (error != CL_SUCCESS) return FailOf("clCreateCommandQueueWithProperties", error);
+  context->texture_rows_ = context->FindTextureRows();
   return context;
 }
 
@@ -130,6 +134,47 @@ void OpenClContext::DoFree(void* address) {
     allocations_.erase(allocation);
   }
   clSVMFree(context_, address);
+}
+
+size_t OpenClContext::FindTextureRows() const {
+  if (!NumberOf<cl_bool>(id_, CL_DEVICE_IMAGE_SUPPORT)) return 0;
+  if (NumberOf<size_t>(id_, CL_DEVICE_IMAGE2D_MAX_WIDTH) < DeviceTexture::kRowElements) return 0;
+  cl_uint count = 0;
+  if (clGetSupportedImageFormats(context_, CL_MEM_READ_ONLY, CL_MEM_OBJECT_IMAGE2D, 0, nullptr, &count) != CL_SUCCESS) return 0;
+  std::vector<cl_image_format> formats(count);
+  clGetSupportedImageFormats(context_, CL_MEM_READ_ONLY, CL_MEM_OBJECT_IMAGE2D, count, formats.data(), nullptr);
+  const bool has_floats = std::any_of(formats.begin(), formats.end(), [](const cl_image_format& format) {
+    return format.image_channel_order == kTexel.image_channel_order && format.image_channel_data_type == kTexel.image_channel_data_type;
+  });
+  return has_floats ? NumberOf<size_t>(id_, CL_DEVICE_IMAGE2D_MAX_HEIGHT) : 0;
+}
+
+bool OpenClContext::TakesTexture(size_t elements) const { return elements <= texture_rows_ * DeviceTexture::kRowElements && elements > 0; }
+
+Result<DeviceTexture> DeviceTexture::Create(std::shared_ptr<OpenClContext> context, const float* data, size_t elements) {
+  const size_t rows = (elements + kRowElements - 1) / kRowElements;
+  std::vector<float> texels(rows * kRowElements);
+  std::copy_n(data, elements, texels.begin());
+  const size_t bytes = texels.size() * sizeof(float);
+  COLLAGE_TRY_STATUS(context->Take(bytes));
+  cl_image_desc description = {};
+  description.image_type = CL_MEM_OBJECT_IMAGE2D;
+  description.image_width = kRowElements;
+  description.image_height = rows;
+  cl_int error = CL_SUCCESS;
+  cl_mem image = clCreateImage(context->context(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, &kTexel, &description, texels.data(), &error);
+  if (error == CL_SUCCESS) return DeviceTexture(std::move(context), image, bytes);
+  context->GiveBack(bytes);
+  return FailOf("clCreateImage", error);
+}
+
+DeviceTexture::DeviceTexture(DeviceTexture&& other) noexcept
+    : context_(std::move(other.context_)), image_(std::exchange(other.image_, nullptr)), bytes_(other.bytes_) {}
+
+DeviceTexture::~DeviceTexture() {
+  if (!image_) return;
+  clReleaseMemObject(image_);  // when no kernel that was given reads it any more
+  context_->GiveBack(bytes_);
 }
 
 Result<BufferPlace> OpenClContext::BufferAt(const void* address) {

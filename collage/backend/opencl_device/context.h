@@ -41,6 +41,8 @@ class OpenClContext final : public DeviceContext {
   [[nodiscard]] cl_device_id id() const { return id_; }
   /// The device and its driver in words: code that a driver gives is for these alone.
   [[nodiscard]] std::string Identity() const;
+  /// Whether a texture may have so many elements; false for all where the device has none.
+  [[nodiscard]] bool TakesTexture(size_t elements) const;
   /// The same memory as an address of an allocation, which owns the buffer. Errors on other addresses.
   Result<BufferPlace> BufferAt(const void* address);
 
@@ -49,9 +51,12 @@ class OpenClContext final : public DeviceContext {
   void DoFree(void* address) override;
 
  private:
+  friend class DeviceTexture;
   OpenClContext(const Device& device, std::string name, size_t memory, cl_device_id id)
       : DeviceContext(device, std::move(name), memory), id_(id) {}
   Status Copy(void* to, const void* from, size_t bytes);
+  /// How many rows a texture may have; 0: there are none of floats.
+  [[nodiscard]] size_t FindTextureRows() const;
 
   struct Mark {
     uint64_t place;
@@ -60,6 +65,7 @@ class OpenClContext final : public DeviceContext {
   cl_device_id id_;
   cl_context context_ = nullptr;
   cl_command_queue queue_ = nullptr;
+  size_t texture_rows_ = 0;
   std::mutex marks_mutex_;
   std::deque<Mark> marks_;
   uint64_t last_place_ = 0;
@@ -69,6 +75,29 @@ class OpenClContext final : public DeviceContext {
   };
   std::mutex allocations_mutex_;
   std::map<const std::byte*, Allocation> allocations_;
+};
+
+/// Floats that kernels only read, as an image: a read goes through the cache and the units that a device has for textures. Element i is the
+/// texel (i % kRowElements, i / kRowElements), in its first channel.
+class DeviceTexture {
+ public:
+  static constexpr size_t kRowElements = 4096;  // a power of two, and every device takes images of that width (full profile: 16384)
+
+  /// `elements` must be so many that the context takes them.
+  static Result<DeviceTexture> Create(std::shared_ptr<OpenClContext> context, const float* data, size_t elements);
+  DeviceTexture(DeviceTexture&& other) noexcept;
+  DeviceTexture& operator=(DeviceTexture&&) = delete;
+  ~DeviceTexture();
+
+  [[nodiscard]] cl_mem image() const { return image_; }
+
+ private:
+  DeviceTexture(std::shared_ptr<OpenClContext> context, cl_mem image, size_t bytes)
+      : context_(std::move(context)), image_(image), bytes_(bytes) {}
+
+  std::shared_ptr<OpenClContext> context_;
+  cl_mem image_;
+  size_t bytes_;
 };
 
 /// A device that an OpenCL driver has, or why it cannot be used.

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "collage/support/hash.h"
 #include "tests/backend/device_harness.h"
 #include "tests/backend/kernel_harness.h"
@@ -13,7 +15,8 @@ using testing_backend::FunctionOf;
 using testing_backend::Input;
 using testing_backend::RandomConstant;
 
-class OpenClArtifactTest : public testing::Test {
+/// Over the variants: constants in buffers, and in textures.
+class OpenClArtifactTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const Result<const Backend*> found = FindBackend("opencl", device_);
@@ -25,7 +28,10 @@ class OpenClArtifactTest : public testing::Test {
     const Expr hidden = CallOp("nn.relu", {CallOp("nn.dense", {x, RandomConstant({32, 16}, 7)})});
     function_ = FunctionOf({x}, CallOp("nn.softmax", {hidden}));
     const Function& function = *function_->As<Function>();
-    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(function, device_, backend_->Variants(function, device_).at(0));
+    const std::vector<Variant> variants = backend_->Variants(function, device_);
+    const auto variant = std::find_if(variants.begin(), variants.end(), [](const Variant& one) { return one.name == GetParam(); });
+    if (variant == variants.end()) GTEST_SKIP() << context_->name() << " has no variant '" << GetParam() << "'";
+    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(function, device_, *variant);
     ASSERT_TRUE(kernel) << kernel.error().message;
     kernel_ = std::move(*kernel);
   }
@@ -64,7 +70,7 @@ class OpenClArtifactTest : public testing::Test {
   std::unique_ptr<Kernel> kernel_;
 };
 
-TEST_F(OpenClArtifactTest, ASavedKernelComputesTheSame) {
+TEST_P(OpenClArtifactTest, ASavedKernelComputesTheSame) {
   const std::string artifact = kernel_->Serialize();
   ASSERT_FALSE(artifact.empty());
   const Result<std::unique_ptr<Kernel>> loaded = backend_->Load(artifact, device_);
@@ -73,14 +79,14 @@ TEST_F(OpenClArtifactTest, ASavedKernelComputesTheSame) {
   EXPECT_FALSE((*loaded)->Serialize().empty());
 }
 
-TEST_F(OpenClArtifactTest, NothingIsCompiledWhereTheCodeIsOfTheSameDevice) {
+TEST_P(OpenClArtifactTest, NothingIsCompiledWhereTheCodeIsOfTheSameDevice) {
   const LogLines log;
   ExpectTheSame(kernel_->Serialize());
   EXPECT_EQ(log.Count(kTaken), 1u);
   EXPECT_EQ(log.Count(kCompiled), 0u);
 }
 
-TEST_F(OpenClArtifactTest, CodeOfAnotherDeviceIsLeftAloneForItsSource) {
+TEST_P(OpenClArtifactTest, CodeOfAnotherDeviceIsLeftAloneForItsSource) {
   std::string artifact = kernel_->Serialize();
   artifact[FindMadeBy(artifact).end - 1] ^= 1;
   const LogLines log;
@@ -90,7 +96,7 @@ TEST_F(OpenClArtifactTest, CodeOfAnotherDeviceIsLeftAloneForItsSource) {
   EXPECT_EQ(log.Count(kTaken), 0u);
 }
 
-TEST_F(OpenClArtifactTest, DamagedCodeIsLeftAloneForItsSource) {
+TEST_P(OpenClArtifactTest, DamagedCodeIsLeftAloneForItsSource) {
   std::string artifact = kernel_->Serialize();
   artifact[artifact.size() - 100] ^= 1;
   const LogLines log;
@@ -100,7 +106,7 @@ TEST_F(OpenClArtifactTest, DamagedCodeIsLeftAloneForItsSource) {
   EXPECT_EQ(log.Count(kTaken), 0u);
 }
 
-TEST_F(OpenClArtifactTest, CodeThatTheDriverDoesNotTakeIsLeftAloneForItsSource) {
+TEST_P(OpenClArtifactTest, CodeThatTheDriverDoesNotTakeIsLeftAloneForItsSource) {
   std::string artifact = kernel_->Serialize();
   artifact.resize(FindMadeBy(artifact).end);
   const std::string code = "no code of any driver";
@@ -112,7 +118,7 @@ TEST_F(OpenClArtifactTest, CodeThatTheDriverDoesNotTakeIsLeftAloneForItsSource) 
   EXPECT_EQ(log.Count(kCompiled), 1u);
 }
 
-TEST_F(OpenClArtifactTest, ACutArtifactIsAnError) {
+TEST_P(OpenClArtifactTest, ACutArtifactIsAnError) {
   const std::string artifact = kernel_->Serialize();
   for (const size_t size : {size_t{0}, size_t{7}, size_t{40}, artifact.size() / 2, artifact.size() - 1}) {
     const Result<std::unique_ptr<Kernel>> loaded = backend_->Load(std::string_view(artifact).substr(0, size), device_);
@@ -120,6 +126,9 @@ TEST_F(OpenClArtifactTest, ACutArtifactIsAnError) {
     EXPECT_EQ(loaded.error().message.rfind("opencl: ", 0), 0u) << loaded.error().message;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Variants, OpenClArtifactTest, testing::Values("element", "element @texture"),
+                         [](const auto& one) { return std::string_view(one.param).ends_with("texture") ? "Texture" : "Buffer"; });
 
 }  // namespace
 }  // namespace collage
