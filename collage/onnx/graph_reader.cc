@@ -76,6 +76,11 @@ std::string TableName(const OnnxNode& node) { return node.domain.empty() ? node.
 
 Result<const ReadRow*> RowOf(const OnnxNode& node) {
   if (const ReadRow* row = FindReadRow(TableName(node))) return row;
+  // Weights lie there in blocks as wide as the vectors of that CPU, and the file does not say how wide.
+  if (node.domain == "com.microsoft.nchwc")
+    return Fail(
+        "this operator of the domain 'com.microsoft.nchwc' is for the CPU on which ONNX Runtime optimised the model; save the model "
+        "as it was, or optimised at most to the level 'extended'");
   return Fail("this operator" + (node.domain.empty() ? "" : " of the domain '" + node.domain + "'") + " is not supported");
 }
 
