@@ -152,14 +152,15 @@ size_t OpenClContext::FindTextureRows() const {
 bool OpenClContext::TakesTexture(size_t elements) const { return elements <= texture_rows_ * DeviceTexture::kRowElements && elements > 0; }
 
 Result<DeviceTexture> DeviceTexture::Create(std::shared_ptr<OpenClContext> context, const float* data, size_t elements) {
-  const size_t rows = (elements + kRowElements - 1) / kRowElements;
-  std::vector<float> texels(rows * kRowElements);
+  const size_t width = std::min(elements, kRowElements);
+  const size_t rows = (elements + width - 1) / width;
+  std::vector<float> texels(rows * width);
   std::copy_n(data, elements, texels.begin());
   const size_t bytes = texels.size() * sizeof(float);
   COLLAGE_TRY_STATUS(context->Take(bytes));
   cl_image_desc description = {};
   description.image_type = CL_MEM_OBJECT_IMAGE2D;
-  description.image_width = kRowElements;
+  description.image_width = width;
   description.image_height = rows;
   cl_int error = CL_SUCCESS;
   cl_mem image = clCreateImage(context->context(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, &kTexel, &description, texels.data(), &error);
