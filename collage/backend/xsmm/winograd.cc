@@ -108,20 +108,17 @@ void WinogradProgram::PackWeights(const float* weights) {
   const int64_t inputs = InputsOfGroup();
   const int64_t deep = convolution_.window.kernel[0];
   const int64_t taps = sizes_.down.taps * sizes_.across.taps;
+  const WinogradWeights transform(sizes_);
   for (Share& share : shares_) {
     const int64_t plane_size = deep * inputs * share.columns.count;
     float* packed = operands_.Allocate(sizes_.planes() * plane_size);
     share.weights = packed;
     for (const Panel& panel : share.panels) {
-      for (int64_t output = 0; output < panel.count; ++output) {
-        const float* kernels = weights + (share.columns.first + panel.first + output) * inputs * deep * taps;
-        for (int64_t input = 0; input < inputs; ++input) {
-          for (int64_t tap = 0; tap < deep; ++tap) {
-            float planes[kMostWinogradPlanes];
-            TransformWinogradWeights(sizes_, kernels + (input * deep + tap) * taps, planes);
-            float* to = packed + panel.first * deep * inputs + (tap * inputs + input) * panel.count + output;
-            for (int64_t plane = 0; plane < sizes_.planes(); ++plane) to[plane * plane_size] = planes[plane];
-          }
+      const float* kernels = weights + (share.columns.first + panel.first) * inputs * deep * taps;
+      for (int64_t input = 0; input < inputs; ++input) {
+        for (int64_t tap = 0; tap < deep; ++tap) {
+          float* to = packed + panel.first * deep * inputs + (tap * inputs + input) * panel.count;
+          transform.Transform(kernels + (input * deep + tap) * taps, inputs * deep * taps, panel.count, to, plane_size);
         }
       }
     }

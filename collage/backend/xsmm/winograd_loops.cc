@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "collage/backend/xsmm/vectors.h"
 
@@ -158,21 +157,9 @@ constexpr std::array<Record, 3> RecordsOf() {
 constexpr std::array kRecords = {RecordsOf<3, 2>(), RecordsOf<2, 3>(), RecordsOf<5, 2>(),
                                  RecordsOf<4, 3>(), RecordsOf<3, 4>(), RecordsOf<2, 5>()};
 
-// The kernel's polynomial at each point, divided by the product of the point's distances from the others: with that the data's transform is
-// one of integers.
-void TransformTaps(const WinogradSize& size, const double* taps, int64_t stride, double* transformed) {
-  const int64_t patch = size.patch();
-  for (int64_t i = 0; i + 1 < patch; ++i) {
-    const double point = kPoints[static_cast<size_t>(i)];
-    double value = 0;
-    for (int64_t tap = size.taps - 1; tap >= 0; --tap) value = value * point + taps[tap * stride];
-    for (int64_t other = 0; other + 1 < patch; ++other) {
-      if (other != i) value /= point - kPoints[static_cast<size_t>(other)];
-    }
-    transformed[i] = value;
-  }
-  transformed[patch - 1] = taps[(size.taps - 1) * stride];
-}
+// As many kernels as are transformed at once.
+constexpr int64_t kKernels = 8;
+typedef double Kernels __attribute__((vector_size(kKernels * sizeof(double))));
 
 }  // namespace
 
@@ -185,19 +172,49 @@ WinogradLoops WinogradLoopsFor(const WinogradSizes& sizes, int64_t lanes) {
   return {};
 }
 
-void TransformWinogradWeights(const WinogradSizes& sizes, const float* kernel, float* planes) {
-  const auto [down, across] = sizes;
-  const std::vector<double> taps(kernel, kernel + down.taps * across.taps);
-  double half[6][6];  // [row of a patch][tap across]
-  for (int64_t x = 0; x < across.taps; ++x) {
-    double column[6];
-    TransformTaps(down, taps.data() + x, across.taps, column);
-    for (int64_t i = 0; i < down.patch(); ++i) half[i][x] = column[i];
+WinogradWeights::WinogradWeights(const WinogradSizes& sizes)
+    : sizes_(sizes), down_(MatrixOf(sizes.down)), across_(MatrixOf(sizes.across)) {}
+
+// The kernel's polynomial at each point, divided by the product of the point's distances from the others: with that the data's transform is
+// one of integers.
+WinogradWeights::Matrix WinogradWeights::MatrixOf(const WinogradSize& size) {
+  Matrix matrix = {};
+  const auto points = static_cast<size_t>(size.patch() - 1);
+  const auto taps = static_cast<size_t>(size.taps);
+  for (size_t i = 0; i < points; ++i) {
+    double value = 1;
+    for (size_t other = 0; other < points; ++other) {
+      if (other != i) value /= kPoints[i] - kPoints[other];
+    }
+    for (size_t tap = 0; tap < taps; ++tap, value *= kPoints[i]) matrix[i][tap] = value;
   }
-  for (int64_t i = 0; i < down.patch(); ++i) {
-    double row[6];
-    TransformTaps(across, half[i], 1, row);
-    for (int64_t j = 0; j < across.patch(); ++j) *planes++ = static_cast<float>(row[j]);
+  matrix[points][taps - 1] = 1;
+  return matrix;
+}
+
+__attribute__((target("avx2,fma"))) void WinogradWeights::Transform(const float* kernels, int64_t stride, int64_t count, float* planes,
+                                                                    int64_t plane_stride) const {
+  const auto [down, across] = sizes_;
+  for (int64_t first = 0; first < count; first += kKernels) {
+    const int64_t some = std::min(kKernels, count - first);
+    Kernels taps[kMostTaps * kMostTaps] = {};
+    for (int64_t k = 0; k < some; ++k) {
+      const float* kernel = kernels + (first + k) * stride;
+      for (int64_t tap = 0; tap < down.taps * across.taps; ++tap) taps[tap][k] = kernel[tap];
+    }
+    float* plane = planes + first;
+    for (int64_t i = 0; i < down.patch(); ++i) {
+      Kernels row[kMostTaps] = {};
+      for (int64_t y = 0; y < down.taps; ++y) {
+        for (int64_t x = 0; x < across.taps; ++x)
+          row[x] += down_[static_cast<size_t>(i)][static_cast<size_t>(y)] * taps[y * across.taps + x];
+      }
+      for (int64_t j = 0; j < across.patch(); ++j, plane += plane_stride) {
+        Kernels value = {};
+        for (int64_t x = 0; x < across.taps; ++x) value += across_[static_cast<size_t>(j)][static_cast<size_t>(x)] * row[x];
+        for (int64_t k = 0; k < some; ++k) plane[k] = static_cast<float>(value[k]);
+      }
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 // The transforms of Winograd's algorithm F(m x m, r x r): m by m results of a convolution by r x r take (m + r - 1)^2 multiplications
 // instead of m^2 r^2 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Compiled once for each instruction set.
 
+#include <array>
 #include <cstdint>
 
 namespace collage::xsmm {
@@ -21,8 +22,6 @@ struct WinogradSizes {
   WinogradSize down, across;
   [[nodiscard]] int64_t planes() const { return down.patch() * across.patch(); }
 };
-
-inline constexpr int64_t kMostWinogradPlanes = 36;
 
 /// A patch of pixels, each with channels in blocks. Numbers are elements.
 struct WinogradPatch {
@@ -54,7 +53,23 @@ struct WinogradLoops {
 /// in one of them; null for others.
 WinogradLoops WinogradLoopsFor(const WinogradSizes& sizes, int64_t lanes);
 
-/// The transform of one kernel, [taps down][taps across], by plane; `planes` has room for all of them.
-void TransformWinogradWeights(const WinogradSizes& sizes, const float* kernel, float* planes);
+/// The transform of weights, in double precision.
+class WinogradWeights {
+ public:
+  explicit WinogradWeights(const WinogradSizes& sizes);
+
+  /// Of `count` kernels [taps down][taps across] that lie `stride` elements apart. Element k of a plane is of kernel k, and planes lie
+  /// `plane_stride` elements apart. For processors with AVX2.
+  void Transform(const float* kernels, int64_t stride, int64_t count, float* planes, int64_t plane_stride) const;
+
+ private:
+  static constexpr int64_t kMostTaps = 5;
+  static constexpr int64_t kMostPatch = 6;
+  using Matrix = std::array<std::array<double, kMostTaps>, kMostPatch>;  // element of the patch, tap
+  static Matrix MatrixOf(const WinogradSize& size);
+
+  WinogradSizes sizes_;
+  Matrix down_, across_;
+};
 
 }  // namespace collage::xsmm
