@@ -230,13 +230,7 @@ void SubGraphRewriter::AddUnitsOf(PostDfsIndex node, std::vector<size_t>& units)
 std::vector<size_t> SubGraphRewriter::UnitsNeededBy(size_t unit) const {
   std::vector<size_t> units;
   if (unit >= graph_.size()) {
-    for (const TensorSource& input : partitions_[unit - graph_.size()].extracted.inputs) {
-      if (IsBuilt(input.node)) {
-        units.push_back(input.node);
-      } else if (!StandsForItself(input.node)) {
-        AddUnitBehind(input, units);
-      }
-    }
+    for (const TensorSource& input : partitions_[unit - graph_.size()].extracted.inputs) AddUnitBehind(input, units);
   } else if (IsProjectionOfPartition(unit)) {
     const size_t count = ValueCount(graph_[unit].expr->type());
     for (size_t i = 0; i < count; ++i) AddUnitBehind({unit, i}, units);

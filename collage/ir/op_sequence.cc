@@ -16,6 +16,7 @@ class Builder {
     for (const Expr& parameter : function.parameters) {
       std::vector<size_t> tensors;
       for (TensorType& type : FlattenTensors(parameter->type())) tensors.push_back(AddValue(std::move(type)));
+      if (tensors.size() != ValueCount(parameter->type())) return Fail("not straight-line: a parameter is, or holds, a function");
       sequence_.parameters.insert(sequence_.parameters.end(), tensors.begin(), tensors.end());
       frames_[0][parameter.get()] = std::move(tensors);
     }

@@ -50,11 +50,12 @@ std::vector<TensorType> FlattenTensors(const Type& type);
 size_t ValueCount(const Type& type);
 /// Where the values of a field begin among all of its tuple.
 size_t FirstValue(const TupleType& tuple, size_t field);
-/// The field that holds value `value` of a tuple, and which of the field's own it is. There must be that value.
+/// A value of a tuple: field, and which of the field's own it is.
 struct ValuePlace {
   size_t field;
   size_t value;
 };
+/// There must be that value.
 ValuePlace FindValue(const TupleType& tuple, size_t value);
 
 }  // namespace collage

@@ -82,10 +82,10 @@ def graphs():
     yield "function_circle", circle, "node 'call' (F): functions of the model call each other more than 100 levels deep"
     inside = model([call])
     inside.functions.append(helper.make_function("local", "F", ["a"], ["b"], [make_node("Frobnicate", ["a"], ["b"])], inside.opset_import))
+    yield "function_operator", inside, "node 'call/0' (Frobnicate, opset 13): this operator is not supported"
     blocked = model([make_node("Conv", ["x", "w"], ["y"], domain="com.microsoft.nchwc")], initializers=[array("w", np.ones((16, 3, 3, 3), np.float32))])
     blocked.opset_import.append(helper.make_opsetid("com.microsoft.nchwc", 1))
     yield "blocked_layouts", blocked, "optimised at most to the level 'extended'"
-    yield "function_operator", inside, "node 'call/0' (Frobnicate, opset 13): this operator is not supported"
     unversioned = model([relu()])
     del unversioned.opset_import[:]
     yield "no_opset", unversioned, "does not say which version"

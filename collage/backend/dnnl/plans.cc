@@ -82,7 +82,7 @@ constexpr std::array<std::pair<const char*, DType>, 2> kOfBFloat16 = {{{"bf16/",
 
 std::vector<Argument> ConstantArguments(const Chain& chain, const dnnl::memory::desc& weight, const dnnl::memory::desc& bias,
                                         std::optional<dnnl::memory::desc> given_weight) {
-  std::vector<Argument> arguments = {{DNNL_ARG_WEIGHTS, chain.base->inputs[1], weight, PlainLayout(chain.stored), std::move(given_weight)}};
+  std::vector<Argument> arguments = {{DNNL_ARG_WEIGHTS, chain.base->inputs[1], weight, PlainLayout(chain.stored), given_weight}};
   if (chain.bias) arguments.push_back({DNNL_ARG_BIAS, *chain.bias, bias});
   if (!chain.quantised) return arguments;
   arguments[0].prepared = [axis = chain.quantised->weight_axis](const Tensor& weights) { return WholeWeights(weights, axis); };

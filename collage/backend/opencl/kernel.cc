@@ -12,10 +12,9 @@ namespace {
 
 using artifact::ArtifactReader;
 using artifact::ArtifactWriter;
+using element_code::Array;
 using element_code::GeneratedSource;
 using element_code::Launch;
-
-using element_code::Array;
 
 element_code::Language LanguageOf(ConstantScope scope) {
   const auto is_texture = [scope](const Array& array) { return scope == ConstantScope::kTexture && array.is_constant; };
@@ -193,7 +192,7 @@ class OpenClKernel final : public Kernel {
 
   Status SetArgument(cl_kernel kernel, cl_uint number, size_t value) {
     if (cl_mem image = images_[value]) {
-      const cl_int error = clSetKernelArg(kernel, number, sizeof image, &image);
+      const cl_int error = clSetKernelArg(kernel, number, sizeof(cl_mem), &image);
       return error == CL_SUCCESS ? Status() : FailOf("clSetKernelArg", error);
     }
     const cl_int error = clSetKernelArgSVMPointer(kernel, number, addresses_[value]);

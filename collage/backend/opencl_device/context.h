@@ -81,7 +81,9 @@ class OpenClContext final : public DeviceContext {
 /// texel (i % kRowElements, i / kRowElements), in its first channel.
 class DeviceTexture {
  public:
-  static constexpr size_t kRowElements = 4096;  // a power of two, and every device takes images of that width (full profile: 16384)
+  /// A power of two, so that no kernel divides, and a quarter of what the standard demands of an image's sides (16384, full profile): as
+  /// many rows as that hold 64 million floats.
+  static constexpr size_t kRowElements = 4096;
 
   /// `elements` must be so many that the context takes them.
   static Result<DeviceTexture> Create(std::shared_ptr<OpenClContext> context, const float* data, size_t elements);

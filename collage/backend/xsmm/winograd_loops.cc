@@ -192,8 +192,8 @@ WinogradWeights::Matrix WinogradWeights::MatrixOf(const WinogradSize& size) {
   return matrix;
 }
 
-__attribute__((target("avx2,fma"))) void WinogradWeights::Transform(const float* kernels, int64_t stride, int64_t count, float* planes,
-                                                                    int64_t plane_stride) const {
+COLLAGE_FOR_AVX2 void WinogradWeights::Transform(const float* kernels, int64_t stride, int64_t count, float* planes,
+                                                 int64_t plane_stride) const {
   const auto [down, across] = sizes_;
   for (int64_t first = 0; first < count; first += kKernels) {
     const int64_t some = std::min(kKernels, count - first);

@@ -63,8 +63,8 @@ class WinogradWeights {
   void Transform(const float* kernels, int64_t stride, int64_t count, float* planes, int64_t plane_stride) const;
 
  private:
-  static constexpr int64_t kMostTaps = 5;
-  static constexpr int64_t kMostPatch = 6;
+  static constexpr int64_t kMostTaps = 5;                                // a tile of 2 of a patch of 6
+  static constexpr int64_t kMostPatch = 6;                               // one element for each point, and for infinity
   using Matrix = std::array<std::array<double, kMostTaps>, kMostPatch>;  // element of the patch, tap
   static Matrix MatrixOf(const WinogradSize& size);
 

@@ -1,10 +1,6 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
 #include "collage/support/hash.h"
 #include "tests/backend/device_harness.h"
-#include "tests/backend/kernel_harness.h"
+#include "tests/backend/opencl/opencl_test.h"
 #include "tests/support/log_lines.h"
 
 namespace collage {
@@ -16,24 +12,18 @@ using testing_backend::Input;
 using testing_backend::RandomConstant;
 
 /// Over the variants: constants in buffers, and in textures.
-class OpenClArtifactTest : public testing::TestWithParam<const char*> {
+class OpenClArtifactTest : public testing_backend::OpenClTest, public testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
-    const Result<const Backend*> found = FindBackend("opencl", device_);
-    if (!found) GTEST_SKIP() << found.error().message;
-    backend_ = *found;
-    context_ = backend_->Open(device_).value();
+    OpenClTest::SetUp();
+    if (IsSkipped()) return;
+    if (GetParam() == std::string_view(kTexture) && !HasImages()) GTEST_SKIP() << context_->name() << " has no images";
     // A constant, a tensor between two kernels, and loops.
     const Expr x = Input({4, 16});
     const Expr hidden = CallOp("nn.relu", {CallOp("nn.dense", {x, RandomConstant({32, 16}, 7)})});
     function_ = FunctionOf({x}, CallOp("nn.softmax", {hidden}));
-    const Function& function = *function_->As<Function>();
-    const std::vector<Variant> variants = backend_->Variants(function, device_);
-    const auto variant = std::find_if(variants.begin(), variants.end(), [](const Variant& one) { return one.name == GetParam(); });
-    if (variant == variants.end()) GTEST_SKIP() << context_->name() << " has no variant '" << GetParam() << "'";
-    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(function, device_, *variant);
-    ASSERT_TRUE(kernel) << kernel.error().message;
-    kernel_ = std::move(*kernel);
+    kernel_ = Compile(function_, GetParam());
+    ASSERT_NE(kernel_, nullptr);
   }
 
   [[nodiscard]] std::vector<double> Run(Kernel& kernel) const {
@@ -63,9 +53,6 @@ class OpenClArtifactTest : public testing::TestWithParam<const char*> {
   static constexpr const char* kCompiled = "kernels from their source";
   static constexpr const char* kTaken = "kernels from saved code";
 
-  const Device device_{DeviceKind::kOpenCl, 0, 1};
-  const Backend* backend_ = nullptr;
-  std::shared_ptr<DeviceContext> context_;
   Expr function_;
   std::unique_ptr<Kernel> kernel_;
 };
@@ -127,7 +114,7 @@ TEST_P(OpenClArtifactTest, ACutArtifactIsAnError) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, OpenClArtifactTest, testing::Values("element", "element @texture"),
+INSTANTIATE_TEST_SUITE_P(Variants, OpenClArtifactTest, testing::Values(OpenClArtifactTest::kBuffer, OpenClArtifactTest::kTexture),
                          [](const auto& one) { return std::string_view(one.param).ends_with("texture") ? "Texture" : "Buffer"; });
 
 }  // namespace

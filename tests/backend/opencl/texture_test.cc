@@ -1,9 +1,7 @@
 // Constants in textures: what they compute, and the memory that they take.
 
-#include <gtest/gtest.h>
-
 #include "tests/backend/device_harness.h"
-#include "tests/backend/kernel_harness.h"
+#include "tests/backend/opencl/opencl_test.h"
 
 namespace collage {
 namespace {
@@ -13,14 +11,11 @@ using testing_backend::FunctionOf;
 using testing_backend::Input;
 using testing_backend::RandomConstant;
 
-class OpenClTextureTest : public testing::Test {
+class OpenClTextureTest : public testing_backend::OpenClTest {
  protected:
   void SetUp() override {
-    const Result<const Backend*> found = FindBackend("opencl", device_);
-    if (!found) GTEST_SKIP() << found.error().message;
-    backend_ = *found;
-    context_ = backend_->Open(device_).value();
-    if (VariantsOf(TwoProducts()).size() < 2) GTEST_SKIP() << context_->name() << " has no images of floats";
+    OpenClTest::SetUp();
+    if (!IsSkipped() && !HasImages()) GTEST_SKIP() << context_->name() << " has no images";
   }
 
   /// Weights of 1.5 rows of a texture, and of less than one.
@@ -29,36 +24,21 @@ class OpenClTextureTest : public testing::Test {
     const Expr hidden = CallOp("nn.relu", {CallOp("nn.dense", {x, RandomConstant({96, 64}, 7)})});
     return FunctionOf({x}, CallOp("nn.dense", {hidden, RandomConstant({8, 96}, 8)}));
   }
-
-  [[nodiscard]] std::vector<Variant> VariantsOf(const Expr& function) const {
-    return backend_->Variants(*function->As<Function>(), device_);
-  }
-
-  [[nodiscard]] std::unique_ptr<Kernel> Compile(const Expr& function, const Variant& variant) const {
-    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), device_, variant);
-    EXPECT_TRUE(kernel) << kernel.error().message;
-    return std::move(*kernel);
-  }
-
-  const Device device_{DeviceKind::kOpenCl, 0, 1};
-  const Backend* backend_ = nullptr;
-  std::shared_ptr<DeviceContext> context_;
 };
 
 TEST_F(OpenClTextureTest, ComputesWhatBuffersCompute) {
   const Expr function = TwoProducts();
-  const std::vector<Variant> variants = VariantsOf(function);
-  ASSERT_EQ(variants[1].name, "element @texture");
+  const std::unique_ptr<Kernel> buffers = Compile(function, kBuffer);
+  const std::unique_ptr<Kernel> textures = Compile(function, kTexture);
+  ASSERT_TRUE(buffers && textures);
   const std::vector<Tensor> inputs = testing_backend::RandomInputs(function);
-  const std::vector<double> expected = testing_backend::RunOnDevice(*Compile(function, variants[0]), inputs).ToDouble();
-  EXPECT_EQ(testing_backend::RunOnDevice(*Compile(function, variants[1]), inputs).ToDouble(), expected);
+  EXPECT_EQ(testing_backend::RunOnDevice(*textures, inputs).ToDouble(), testing_backend::RunOnDevice(*buffers, inputs).ToDouble());
 }
 
 TEST_F(OpenClTextureTest, MemoryOfTexturesIsCountedAndGivenBack) {
-  const Expr function = TwoProducts();
   const size_t before = context_->allocated_bytes();
   {
-    const std::unique_ptr<Kernel> kernel = Compile(function, VariantsOf(function)[1]);
+    const std::unique_ptr<Kernel> kernel = Compile(TwoProducts(), kTexture);
     constexpr size_t kElements = 2 * 4096 + 768;  // two whole rows, and one that is as long as it must be
     EXPECT_EQ(context_->allocated_bytes(), before + kElements * sizeof(float));
   }
@@ -67,7 +47,7 @@ TEST_F(OpenClTextureTest, MemoryOfTexturesIsCountedAndGivenBack) {
 
 TEST_F(OpenClTextureTest, IsNotOfferedWithoutConstants) {
   const Expr x = Input({3, 64});
-  EXPECT_EQ(VariantsOf(FunctionOf({x}, CallOp("nn.relu", {x}))).size(), 1u);
+  EXPECT_EQ(VariantsOf(FunctionOf({x}, CallOp("nn.relu", {x}))), std::vector<std::string>{kBuffer});
 }
 
 }  // namespace
