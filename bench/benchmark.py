@@ -5,7 +5,11 @@ Each model is compiled, then timed beside ONNX Runtime and OpenVINO in interleav
 intervals stand: what compiling took, loading, the first run, peak memory, bytes of the program, time over the roofline, and the shares of
 kernels by backend, of conversions and of what is between steps. The roofline is that of the plan's own partitions at ceilings measured
 here in the same minute: the rate of a large product (NumPy's BLAS) and of copying memory, by as many threads. A form of fewer operations
-(Winograd inside a library) may beat the roofline of its definition.
+(Winograd inside a library) may beat the roofline of its definition. What would gain next is the group of kernels (one backend, one
+first operator) that is furthest above its roofline in that run.
+
+With --contribution WHAT the model is compiled once more with `--forbid WHAT` and the prices that are known; `collage compare` says by how
+much the plan without it is slower. A plan that stays the same gains nothing by WHAT.
 
 Results go to --output: a JSON file a model, results.json, results.md and results.png. A model that has its results from this version of
 the tool is left alone, so that a run that was stopped goes on.
@@ -68,12 +72,16 @@ def ceilings(threads):
     return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 
+def seconds_at_least(work, limits):
+    return max(work["flops"] / limits["flops_per_second"], work["bytes"] / limits["bytes_per_second"])
+
+
 def roofline_ms(report, limits):
     """Of the partitions one after another; nothing where the report does not tell their work."""
     works = [entry.get("work") for entry in report.get("plan", [])]
     if not works or not all(works):
         return None
-    return 1e3 * sum(max(work["flops"] / limits["flops_per_second"], work["bytes"] / limits["bytes_per_second"]) for work in works)
+    return 1e3 * sum(seconds_at_least(work, limits) for work in works)
 
 
 def collage(arguments, *words):
@@ -83,11 +91,14 @@ def collage(arguments, *words):
     return done.stdout
 
 
-def where_time_goes(arguments, program, archive, folder):
-    """Shares of one run, by kind of step and backend; `between steps` is what is left of the whole."""
+def profile(arguments, program, archive, folder):
     file = folder / "profile.json"
     collage(arguments, "bench", program, "--inputs", archive, "--threads", arguments.threads, "--duration", 1, "--profile", "--json", file)
-    measured = json.loads(file.read_text())
+    return json.loads(file.read_text())
+
+
+def where_time_goes(measured):
+    """Shares of one run, by kind of step and backend; `between steps` is what is left of the whole."""
     shares = {}
     for step in measured["profile"]:
         name = f"{step['kind']} {step['backend']}".strip()
@@ -97,9 +108,55 @@ def where_time_goes(arguments, program, archive, folder):
     return {name: milliseconds / whole for name, milliseconds in sorted(shares.items(), key=lambda share: -share[1])}
 
 
-def compile_model(arguments, model, program, report):
+def would_gain_next(measured, report, limits):
+    """The kernels of one backend and first operator that take longest beyond their roofline; nothing where no work is told."""
+    works = {entry["partition"]: entry["work"] for entry in report["plan"] if entry.get("work")}
+    groups = {}
+    for step in measured["profile"]:
+        if step["kind"] != "kernel" or step["name"] not in works:
+            continue
+        above = step["mean_us"] * 1e-3 - seconds_at_least(works[step["name"]], limits) * 1e3
+        groups.setdefault((step["backend"], step["operators"][0]), []).append((above, step["nodes"]))
+    if not groups:
+        return None
+    (backend, operator), kernels = max(groups.items(), key=lambda group: sum(above for above, _ in group[1]))
+    above, nodes = sum(above for above, _ in kernels), max(kernels, key=lambda kernel: kernel[0])[1]
+    share = above / measured["latency_ms"]["mean"]
+    return {"backend": backend, "operator": operator, "above_roofline_ms": above, "share": share, "kernels": len(kernels), "most_in": nodes[:1]}
+
+
+def chosen_plan(report):
+    return [(entry["backend"], entry["variant"], entry["operators"], entry["nodes"]) for entry in report["plan"]]
+
+
+def compare(arguments, slower, program, archive, folder):
+    file = folder / "compared.json"
+    collage(arguments, "compare", slower, program, "--inputs", archive, "--threads", arguments.threads, "--json", file)
+    compared = json.loads(file.read_text())
+    return {name: compared[name] for name in ("ratio", "interval", "noise", "is_real")}
+
+
+def against_single_backend(arguments, program, report, singles, archive, folder):
+    """The best of those that raced, timed beside the chosen plan again; nothing where no backend takes the whole model."""
+    raced = [(ratio, name) for name, ratio in report["end_to_end_ratio"].items() if (singles / f"{name}.collage").exists()]
+    if not raced:
+        return None
+    name = min(raced)[1]
+    return {"name": name} | compare(arguments, singles / f"{name}.collage", program, archive, folder)
+
+
+def contribution(arguments, what, model, program, report, archive, folder):
+    """How many times as long the best plan without it takes."""
+    without = folder / "without.collage"
+    other = compile_model(arguments, model, without, folder / "without.json", "--forbid", what)
+    if chosen_plan(other) == chosen_plan(report):
+        return None
+    return compare(arguments, without, program, archive, folder)
+
+
+def compile_model(arguments, model, program, report, *more):
     words = ["compile", model, "-o", program, "--json", report, "--threads", arguments.threads, "--cache", arguments.cache]
-    words += ["--budget", arguments.budget] if arguments.budget else []
+    words += [*more, *(["--budget", arguments.budget] if arguments.budget else [])]
     words += ["--precision", arguments.precision] if arguments.precision else []
     done = subprocess.run([arguments.collage, *map(str, words)], stdout=subprocess.DEVNULL)
     if done.returncode != 0:
@@ -113,9 +170,11 @@ def measure(arguments, model):
         archive = folder / "inputs.npz"
         np.savez(archive, **peers.make_inputs(model, {}))
         program = folder / "plan.collage"
-        report = compile_model(arguments, model, program, folder / "report.json")
+        singles = folder / "single_backends"
+        report = compile_model(arguments, model, program, folder / "report.json", "--single-backends", singles)
         result = peers.compare_plan(arguments, model, program, archive, folder)
         limits = ceilings(arguments.threads)
+        measured = profile(arguments, program, archive, folder)
         result |= {
             "compile_seconds": report["elapsed_seconds"],
             "compile_measured": report["candidates"]["variants"]["measured"] > 0,
@@ -123,7 +182,12 @@ def measure(arguments, model):
             "model_bytes": model.stat().st_size,
             "ceilings": limits,
             "roofline_ms": roofline_ms(report, limits),
-            "where_time_goes": where_time_goes(arguments, program, archive, folder),
+            "where_time_goes": where_time_goes(measured),
+            "would_gain_next": would_gain_next(measured, report, limits),
+            "single_backend": against_single_backend(arguments, program, report, singles, archive, folder),
+            "contributions": {
+                what: contribution(arguments, what, model, program, report, archive, folder) for what in arguments.contribution
+            },
         }
         return result
 
@@ -160,11 +224,40 @@ def table(results):
         lines.append("| " + " | ".join(cells) + " |")
     ratios = [result["speedup"] for result in results if result["speedup"]]
     lines += ["", f"Geometric mean over {len(ratios)} models: {geometric_mean(ratios):.3f} times the faster peer.", ""]
-    lines += ["| model | where the time goes |", "|---|---|"]
+    lines += ["| model | where the time goes | what would gain next |", "|---|---|---|"]
     for result in results:
         shares = [f"{name} {share:.0%}" for name, share in result["where_time_goes"].items() if share >= 0.005]
-        lines.append(f"| {pathlib.Path(result['model']).stem} | {', '.join(shares)} |")
+        lines.append(f"| {pathlib.Path(result['model']).stem} | {', '.join(shares)} | {next_text(result['would_gain_next'])} |")
+    lines += table_of_choices(results)
     return "\n".join(lines) + "\n"
+
+
+def next_text(gain):
+    if not gain or gain["above_roofline_ms"] <= 0:
+        return "-"
+    nodes = f", most in {gain['most_in'][0]}" if gain["most_in"] else ""
+    kernels = f"{gain['kernels']} kernels" if gain["kernels"] > 1 else "1 kernel"
+    return f"{gain['operator']} of {gain['backend']}: {gain['above_roofline_ms']:.3f} ms ({gain['share']:.0%}) above the roofline in {kernels}{nodes}"
+
+
+def compared_text(compared):
+    low, high = compared["interval"]
+    return f"{compared['ratio']:.3f} ({low:.3f} to {high:.3f})" + ("" if compared["is_real"] else ", not shown")
+
+
+def table_of_choices(results):
+    """What choosing among many gains: times the chosen plan that others take."""
+    whats = list(dict.fromkeys(what for result in results for what in result["contributions"]))
+    lines = ["", "| model | best single backend | times ours |" + "".join(f" without {what} |" for what in whats), "|---|---|---|" + "---|" * len(whats)]
+    for result in results:
+        single = result["single_backend"]
+        cells = [pathlib.Path(result["model"]).stem, single["name"] if single else "-", compared_text(single) if single else "-"]
+        for what in whats:
+            known = what in result["contributions"]
+            compared = result["contributions"].get(what)
+            cells.append(compared_text(compared) if compared else "the same plan" if known else "-")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
 
 
 def draw(results, path):
@@ -207,8 +300,8 @@ def earlier_result(path, version, arguments):
     if arguments.again or not path.exists():
         return None
     result = json.loads(path.read_text())
-    told = (result["version"], result["threads"], result["rounds"], result.get("precision"))
-    return result if told == (version, arguments.threads, arguments.rounds, arguments.precision) else None
+    told = (result["version"], result["threads"], result["rounds"], result.get("precision"), list(result.get("contributions", {})))
+    return result if told == (version, arguments.threads, arguments.rounds, arguments.precision, arguments.contribution) else None
 
 
 def write_all(results, output):
@@ -253,6 +346,7 @@ def main():
     parser.add_argument("--slice", type=float, default=0.3, help="seconds of one turn (default 0.3)")
     parser.add_argument("--budget", help="of each compile (default: that of collage compile)")
     parser.add_argument("--precision", metavar="PERMIT[=TOLERANCE]", help="bf16 or int8-weights, for collage compile and OpenVINO")
+    parser.add_argument("--contribution", action="append", default=[], metavar="WHAT", help="what `collage compile --forbid` takes (repeat)")
     parser.add_argument("--cache", help="price cache (default: prices.sqlite in the output folder)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench", help="default: build/bench")
     parser.add_argument("--again", action="store_true", help="measure models that have their results, too")

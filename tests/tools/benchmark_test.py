@@ -21,7 +21,7 @@ import peers  # noqa: E402
 class BenchmarkTest(unittest.TestCase):
     def run_benchmark(self, folder):
         command = [sys.executable, BENCH / "benchmark.py", MODEL, "--collage", BINARY, "--output", folder, "--threads", "2"]
-        done = subprocess.run([*map(str, command), "--rounds", "6", "--slice", "0.02", "--budget", "10s"], capture_output=True, text=True)
+        done = subprocess.run([*map(str, command), "--contribution", "forms", "--contribution", "xsmm", "--rounds", "6", "--slice", "0.02", "--budget", "10s"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -42,6 +42,10 @@ class BenchmarkTest(unittest.TestCase):
             self.assertGreater(result["program_bytes"], 0)
             self.assertGreater(result["ceilings"]["flops_per_second"], 1e8)
             self.assertAlmostEqual(sum(result["where_time_goes"].values()), 1, delta=0.5)
+            self.assertIn("above_roofline_ms", result["would_gain_next"])
+            self.assertGreater(result["single_backend"]["ratio"], 0)
+            self.assertEqual(list(result["contributions"]), ["forms", "xsmm"])
+            self.assertIn("without xsmm", (folder / "results.md").read_text())
             self.assertIn("Geometric mean over 1 models", (folder / "results.md").read_text())
             self.assertEqual((folder / "results.png").read_bytes()[:4], b"\x89PNG")
             self.assertEqual([path.name for path in folder.glob("*.part*")], [])
