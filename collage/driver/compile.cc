@@ -78,7 +78,7 @@ class Compile {
         model_(std::make_shared<const OnnxModel>(std::move(model))),
         module_(std::move(module)),
         device_{DeviceKind::kCpu, 0, options.threads},
-        timer_(MakeTimer(options.isolated)),
+        timer_(MakeTimer(options.isolated, options.threads)),
         pricer_(device_, cache, ForModel(module_.Main(), options.measure), timer_.get()) {
     if (options.cache_only) pricer_.AllowOnlyCached();
     lower_.device = device_;

@@ -64,10 +64,10 @@ PlanMeasurer::PlanMeasurer(Pricer& pricer, EvidenceStore& store, const LowerOpti
 
 Result<Measurer::Found> PlanMeasurer::MeasureUntil(std::span<const size_t> kernels, const std::function<bool()>& stop) {
   Found found;
-  // One after another, each is reported when it begins.
-  const size_t at_once = COLLAGE_TRY(AtOnce()) > 1 ? kernels.size() : 1;
+  // Each is reported when it begins; a fleet begins with all.
+  const size_t at_once = pricer_.has_fleet() ? kernels.size() : COLLAGE_TRY(AtOnce());
   for (size_t begin = 0; begin < kernels.size() && !(stop && stop()); begin += at_once) {
-    Found of_some = COLLAGE_TRY(MeasureTogether(kernels.subspan(begin, at_once), stop));
+    Found of_some = COLLAGE_TRY(MeasureTogether(kernels.subspan(begin, std::min(at_once, kernels.size() - begin)), stop));
     found.insert(found.end(), std::make_move_iterator(of_some.begin()), std::make_move_iterator(of_some.end()));
   }
   return found;

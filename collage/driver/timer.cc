@@ -19,6 +19,11 @@ class TimerByBackend final : public KernelTimer {
   explicit TimerByBackend(WorkerOptions options) : worker_(std::move(options)) {}
   Result<Measurement> Measure(const KernelJob& job) override { return TimerFor(job).Measure(job); }
   Result<double> Difference(const KernelJob& job) override { return TimerFor(job).Difference(job); }
+  Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs) override {
+    const bool are_all_there = std::none_of(jobs.begin(), jobs.end(), [](const KernelJob& job) { return IsAdded(job.backend->Name()); });
+    return are_all_there ? worker_.MeasureEach(jobs) : KernelTimer::MeasureEach(jobs);
+  }
+  [[nodiscard]] size_t AtOnce() const override { return worker_.AtOnce(); }
 
  private:
   KernelTimer& TimerFor(const KernelJob& job) {
@@ -32,9 +37,16 @@ class TimerByBackend final : public KernelTimer {
 
 }  // namespace
 
-std::unique_ptr<KernelTimer> MakeTimer(bool isolated) {
+std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads) {
+  // About half of the time of a kernel is that of its compiler. With four at once what is left is the other half, and each process takes
+  // some hundred MiB for the libraries that it has opened.
+  constexpr int kMostAtOnce = 4;
   const std::filesystem::path worker = DefaultWorkerProgram();
-  if (isolated && std::filesystem::exists(worker)) return std::make_unique<TimerByBackend>(WorkerOptions{worker});
+  if (isolated && std::filesystem::exists(worker)) {
+    WorkerOptions options{worker};
+    options.at_once = static_cast<size_t>(std::min(threads, kMostAtOnce));
+    return std::make_unique<TimerByBackend>(std::move(options));
+  }
   if (isolated) spdlog::warn("{} is not there: kernels are timed in this process", worker.string());
   return std::make_unique<InProcessTimer>();
 }

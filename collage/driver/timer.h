@@ -9,7 +9,8 @@ namespace collage {
 
 /// Times kernels in a worker process, but those of backends that only this process has (backend/registry.h); or all in this one where
 /// `isolated` is false or the worker program is not there (a warning then).
-std::unique_ptr<KernelTimer> MakeTimer(bool isolated);
+/// They are compiled by up to that many processes at the same time.
+std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads);
 
 /// How kernels of this model are timed: between two uses of a weight a run touches all others, so that much is evicted between samples: a
 /// power of two, so that models of one size share prices, and no more than a core's own caches hold, which is quickly written; what kernels

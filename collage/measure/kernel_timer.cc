@@ -11,6 +11,12 @@ Result<std::unique_ptr<Kernel>> Compile(const KernelJob& job) {
 
 }  // namespace
 
+Result<std::vector<Measurement>> KernelTimer::MeasureEach(std::span<const KernelJob> jobs) {
+  std::vector<Measurement> measurements;
+  for (const KernelJob& job : jobs) measurements.push_back(COLLAGE_TRY(Measure(job)));
+  return measurements;
+}
+
 Result<Measurement> InProcessTimer::Measure(const KernelJob& job) {
   const Result<std::unique_ptr<Kernel>> kernel = Compile(job);
   if (!kernel) return Measurement{{}, kernel.error().message};

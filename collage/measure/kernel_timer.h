@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "collage/backend/backend.h"
 #include "collage/measure/measure_kernel.h"
@@ -27,6 +29,10 @@ class KernelTimer {
   virtual ~KernelTimer() = default;
   /// What cannot be compiled or run is Invalid with its reason. Errors only when nothing can be timed at all.
   virtual Result<Measurement> Measure(const KernelJob& job) = 0;
+  /// The same of several, in their order.
+  virtual Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs);
+  /// How many of them are compiled at the same time. No two are ever timed at the same time.
+  [[nodiscard]] virtual size_t AtOnce() const { return 1; }
   /// See DifferenceFromReference; an error is a reason why this kernel is Invalid.
   virtual Result<double> Difference(const KernelJob& job) = 0;
 };

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -90,66 +92,151 @@ struct WorkerTimer::Outcome {
   std::string invalid_reason;
 };
 
-WorkerTimer::WorkerTimer(WorkerOptions options) : options_(std::move(options)) {}
+/// What a process has been asked for.
+struct WorkerTimer::Task {
+  size_t process;
+  std::string stage = "reading its function";
+  Clock::time_point start = Clock::now();
+  bool waits = false;  ///< for the word to go on
+  std::optional<Outcome> outcome = {};
+
+  [[nodiscard]] bool IsAtWork() const { return !outcome && !waits; }
+};
+
+WorkerTimer::WorkerTimer(WorkerOptions options) : options_(std::move(options)), processes_(options_.at_once) {}
 WorkerTimer::~WorkerTimer() = default;
 
-Result<WorkerTimer::Outcome> WorkerTimer::Do(const char* action, const Json& job) {
+Result<WorkerTimer::Task> WorkerTimer::Begin(size_t number, const Json& request) {
+  std::unique_ptr<Process>& process = processes_[number];
   // What earlier jobs have left behind is nobody's fault in particular.
-  if (process_ && process_->bytes() > options_.most_bytes / 2) process_.reset();
-  const bool is_new = !process_;
-  if (is_new) {
-    process_ = COLLAGE_TRY(Process::Start(options_.program));
-    ++starts_;
-  }
-  std::string stage = "reading its function";
-  const auto end = [&](std::string reason) {
-    process_.reset();
-    return Outcome{{}, std::move(reason)};
-  };
-  if (!SendMessage(process_->socket(), {{"action", action}, {"job", job}})) {
-    const std::string how = process_->Await();
-    process_.reset();
-    if (is_new) return Fail(options_.program.string() + ": ended at once (" + how + ")");
-    return Do(action, job);  // it had ended between two jobs
-  }
-  const Clock::time_point start = Clock::now();
+  if (process && process->bytes() > options_.most_bytes / 2) process.reset();
   while (true) {
-    pollfd poll{process_->socket(), POLLIN, 0};
-    constexpr int kMillisecondsBetweenLooks = 50;
-    const int ready = ::poll(&poll, 1, kMillisecondsBetweenLooks);
-    if (const size_t bytes = process_->bytes(); bytes > options_.most_bytes)
-      return end("took " + MiB(bytes) + " of memory while " + stage + ", more than " + MiB(options_.most_bytes));
-    if (ready > 0) {
-      std::optional<Json> message = ReceiveMessage(process_->socket());
-      if (!message) return end("crashed while " + stage + " (" + process_->Await() + ")");
-      if (!message->contains("stage")) {
-        Outcome outcome{std::move(*message), {}};
-        if (outcome.answer.contains("invalid")) outcome.invalid_reason = outcome.answer["invalid"];
-        return outcome;
-      }
-      stage = (*message)["stage"];
+    const bool is_new = !process;
+    if (is_new) {
+      process = COLLAGE_TRY(Process::Start(options_.program));
+      ++starts_;
     }
-    if (Clock::SecondsSince(start) > options_.most_seconds)
-      return end("was still " + stage + " after " + std::to_string(static_cast<int>(options_.most_seconds)) + " s");
+    if (SendMessage(process->socket(), request)) return Task{number};
+    const std::string how = process->Await();
+    process.reset();
+    if (is_new) return Fail(options_.program.string() + ": ended at once (" + how + ")");
+    // It had ended between two jobs.
   }
 }
 
+void WorkerTimer::End(Task& task, std::string invalid_reason) {
+  processes_[task.process].reset();
+  task.outcome = Outcome{{}, std::move(invalid_reason)};
+}
+
+void WorkerTimer::Receive(Task& task) {
+  Process& process = *processes_[task.process];
+  std::optional<Json> message = ReceiveMessage(process.socket());
+  if (!message) return End(task, "crashed while " + task.stage + " (" + process.Await() + ")");
+  if (message->contains("stage")) {
+    task.stage = (*message)["stage"];
+    task.waits = task.stage == kWaiting;
+    return;
+  }
+  task.outcome = Outcome{std::move(*message), {}};
+  if (task.outcome->answer.contains("invalid")) task.outcome->invalid_reason = task.outcome->answer["invalid"];
+}
+
+void WorkerTimer::Await(std::span<Task> tasks) {
+  constexpr int kMillisecondsBetweenLooks = 50;
+  while (true) {
+    std::vector<pollfd> polls;
+    std::vector<Task*> at_work;
+    for (Task& task : tasks) {
+      if (!task.IsAtWork()) continue;
+      polls.push_back({processes_[task.process]->socket(), POLLIN, 0});
+      at_work.push_back(&task);
+    }
+    if (at_work.empty()) return;
+    ::poll(polls.data(), polls.size(), kMillisecondsBetweenLooks);
+    for (size_t i = 0; i < at_work.size(); ++i) {
+      Task& task = *at_work[i];
+      const size_t bytes = processes_[task.process]->bytes();
+      if (bytes > options_.most_bytes) {
+        End(task, "took " + MiB(bytes) + " of memory while " + task.stage + ", more than " + MiB(options_.most_bytes));
+      } else if (polls[i].revents != 0) {
+        Receive(task);
+      } else if (Clock::SecondsSince(task.start) > options_.most_seconds) {
+        End(task, "was still " + task.stage + " after " + std::to_string(static_cast<int>(options_.most_seconds)) + " s");
+      }
+    }
+  }
+}
+
+Result<WorkerTimer::Outcome> WorkerTimer::Do(const Json& request) {
+  Task task = COLLAGE_TRY(Begin(0, request));
+  Await({&task, 1});
+  return std::move(*task.outcome);
+}
+
+namespace {
+
+Measurement ToMeasurement(const Json& answer, const std::string& invalid_reason) {
+  if (!invalid_reason.empty()) return {{}, invalid_reason};
+  if (!answer.contains("samples") || !answer.contains("anchors")) return {{}, "the worker sent no samples"};
+  return {answer.at("samples").get<std::vector<double>>(), {}, answer.at("anchors").get<std::vector<double>>()};
+}
+
+bool IsLarge(const KernelJob& job) { return ConstantBytes(job.function) >= kLargeWeights; }
+
+}  // namespace
+
 Result<Measurement> WorkerTimer::Measure(const KernelJob& job) {
   // What a heap keeps for later of an earlier kernel's compiler would lie beside these weights and their packed form.
-  if (ConstantBytes(job.function) >= kLargeWeights) process_.reset();
+  if (IsLarge(job)) processes_ = std::vector<std::unique_ptr<Process>>(options_.at_once);
   return MeasureMessage(ToMessage(job, Weights::kSamples));
 }
 
 Result<Measurement> WorkerTimer::MeasureMessage(const Json& job) {
-  const Outcome outcome = COLLAGE_TRY(Do("measure", job));
-  if (!outcome.invalid_reason.empty()) return Measurement{{}, outcome.invalid_reason};
-  if (!outcome.answer.contains("samples") || !outcome.answer.contains("anchors")) return Measurement{{}, "the worker sent no samples"};
-  return Measurement{outcome.answer.at("samples").get<std::vector<double>>(), {}, outcome.answer.at("anchors").get<std::vector<double>>()};
+  const Outcome outcome = COLLAGE_TRY(Do({{"action", "measure"}, {"job", job}}));
+  return ToMeasurement(outcome.answer, outcome.invalid_reason);
+}
+
+Result<std::vector<Measurement>> WorkerTimer::MeasureEach(std::span<const KernelJob> jobs) {
+  std::vector<Measurement> measurements;
+  while (measurements.size() < jobs.size()) {
+    const std::span<const KernelJob> left = jobs.subspan(measurements.size());
+    const auto large = std::find_if(left.begin(), left.end(), IsLarge);
+    const size_t together = std::min<size_t>(options_.at_once, large - left.begin());
+    if (together <= 1) {
+      measurements.push_back(COLLAGE_TRY(Measure(left.front())));
+    } else {
+      std::vector<Measurement> of_some = COLLAGE_TRY(MeasureTogether(left.first(together)));
+      std::move(of_some.begin(), of_some.end(), std::back_inserter(measurements));
+    }
+  }
+  return measurements;
+}
+
+Result<std::vector<Measurement>> WorkerTimer::MeasureTogether(std::span<const KernelJob> jobs) {
+  std::vector<Task> tasks;
+  for (const KernelJob& job : jobs) {
+    const Json request = {{"action", "measure"}, {"job", ToMessage(job, Weights::kSamples)}, {"waits", true}};
+    tasks.push_back(COLLAGE_TRY(Begin(tasks.size(), request)));
+  }
+  Await(tasks);
+  std::vector<Measurement> measurements;
+  for (Task& task : tasks) {
+    if (task.waits) {
+      task.waits = false;
+      task.start = Clock::now();
+      // Where it has gone meanwhile, that is received.
+      SendMessage(processes_[task.process]->socket(), {{"action", "go on"}});
+      Await({&task, 1});
+    }
+    measurements.push_back(ToMeasurement(task.outcome->answer, task.outcome->invalid_reason));
+  }
+  return measurements;
 }
 
 Result<double> WorkerTimer::Difference(const KernelJob& job) {
   const bool carries_model = CallOfOriginal(*job.function->As<Function>()) != nullptr;
-  const Outcome outcome = COLLAGE_TRY(Do("difference", ToMessage(job, carries_model ? Weights::kAll : Weights::kSamples)));
+  const Outcome outcome = COLLAGE_TRY(Do({{"action", "difference"}, {"job", ToMessage(job, carries_model ? Weights::kAll : Weights::kSamples)}}));
   if (!outcome.invalid_reason.empty()) return Fail(outcome.invalid_reason);
   if (!outcome.answer.contains("difference")) return Fail("the worker sent no difference");
   // A difference that is no number travels as null.

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <vector>
 
 #include "collage/measure/kernel_timer.h"
 #include "collage/measure/worker_messages.h"
@@ -16,10 +18,13 @@ struct WorkerOptions {
   double most_seconds = 90;
   /// A job that takes the process above this is Invalid.
   size_t most_bytes = size_t{12} << 30;
+  /// Processes that compile at the same time.
+  size_t at_once = 1;
 };
 
-/// Times kernels in a process of their own, which is started again after a crash, a hang, or too much memory; each of these makes
-/// the kernel Invalid with its reason, and the compile goes on.
+/// Times kernels in processes of their own. One is started again after a crash, a hang, or too much memory; each of these makes its
+/// kernel Invalid with the reason, and the compile goes on. Of several kernels each process compiles one; then one after another they are
+/// timed, while the other processes wait.
 class WorkerTimer : public KernelTimer {
  public:
   explicit WorkerTimer(WorkerOptions options);
@@ -27,6 +32,8 @@ class WorkerTimer : public KernelTimer {
 
   /// Errors when the worker program cannot be started.
   Result<Measurement> Measure(const KernelJob& job) override;
+  Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs) override;
+  [[nodiscard]] size_t AtOnce() const override { return options_.at_once; }
   Result<double> Difference(const KernelJob& job) override;
   /// Likewise of a job that another process has written (ToMessage).
   Result<Measurement> MeasureMessage(const nlohmann::json& job);
@@ -37,10 +44,18 @@ class WorkerTimer : public KernelTimer {
  private:
   class Process;
   struct Outcome;
-  Result<Outcome> Do(const char* action, const nlohmann::json& job);
+  struct Task;
+  Result<Outcome> Do(const nlohmann::json& request);
+  Result<std::vector<Measurement>> MeasureTogether(std::span<const KernelJob> jobs);
+  /// Gives a request to the process of that number.
+  Result<Task> Begin(size_t process, const nlohmann::json& request);
+  /// Until none of the tasks is at work: each has ended, or waits for a word.
+  void Await(std::span<Task> tasks);
+  void Receive(Task& task);
+  void End(Task& task, std::string invalid_reason);
 
   WorkerOptions options_;
-  std::unique_ptr<Process> process_;
+  std::vector<std::unique_ptr<Process>> processes_;
   size_t starts_ = 0;
 };
 

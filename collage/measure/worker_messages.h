@@ -22,6 +22,9 @@ namespace collage {
 enum class Weights { kSamples, kAll };
 nlohmann::json ToMessage(const KernelJob& job, Weights weights = Weights::kSamples);
 
+/// The stage of a worker that was asked to wait (`"waits": true`): its kernel is compiled, and the next message lets it be timed.
+inline constexpr const char* kWaiting = "waiting";
+
 struct ReceivedJob {
   Expr function;
   std::string backend;

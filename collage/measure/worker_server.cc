@@ -38,12 +38,17 @@ class Server {
     Say("compiling");
     const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
     TrimHeap();
-    Say("running");
     if (request.at("action") == "difference") {
+      Say("running");
       const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kKernelInputSeed));
       return Json{{"difference", difference}};
     }
     const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kKernelInputSeed));
+    if (request.value("waits", false)) {
+      Say(kWaiting);
+      if (!ReceiveMessage(socket_)) return Fail("nobody waits for it any more");
+    }
+    Say("running");
     Measurement measurement = MeasureKernel(*kernel, inputs, job.device, job.options);
     if (!measurement.invalid_reason.empty()) return Fail(measurement.invalid_reason);
     return Json{{"samples", std::move(measurement.samples)}, {"anchors", std::move(measurement.anchors)}};

@@ -98,6 +98,11 @@ std::string OperatorsOf(const Function& function) {
   return names.empty() ? "a function without operators" : names;
 }
 
+std::string PriceOf(const KeyedKernel& kernel) {
+  return "the price of " + OperatorsOf(*kernel.kernel.function->As<Function>()) + " by " + kernel.key.backend + ", variant '" +
+         kernel.key.variant + "',";
+}
+
 }  // namespace
 
 Error NotInCache(const std::string& what) {
@@ -131,13 +136,15 @@ Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
 }
 
 Result<Measurement> Pricer::Measure(const MeasurementKey& key, const PricedKernel& kernel) {
-  if (only_cached_)
-    return Missed("the price of " + OperatorsOf(*kernel.function->As<Function>()) + " by " + key.backend + ", variant '" + key.variant +
-                  "',");
+  if (only_cached_) return Missed(PriceOf({key, kernel}));
   const Measurement measurement = COLLAGE_TRY(timer_->Measure(JobOf(kernel)));
-  Count(key, measurement);
-  COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
+  COLLAGE_TRY_STATUS(Keep(key, measurement));
   return measurement;
+}
+
+Status Pricer::Keep(const MeasurementKey& key, const Measurement& measurement) {
+  Count(key, measurement);
+  return cache_.Store(key, measurement);
 }
 
 void Pricer::Count(const MeasurementKey& key, const Measurement& measurement) {
@@ -149,8 +156,8 @@ void Pricer::Count(const MeasurementKey& key, const Measurement& measurement) {
 }
 
 Result<size_t> Pricer::AtOnce() {
-  if (!fleet_ || only_cached_) return 1;
-  return std::max<size_t>(1, COLLAGE_TRY(fleet_->AtOnce()));
+  if (only_cached_) return 1;
+  return fleet_ ? std::max(timer_->AtOnce(), COLLAGE_TRY(fleet_->AtOnce())) : timer_->AtOnce();
 }
 
 Result<std::vector<std::optional<Measurement>>> Pricer::MeasureEach(std::span<const KeyedKernel> kernels,
@@ -168,12 +175,24 @@ Result<std::vector<std::optional<Measurement>>> Pricer::MeasureEach(std::span<co
     std::vector<std::optional<Measurement>> answers = COLLAGE_TRY(fleet_->Measure(wanted, stop));
     for (size_t i = 0; i < answers.size(); ++i) found[places[i]] = std::move(answers[i]);
   }
+  std::vector<size_t> left;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    if (found[i]) {
-      ++counts_.elsewhere;
-      Count(kernels[i].key, *found[i]);
-    } else if (!stop || !stop()) {
-      found[i] = COLLAGE_TRY(Measure(kernels[i].key, kernels[i].kernel));
+    if (!found[i]) {
+      left.push_back(i);
+      continue;
+    }
+    ++counts_.elsewhere;
+    Count(kernels[i].key, *found[i]);
+  }
+  if (only_cached_ && !left.empty()) return Missed(PriceOf(kernels[left.front()]));
+  for (size_t begin = 0; begin < left.size() && !(stop && stop()); begin += timer_->AtOnce()) {
+    const std::span<const size_t> some = std::span(left).subspan(begin, std::min(timer_->AtOnce(), left.size() - begin));
+    std::vector<KernelJob> jobs;
+    for (const size_t i : some) jobs.push_back(JobOf(kernels[i].kernel));
+    const std::vector<Measurement> measured = COLLAGE_TRY(timer_->MeasureEach(jobs));
+    for (size_t k = 0; k < some.size(); ++k) {
+      COLLAGE_TRY_STATUS(Keep(kernels[some[k]].key, measured[k]));
+      found[some[k]] = measured[k];
     }
   }
   return found;

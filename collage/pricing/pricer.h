@@ -76,7 +76,8 @@ class Pricer {
   }
   /// How many kernels may well be asked for at once: those of one request to MeasureEach.
   Result<size_t> AtOnce();
-  /// As Measure, all at the same time where there is a fleet. Once `stop` says so nothing more is begun, and those have no price.
+  [[nodiscard]] bool has_fleet() const { return fleet_ != nullptr; }
+  /// As Measure, all at the same time where there is a fleet, else as KernelTimer::MeasureEach. Once `stop` says so nothing more is begun, and those have no price.
   Result<std::vector<std::optional<Measurement>>> MeasureEach(std::span<const KeyedKernel> kernels, const std::function<bool()>& stop = {});
   /// Times bringing a tensor into another layout, onto another device, or both, as a kernel of this process; into the cache.
   Result<Measurement> MeasureConversion(const TensorType& type, const TensorPlace& from, const TensorPlace& to);
@@ -102,6 +103,8 @@ class Pricer {
  private:
   tl::unexpected<Error> Missed(const std::string& what);
   void Count(const MeasurementKey& key, const Measurement& measurement);
+  /// Of what was measured here.
+  Status Keep(const MeasurementKey& key, const Measurement& measurement);
   [[nodiscard]] KernelJob JobOf(const PricedKernel& kernel) const {
     return {kernel.function, &kernel.backend, kernel.variant, kernel.device, options_};
   }

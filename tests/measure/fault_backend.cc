@@ -1,8 +1,12 @@
 #include "tests/measure/fault_backend.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -18,6 +22,26 @@ void Hang() {
   while (true) ::pause();
 }
 
+/// Of what the kernels of several processes share.
+int OpenShared() { return ::open(std::getenv(kSharedFile), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }
+
+/// Until another process has come here.
+void Meet() {
+  const int file = OpenShared();
+  struct stat status {};
+  if (::write(file, "x", 1) != 1) return;
+  while (::fstat(file, &status) == 0 && status.st_size < 2) ::usleep(1000);
+  ::close(file);
+}
+
+Status RunAlone() {
+  const int file = OpenShared();
+  const bool is_alone = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+  ::usleep(2000);
+  ::close(file);
+  return is_alone ? Status() : Fail("another kernel runs");
+}
+
 class FaultKernel : public Kernel {
  public:
   FaultKernel(const TensorType& type, std::string fault) : bytes_(type.ByteCount()), fault_(std::move(fault)) {
@@ -28,6 +52,7 @@ class FaultKernel : public Kernel {
     if (fault_ == "crash running") std::raise(SIGSEGV);
     if (fault_ == "hang running") Hang();
     if (fault_ == "throw running") throw std::runtime_error("out of luck");
+    if (fault_ == "meet, then alone") COLLAGE_TRY_STATUS(RunAlone());
     if (fault_ == "leak") leaked_.emplace_back(kLeakedBytes, 'x');
     std::memcpy(outputs[0], inputs[0], fault_ == "unwritten" ? bytes_ - sizeof(float) : bytes_);
     Spoil(static_cast<float*>(outputs[0]), bytes_ / sizeof(float));
@@ -59,7 +84,7 @@ BackendRules FaultBackend::Rules() const {
 std::vector<Variant> FaultBackend::Variants(const Function&, const Device&) const {
   std::vector<Variant> variants;
   for (const char* name : {"crash compiling", "crash running", "hang compiling", "hang running", "leak", "throw compiling", "throw running",
-                           "exit", "wrong", "slightly wrong", "wrong in one", "not a number", "unwritten", "slow compiling", "right"}) {
+                           "exit", "wrong", "slightly wrong", "wrong in one", "not a number", "unwritten", "slow compiling", "meet, then alone", "right"}) {
     variants.push_back({name, {Layout()}, {Layout()}});
   }
   return variants;
@@ -70,6 +95,7 @@ Result<std::unique_ptr<Kernel>> FaultBackend::Compile(const Function& function, 
   if (variant.name == "hang compiling") Hang();
   if (variant.name == "throw compiling") throw std::runtime_error("out of luck");
   if (variant.name == "exit") ::_exit(3);
+  if (variant.name == "meet, then alone") Meet();
   if (variant.name == "slow compiling") ::usleep(300'000);
   return std::make_unique<FaultKernel>(*function.parameters[0]->type().AsTensor(), variant.name);
 }

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "collage/ir/parse.h"
@@ -13,6 +15,7 @@
 namespace collage {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -64,6 +67,39 @@ TEST_F(WorkerTest, AnExceptionCostsNoWorker) {
   EXPECT_EQ(Reason("throw compiling"), "threw an exception: out of luck");
   EXPECT_EQ(Reason("throw running"), "threw an exception: out of luck");
   EXPECT_EQ(timer_.starts(), 1u);
+}
+
+TEST_F(WorkerTest, SeveralAreCompiledAtTheSameTimeAndTimedOneByOne) {
+  const std::filesystem::path shared = std::filesystem::path(testing::TempDir()) / ("worker_test_" + std::to_string(::getpid()));
+  ASSERT_EQ(::setenv(kSharedFile, shared.c_str(), 1), 0);
+  WorkerOptions options = Options(/*most_seconds=*/100);
+  options.at_once = 2;
+  WorkerTimer two(options);
+  const std::vector<KernelJob> jobs(2, Job("meet, then alone"));
+  const std::vector<Measurement> measurements = two.MeasureEach(jobs).value();
+  for (const Measurement& measurement : measurements) {
+    EXPECT_EQ(measurement.invalid_reason, "");
+    EXPECT_FALSE(measurement.samples.empty());
+  }
+  EXPECT_EQ(two.starts(), 2u);
+  std::filesystem::remove(shared);
+}
+
+TEST_F(WorkerTest, OfSeveralEachFailsForItself) {
+  WorkerOptions options = Options(/*most_seconds=*/3);
+  options.at_once = 2;
+  WorkerTimer two(options);
+  std::vector<KernelJob> jobs;
+  for (const char* variant : {"crash compiling", "right", "right", "crash running", "hang compiling", "hang running", "right"})
+    jobs.push_back(Job(variant));
+  const std::vector<Measurement> measurements = two.MeasureEach(jobs).value();
+  std::vector<std::string> reasons;
+  for (const Measurement& measurement : measurements) {
+    reasons.push_back(measurement.invalid_reason);
+    EXPECT_EQ(measurement.samples.empty(), !measurement.invalid_reason.empty());
+  }
+  EXPECT_THAT(reasons, ElementsAre(StartsWith("crashed while compiling"), "", "", StartsWith("crashed while running"),
+                                   "was still compiling after 3 s", "was still running after 3 s", ""));
 }
 
 TEST_F(WorkerTest, AWorkerThatIsNotThereIsAnErrorNotAnInvalidKernel) {
