@@ -236,7 +236,8 @@ Result<std::vector<Measurement>> WorkerTimer::MeasureTogether(std::span<const Ke
 
 Result<double> WorkerTimer::Difference(const KernelJob& job) {
   const bool carries_model = CallOfOriginal(*job.function->As<Function>()) != nullptr;
-  const Outcome outcome = COLLAGE_TRY(Do({{"action", "difference"}, {"job", ToMessage(job, carries_model ? Weights::kAll : Weights::kSamples)}}));
+  const Outcome outcome =
+      COLLAGE_TRY(Do({{"action", "difference"}, {"job", ToMessage(job, carries_model ? Weights::kAll : Weights::kSamples)}}));
   if (!outcome.invalid_reason.empty()) return Fail(outcome.invalid_reason);
   if (!outcome.answer.contains("difference")) return Fail("the worker sent no difference");
   // A difference that is no number travels as null.

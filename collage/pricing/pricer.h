@@ -77,7 +77,8 @@ class Pricer {
   /// How many kernels may well be asked for at once: those of one request to MeasureEach.
   Result<size_t> AtOnce();
   [[nodiscard]] bool has_fleet() const { return fleet_ != nullptr; }
-  /// As Measure, all at the same time where there is a fleet, else as KernelTimer::MeasureEach. Once `stop` says so nothing more is begun, and those have no price.
+  /// As Measure, all at the same time where there is a fleet, else as KernelTimer::MeasureEach. Once `stop` says so nothing more is begun,
+  /// and those have no price.
   Result<std::vector<std::optional<Measurement>>> MeasureEach(std::span<const KeyedKernel> kernels, const std::function<bool()>& stop = {});
   /// Times bringing a tensor into another layout, onto another device, or both, as a kernel of this process; into the cache.
   Result<Measurement> MeasureConversion(const TensorType& type, const TensorPlace& from, const TensorPlace& to);

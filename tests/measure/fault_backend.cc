@@ -83,8 +83,9 @@ BackendRules FaultBackend::Rules() const {
 
 std::vector<Variant> FaultBackend::Variants(const Function&, const Device&) const {
   std::vector<Variant> variants;
-  for (const char* name : {"crash compiling", "crash running", "hang compiling", "hang running", "leak", "throw compiling", "throw running",
-                           "exit", "wrong", "slightly wrong", "wrong in one", "not a number", "unwritten", "slow compiling", "meet, then alone", "right"}) {
+  for (const char* name :
+       {"crash compiling", "crash running", "hang compiling", "hang running", "leak", "throw compiling", "throw running", "exit", "wrong",
+        "slightly wrong", "wrong in one", "not a number", "unwritten", "slow compiling", "meet, then alone", "right"}) {
     variants.push_back({name, {Layout()}, {Layout()}});
   }
   return variants;
