@@ -178,6 +178,7 @@ def measure(arguments, model):
         result |= {
             "compile_seconds": report["elapsed_seconds"],
             "compile_measured": report["candidates"]["variants"]["measured"] > 0,
+            "open": report["open"],
             "program_bytes": program.stat().st_size,
             "model_bytes": model.stat().st_size,
             "ceilings": limits,

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace collage {
 namespace {
 
@@ -51,6 +54,46 @@ TEST(PricerTest, WhatOneProcessMeasuredAnotherFinds) {
   EXPECT_EQ(second.counts().measured, 0u);
   EXPECT_EQ(second.counts().cached, 3u);
   EXPECT_FALSE(second.Find(second.KeyOf(1, "fake", "2", "good")).value()) << "another version of the library is another price";
+}
+
+/// Takes two at once; each takes as many seconds as the number in the name of its variant.
+class TwoAtOnce : public KernelTimer {
+ public:
+  Result<Measurement> Measure(const KernelJob& job) override { return Measurement{{std::stod(job.variant.name)}, {}, {1}}; }
+  Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs) override {
+    groups.push_back(jobs.size());
+    return KernelTimer::MeasureEach(jobs);
+  }
+  [[nodiscard]] size_t AtOnce() const override { return 2; }
+  Result<double> Difference(const KernelJob&) override { return 0; }
+  std::vector<size_t> groups;
+};
+
+TEST(PricerTest, SeveralGoToTheTimerInGroupsUntilItIsTimeToStop) {
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  const FakeBackend backend;
+  TwoAtOnce timer;
+  Pricer pricer({}, cache, {}, &timer);
+  EXPECT_EQ(pricer.AtOnce().value(), 2u);
+  const Expr function = Nothing();
+  std::vector<Variant> variants;
+  std::vector<MeasurementKey> keys;
+  for (const char* name : {"1", "2", "3", "4", "5"}) {
+    variants.push_back({name, {}, {}});
+    keys.push_back(pricer.KeyOf(1, "fake", "1", name));
+  }
+  std::vector<KeyedKernel> kernels;
+  for (size_t i = 0; i < keys.size(); ++i) kernels.push_back({keys[i], {function, backend, variants[i], pricer.device()}});
+  const auto found = pricer.MeasureEach(kernels, [&] { return timer.groups.size() == 2; }).value();
+  EXPECT_EQ(timer.groups, (std::vector<size_t>{2, 2}));
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].has_value(), i < 4) << i;
+    ASSERT_EQ(cache.Find(keys[i]).value().has_value(), i < 4) << i;
+    if (!found[i]) continue;
+    EXPECT_EQ(cache.Find(keys[i]).value()->samples, std::vector<double>{static_cast<double>(i + 1)});
+  }
+  EXPECT_EQ(pricer.MeasureEach(std::span(kernels).last(1)).value()[0]->samples, std::vector<double>{5});
+  EXPECT_EQ(timer.groups.back(), 1u);
 }
 
 TEST(PricerTest, AWrongKernelStaysInvalid) {
