@@ -8,6 +8,7 @@
 #include "collage/ir/visit.h"
 #include "collage/measure/worker.h"
 #include "collage/support/log.h"
+#include "collage/support/memory.h"
 
 namespace collage {
 
@@ -38,13 +39,16 @@ class TimerByBackend final : public KernelTimer {
 }  // namespace
 
 std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads) {
-  // About half of the time of a kernel is that of its compiler. With four at once what is left is the other half, and each process takes
-  // some hundred MiB for the libraries that it has opened.
-  constexpr int kMostAtOnce = 4;
+  // About half of the time of a kernel is that of its compiler: with four at once, what is left is the other half. A process takes some
+  // hundred MiB for libraries, and several times the weights that may be compiled beside others (kLargeWeights); half of the memory is
+  // left to the compile itself.
+  constexpr size_t kMostAtOnce = 4;
+  constexpr size_t kBytesOfProcess = size_t{1} << 30;
   const std::filesystem::path worker = DefaultWorkerProgram();
   if (isolated && std::filesystem::exists(worker)) {
     WorkerOptions options{worker};
-    options.at_once = static_cast<size_t>(std::min(threads, kMostAtOnce));
+    const size_t fit = std::max<size_t>(1, PhysicalMemory() / 2 / kBytesOfProcess);
+    options.at_once = std::min({static_cast<size_t>(threads), kMostAtOnce, fit});
     return std::make_unique<TimerByBackend>(std::move(options));
   }
   if (isolated) spdlog::warn("{} is not there: kernels are timed in this process", worker.string());
