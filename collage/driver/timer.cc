@@ -39,10 +39,9 @@ class TimerByBackend final : public KernelTimer {
 }  // namespace
 
 std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads) {
-  // About half of the time of a kernel is that of its compiler: with four at once, what is left is the other half. A process takes some
-  // hundred MiB for libraries, and several times the weights that may be compiled beside others (kLargeWeights); half of the memory is
-  // left to the compile itself.
-  constexpr size_t kMostAtOnce = 4;
+  // What is asked for beside what is needed may be in vain. For eight at once that is known: 4% more kernels (docs/design/fleet.md).
+  constexpr size_t kMostAtOnce = 8;
+  // Libraries, and several times the weights that may be compiled beside others (kLargeWeights). Half of the memory is the compile's own.
   constexpr size_t kBytesOfProcess = size_t{1} << 30;
   const std::filesystem::path worker = DefaultWorkerProgram();
   if (isolated && std::filesystem::exists(worker)) {

@@ -9,7 +9,7 @@ namespace collage {
 
 /// Times kernels in a worker process, but those of backends that only this process has (backend/registry.h); or all in this one where
 /// `isolated` is false or the worker program is not there (a warning then).
-/// They are compiled by up to that many processes at the same time.
+/// Processes that compile kernels at the same time are at most so many as threads, eight, and one for two GiB of the machine's memory.
 std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads);
 
 /// How kernels of this model are timed: between two uses of a weight a run touches all others, so that much is evicted between samples: a

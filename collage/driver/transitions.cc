@@ -51,7 +51,7 @@ Result<TransitionCosts> BackendTransitions(const std::string& path, int threads,
   const Device device{DeviceKind::kCpu, 0, threads};
   const std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets({}, device));
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(path));
-  const std::unique_ptr<KernelTimer> timer = MakeTimer(/*isolated=*/true, /*threads=*/1);
+  const std::unique_ptr<KernelTimer> timer = MakeTimer(/*isolated=*/true, threads);
   MeasureOptions measure;
   if (!evicting) measure.eviction_bytes = 0;
   Pricer pricer(device, cache, measure, timer.get());

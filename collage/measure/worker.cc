@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -35,6 +34,14 @@ size_t ResidentBytes(pid_t process) {
 }
 
 std::string MiB(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+Measurement ToMeasurement(const Json& answer, const std::string& invalid_reason) {
+  if (!invalid_reason.empty()) return {{}, invalid_reason};
+  if (!answer.contains("samples") || !answer.contains("anchors")) return {{}, "the worker sent no samples"};
+  return {answer.at("samples").get<std::vector<double>>(), {}, answer.at("anchors").get<std::vector<double>>()};
+}
+
+bool IsLarge(const KernelJob& job) { return ConstantBytes(job.function) >= kLargeWeights; }
 
 }  // namespace
 
@@ -96,11 +103,15 @@ struct WorkerTimer::Outcome {
 struct WorkerTimer::Task {
   size_t process;
   std::string stage = "reading its function";
-  Clock::time_point start = Clock::now();
-  bool waits = false;  ///< for the word to go on
+  Clock::time_point start = Clock::now();  ///< of the stage
   std::optional<Outcome> outcome = {};
 
-  [[nodiscard]] bool IsAtWork() const { return !outcome && !waits; }
+  void Enter(std::string next) {
+    stage = std::move(next);
+    start = Clock::now();
+  }
+  [[nodiscard]] bool Waits() const { return !outcome && stage == kWaiting; }
+  [[nodiscard]] bool IsAtWork() const { return !outcome && stage != kWaiting; }
 };
 
 WorkerTimer::WorkerTimer(WorkerOptions options) : options_(std::move(options)), processes_(options_.at_once) {}
@@ -124,6 +135,10 @@ Result<WorkerTimer::Task> WorkerTimer::Begin(size_t number, const Json& request)
   }
 }
 
+void WorkerTimer::EndAll() {
+  for (std::unique_ptr<Process>& process : processes_) process.reset();
+}
+
 void WorkerTimer::End(Task& task, std::string invalid_reason) {
   processes_[task.process].reset();
   task.outcome = Outcome{{}, std::move(invalid_reason)};
@@ -133,17 +148,13 @@ void WorkerTimer::Receive(Task& task) {
   Process& process = *processes_[task.process];
   std::optional<Json> message = ReceiveMessage(process.socket());
   if (!message) return End(task, "crashed while " + task.stage + " (" + process.Await() + ")");
-  if (message->contains("stage")) {
-    task.stage = (*message)["stage"];
-    task.waits = task.stage == kWaiting;
-    return;
-  }
+  if (message->contains("stage")) return task.Enter((*message)["stage"]);
   task.outcome = Outcome{std::move(*message), {}};
   if (task.outcome->answer.contains("invalid")) task.outcome->invalid_reason = task.outcome->answer["invalid"];
 }
 
 void WorkerTimer::Await(std::span<Task> tasks) {
-  constexpr int kMillisecondsBetweenLooks = 50;
+  constexpr int kMillisecondsBetweenLooks = 50;  // a process takes some hundred MiB more in it, little beside what it may take
   while (true) {
     std::vector<pollfd> polls;
     std::vector<Task*> at_work;
@@ -174,21 +185,9 @@ Result<WorkerTimer::Outcome> WorkerTimer::Do(const Json& request) {
   return std::move(*task.outcome);
 }
 
-namespace {
-
-Measurement ToMeasurement(const Json& answer, const std::string& invalid_reason) {
-  if (!invalid_reason.empty()) return {{}, invalid_reason};
-  if (!answer.contains("samples") || !answer.contains("anchors")) return {{}, "the worker sent no samples"};
-  return {answer.at("samples").get<std::vector<double>>(), {}, answer.at("anchors").get<std::vector<double>>()};
-}
-
-bool IsLarge(const KernelJob& job) { return ConstantBytes(job.function) >= kLargeWeights; }
-
-}  // namespace
-
 Result<Measurement> WorkerTimer::Measure(const KernelJob& job) {
   // What a heap keeps for later of an earlier kernel's compiler would lie beside these weights and their packed form.
-  if (IsLarge(job)) processes_ = std::vector<std::unique_ptr<Process>>(options_.at_once);
+  if (IsLarge(job)) EndAll();
   return MeasureMessage(ToMessage(job, Weights::kSamples));
 }
 
@@ -198,33 +197,24 @@ Result<Measurement> WorkerTimer::MeasureMessage(const Json& job) {
 }
 
 Result<std::vector<Measurement>> WorkerTimer::MeasureEach(std::span<const KernelJob> jobs) {
-  std::vector<Measurement> measurements;
-  while (measurements.size() < jobs.size()) {
-    const std::span<const KernelJob> left = jobs.subspan(measurements.size());
-    const auto large = std::find_if(left.begin(), left.end(), IsLarge);
-    const size_t together = std::min<size_t>(options_.at_once, large - left.begin());
-    if (together <= 1) {
-      measurements.push_back(COLLAGE_TRY(Measure(left.front())));
-    } else {
-      std::vector<Measurement> of_some = COLLAGE_TRY(MeasureTogether(left.first(together)));
-      std::move(of_some.begin(), of_some.end(), std::back_inserter(measurements));
-    }
-  }
-  return measurements;
+  const bool is_together = jobs.size() > 1 && jobs.size() <= options_.at_once && std::none_of(jobs.begin(), jobs.end(), IsLarge);
+  return is_together ? MeasureTogether(jobs) : KernelTimer::MeasureEach(jobs);
 }
 
 Result<std::vector<Measurement>> WorkerTimer::MeasureTogether(std::span<const KernelJob> jobs) {
   std::vector<Task> tasks;
   for (const KernelJob& job : jobs) {
     const Json request = {{"action", "measure"}, {"job", ToMessage(job, Weights::kSamples)}, {"waits", true}};
-    tasks.push_back(COLLAGE_TRY(Begin(tasks.size(), request)));
+    Result<Task> task = Begin(tasks.size(), request);
+    // Nobody will hear what the others answer.
+    if (!task) EndAll();
+    tasks.push_back(COLLAGE_TRY(std::move(task)));
   }
   Await(tasks);
   std::vector<Measurement> measurements;
   for (Task& task : tasks) {
-    if (task.waits) {
-      task.waits = false;
-      task.start = Clock::now();
+    if (task.Waits()) {
+      task.Enter("running");
       // Where it has gone meanwhile, that is received.
       SendMessage(processes_[task.process]->socket(), {{"action", "go on"}});
       Await({&task, 1});

@@ -14,7 +14,7 @@ namespace collage {
 struct WorkerOptions {
   /// The worker program; DefaultWorkerProgram() for the one of this build.
   std::filesystem::path program;
-  /// A job that takes longer is Invalid.
+  /// A job that takes longer to be read, compiled, or run is Invalid.
   double most_seconds = 90;
   /// A job that takes the process above this is Invalid.
   size_t most_bytes = size_t{12} << 30;
@@ -23,8 +23,8 @@ struct WorkerOptions {
 };
 
 /// Times kernels in processes of their own. One is started again after a crash, a hang, or too much memory; each of these makes its
-/// kernel Invalid with the reason, and the compile goes on. Of several kernels each process compiles one; then one after another they are
-/// timed, while the other processes wait.
+/// kernel Invalid with the reason, and the compile goes on. Of up to AtOnce() kernels each process compiles one; then one after another
+/// they are timed, while the other processes wait. One of large weights (kLargeWeights) is compiled beside no other.
 class WorkerTimer : public KernelTimer {
  public:
   explicit WorkerTimer(WorkerOptions options);
@@ -53,6 +53,7 @@ class WorkerTimer : public KernelTimer {
   void Await(std::span<Task> tasks);
   void Receive(Task& task);
   void End(Task& task, std::string invalid_reason);
+  void EndAll();
 
   WorkerOptions options_;
   std::vector<std::unique_ptr<Process>> processes_;

@@ -21,7 +21,8 @@ import peers  # noqa: E402
 class BenchmarkTest(unittest.TestCase):
     def run_benchmark(self, folder):
         command = [sys.executable, BENCH / "benchmark.py", MODEL, "--collage", BINARY, "--output", folder, "--threads", "2"]
-        done = subprocess.run([*map(str, command), "--contribution", "forms", "--contribution", "xsmm", "--rounds", "6", "--slice", "0.02", "--budget", "10s"], capture_output=True, text=True)
+        command += ["--contribution", "forms", "--contribution", "xsmm", "--rounds", "6", "--slice", "0.02", "--budget", "10s"]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 

@@ -137,7 +137,7 @@ class GoodInputTest(CommandLineTestCase):
         exported = self.folder / "all.jsonl"
         self.assertEqual(self.collage("cache", "export", exported, "--cache", self.cache).returncode, 0)
         entries = [json.loads(line) for line in exported.read_text().splitlines()]
-        cases = {"kernels": (lambda entry: entry["fact"] in ("kernel", "kernel_in_program", "decision"), ["nn.", "variant"]),
+        cases = {"kernels": (lambda entry: entry["fact"] in ("kernel", "kernel_in_program", "decision"), ["the price of nn.", " by ", ", variant '"]),
                  "race": (lambda entry: entry["fact"] == "race", ["race"]),
                  "verdict": (lambda entry: entry["fact"] == "verdict", ["reference"]),
                  "programs": (lambda entry: entry["fact"] in ("decision", "kernel_in_program"), ["inside whole programs"])}
