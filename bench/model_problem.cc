@@ -7,6 +7,7 @@
 #include "collage/driver/constraints.h"
 #include "collage/driver/kernel_work.h"
 #include "collage/driver/placement.h"
+#include "collage/form/form.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/ir/structural.h"
 #include "collage/onnx/reader.h"
@@ -156,10 +157,12 @@ Result<ModelProblem> ProblemOfModel(const std::filesystem::path& path, uint64_t 
   placement.devices = {device};
   const DataflowGraph& graph = *placement.graph;
   placement.constraints = std::make_shared<const Constraints>(COLLAGE_TRY(Constraints::Resolve(graph, names, {})));
-  FoundCandidates found = COLLAGE_TRY(FindCandidates(placement));
+  std::vector<PricedCandidate> candidates = COLLAGE_TRY(FindCandidates(placement)).candidates;
+  placement.formed = COLLAGE_TRY(FindForms(placement.graph, FormRules()));
+  for (PricedCandidate& candidate : COLLAGE_TRY(FindFormCandidates(placement))) candidates.push_back(std::move(candidate));
   Pricing pricing(targets, device, seed);
-  for (PricedCandidate& candidate : found.candidates) pricing.Price(candidate);
-  FunctionProblem built = COLLAGE_TRY(BuildProblem(graph, found.candidates, targets.size(), {}));
+  for (PricedCandidate& candidate : candidates) pricing.Price(candidate);
+  FunctionProblem built = COLLAGE_TRY(BuildProblem(placement.formed, candidates, targets.size(), {}));
   built.problem.transition.assign(targets.size(), std::vector<Cost>(targets.size()));
   for (size_t a = 0; a < targets.size(); ++a) {
     for (size_t b = 0; b < targets.size(); ++b) {

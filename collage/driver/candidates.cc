@@ -188,9 +188,9 @@ struct Layer {
 IndexSet Claimed(const FormedGraph& formed, const IndexSet& inside) {
   IndexSet claimed;
   inside.ForEach([&](PostDfsIndex node) {
-    const size_t form = formed.FormOf(node);
-    if (form != FormedGraph::kNoForm) claimed |= formed.forms[form].covered;
-    if (form == FormedGraph::kNoForm && (*formed.graph)[node].op) claimed.Add(node);
+    const FormRoot* root = formed.RootOf(node);
+    if (root) claimed |= root->covered;
+    if (!root && (*formed.graph)[node].op) claimed.Add(node);
   });
   return claimed;
 }
@@ -198,8 +198,6 @@ IndexSet Claimed(const FormedGraph& formed, const IndexSet& inside) {
 }  // namespace
 
 Result<std::vector<PricedCandidate>> FindFormCandidates(const Placement& placement) {
-  // A form and what is fused to it. Larger regions of graph compilers would be priced again for each set of forms inside of them.
-  constexpr size_t kMostOperators = 16;
   const FormedGraph& formed = placement.formed;
   std::vector<PricedCandidate> candidates;
   if (formed.forms.empty()) return candidates;
@@ -207,7 +205,7 @@ Result<std::vector<PricedCandidate>> FindFormCandidates(const Placement& placeme
   for (const std::vector<size_t>& forms : LayersOfForms(formed)) {
     const Layer layer = COLLAGE_TRY(Layer::Create(formed, forms));
     for (const CandidatePartition& found : AllCandidates(layer.graph, specs.found)) {
-      if (found.sub_graph.operator_count() > kMostOperators || !layer.HoldsForms(formed, found.sub_graph.inside())) continue;
+      if (found.sub_graph.operator_count() > kMostOperatorsAroundForms || !layer.HoldsForms(formed, found.sub_graph.inside())) continue;
       std::optional<PricedCandidate> candidate = Extracted(layer.graph, found);
       if (!candidate) continue;
       candidate->candidate.sub_graph = layer.InWhole(formed, found.sub_graph);

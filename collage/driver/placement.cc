@@ -231,10 +231,9 @@ std::vector<std::string> NamesOfNodes(const FormedGraph& formed, const std::vect
   const auto names = PrintExpr(formed.function).names;
   std::vector<std::string> of_nodes;
   for (const PostDfsIndex index : nodes) {
-    const size_t form = formed.FormOf(index);
-    const bool is_of_form = form != FormedGraph::kNoForm;
-    const auto name = names.find((*formed.graph)[is_of_form ? formed.forms[form].gate : index].expr.get());
-    of_nodes.push_back((name == names.end() ? "result" : name->second) + (is_of_form ? "'" : ""));
+    const FormRoot* root = formed.RootOf(index);
+    const auto name = names.find((*formed.graph)[root ? root->gate : index].expr.get());
+    of_nodes.push_back((name == names.end() ? "result" : name->second) + (root ? "'" : ""));
   }
   return of_nodes;
 }
@@ -374,7 +373,7 @@ bool Placement::MayTake(size_t target, const IndexSet& inside) const {
 uint64_t Placement::DecisionHash() const {
   uint64_t hash = HashCombine(ContextHash(), HashBytes(constraints->ToString()));
   if (found_by_stated_rules != 0) hash = HashCombine(hash, found_by_stated_rules);
-  for (const Form& form : formed.forms) hash = HashCombine(hash, HashCombine(HashBytes(form.rule), form.gate));
+  for (const Form& form : formed.forms) hash = HashCombine(hash, HashCombine(HashBytes(form.rule), form.roots.front().gate));
   for (const PricedCandidate& candidate : candidates) {
     if (!IsInPlace(candidate.candidate)) continue;
     for (const PricedVariant& variant : candidate.variants) hash = HashCombine(hash, HashBytes(variant.variant.name));
@@ -467,8 +466,8 @@ std::string Placement::NameNode(const std::string& message) const {
   if (message.rfind(prefix, 0) != 0) return message;
   const size_t node = std::stoul(message.substr(prefix.size()));
   if (node >= built.nodes.size()) return message;
-  const size_t form = formed.FormOf(built.nodes[node]);
-  const PostDfsIndex index = form == FormedGraph::kNoForm ? built.nodes[node] : formed.forms[form].gate;
+  const FormRoot* root = formed.RootOf(built.nodes[node]);
+  const PostDfsIndex index = root ? root->gate : built.nodes[node];
   const bool is_covered = std::any_of(candidates.begin(), candidates.end(), [&](const PricedCandidate& candidate) {
     return candidate.is_partition && !targets[candidate.backend].is_fallback && candidate.candidate.sub_graph.inside().Contains(index);
   });

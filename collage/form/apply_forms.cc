@@ -50,7 +50,7 @@ class Redirector {
 Result<AppliedForms> ApplyForms(const FormedGraph& formed, const std::vector<size_t>& forms) {
   std::unordered_map<const ExprNode*, Expr> redirected;
   for (const size_t form : forms) {
-    for (const auto& [original, replacement] : formed.forms[form].results) redirected.emplace(original.get(), replacement);
+    for (const auto& [original, replacement, inside] : formed.forms[form].results) redirected.emplace(original.get(), replacement);
   }
   Redirector redirector(std::move(redirected));
   const Expr body = COLLAGE_TRY(redirector.Rebuild(redirector.Target(formed.body())));

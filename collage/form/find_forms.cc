@@ -13,8 +13,7 @@ namespace {
 /// A form before it is part of a graph.
 struct Draft {
   const FormRule* rule;
-  IndexSet covered;
-  std::vector<std::pair<Expr, Expr>> results;
+  FoundForm found;
 };
 
 class Finder {
@@ -22,6 +21,12 @@ class Finder {
   Finder(const DataflowGraph& graph, const MayReplace& may_replace) : graph_(graph), may_replace_(may_replace) {}
 
   Status Find(const FormRule& rule) {
+    if (rule.find) {
+      for (FoundForm& found : COLLAGE_TRY(rule.find(graph_))) {
+        if (MayTake(rule, found.covered)) COLLAGE_TRY_STATUS(Take({&rule, std::move(found)}));
+      }
+      return {};
+    }
     std::vector<PatternMatch> matches;
     ForEachMatch(graph_, rule.pattern, [&](PatternMatch match) {
       match.inside = CallsOf(match.inside);
@@ -74,26 +79,35 @@ class Finder {
   }
 
   Status Add(const FormRule& rule, const std::vector<const PatternMatch*>& group) {
-    Draft draft{&rule, {}, {}};
+    Draft draft{&rule, {}};
+    IndexSet& covered = draft.found.covered;
     std::vector<Match> matches;
     std::vector<Origin> origins;
     for (const PatternMatch* match : group) {
-      draft.covered |= match->inside;
+      covered |= match->inside;
       matches.push_back(match->match);
     }
-    if (group.size() > 1 && !CanBeTakenTogether(draft.covered, group.front()->inside)) return {};
-    if (may_replace_ && !may_replace_(rule, draft.covered)) return {};
-    draft.covered.ForEach([&](PostDfsIndex node) { origins.push_back(graph_[node].expr->origin()); });
+    if (group.size() > 1 && !CanBeTakenTogether(covered, group.front()->inside)) return {};
+    if (!MayTake(rule, covered)) return {};
+    covered.ForEach([&](PostDfsIndex node) { origins.push_back(graph_[node].expr->origin()); });
     Result<std::vector<Expr>> built = rule.replacement(matches);
     if (!built) return Fail(built.error().At("form " + rule.name));
     COLLAGE_CHECK(built->size() == matches.size(), "form " + rule.name + " does not give what it matched");
     const std::vector<Expr> named = COLLAGE_TRY(Named(*built, Origin::Union(origins)));
-    for (size_t i = 0; i < named.size(); ++i) {
-      const Expr& original = matches[i].root;
-      if (named[i]->type() != original->type())
-        return Fail("form " + rule.name + " makes " + ToString(named[i]->type()) + " of " + ToString(original->type()));
-      draft.results.emplace_back(original, named[i]);
+    for (size_t i = 0; i < named.size(); ++i) draft.found.results.push_back({matches[i].root, named[i], group[i]->inside});
+    return Take(std::move(draft));
+  }
+
+  [[nodiscard]] bool MayTake(const FormRule& rule, const IndexSet& covered) const { return !may_replace_ || may_replace_(rule, covered); }
+
+  Status Take(Draft draft) {
+    std::vector<FormResult>& results = draft.found.results;
+    for (const auto& [original, replacement, inside] : results) {
+      if (replacement->type() != original->type())
+        return Fail("form " + draft.rule->name + " makes " + ToString(replacement->type()) + " of " + ToString(original->type()));
     }
+    std::sort(results.begin(), results.end(),
+              [&](const FormResult& a, const FormResult& b) { return graph_.IndexOf(a.original) < graph_.IndexOf(b.original); });
     drafts_.push_back(std::move(draft));
     return {};
   }
@@ -129,30 +143,49 @@ class Finder {
   std::vector<Draft> drafts_;
 };
 
-/// The numbers of a form in the whole graph; false where no single call gives all its results.
-bool Number(const DataflowGraph& graph, size_t first_added, Form& form) {
-  std::vector<PostDfsIndex> pending;
-  for (const auto& [original, replacement] : form.results) {
-    const TensorSource gives = ResolveTensor(graph, {graph.IndexOf(replacement), 0});
-    form.tensors.emplace_back(gives, TensorSource{graph.IndexOf(original), 0});
-    form.gate = std::min(form.gate, graph.IndexOf(original));
-    if (form.root == DataflowGraph::kNone) form.root = gives.node;
-    if (form.root != gives.node || gives.node < first_added || !graph[gives.node].op) return false;
-  }
-  pending.push_back(form.root);
+/// The calls of a form that this one needs, itself among them, and that are not in `known`.
+IndexSet NeededBy(const DataflowGraph& graph, size_t first_added, PostDfsIndex root, const IndexSet& known) {
+  IndexSet needed;
+  std::vector<PostDfsIndex> pending = {root};
   while (!pending.empty()) {
     const PostDfsIndex node = pending.back();
     pending.pop_back();
-    if (graph[node].op && form.added.Contains(node)) continue;
-    if (graph[node].op) form.added.Add(node);
+    if (graph[node].op && (needed.Contains(node) || known.Contains(node))) continue;
+    if (graph[node].op) needed.Add(node);
     for (const PostDfsIndex input : graph[node].inputs) {
       if (input >= first_added && !graph[input].Is<Constant>()) pending.push_back(input);
     }
   }
+  return needed;
+}
+
+/// The numbers of a form in the whole graph; false where a result is given by no call of it.
+bool Number(const DataflowGraph& graph, size_t first_added, Form& form) {
+  IndexSet shared = form.covered;
+  for (const auto& [original, replacement, inside] : form.results) {
+    const TensorSource gives = ResolveTensor(graph, {graph.IndexOf(replacement), 0});
+    const PostDfsIndex replaced = graph.IndexOf(original);
+    if (gives.node < first_added || !graph[gives.node].op) return false;
+    form.tensors.emplace_back(gives, TensorSource{replaced, 0});
+    const auto has_root = [&](const FormRoot& root) { return root.node == gives.node; };
+    auto at = std::find_if(form.roots.begin(), form.roots.end(), has_root);
+    if (at == form.roots.end())
+      at = form.roots.insert(at, {gives.node, replaced, {}, NeededBy(graph, first_added, gives.node, form.added)});
+    at->covered |= inside;
+    form.added |= at->added;
+    shared -= inside;
+  }
+  form.roots.front().covered |= shared;
   return true;
 }
 
 }  // namespace
+
+const FormRoot& Form::RootOf(PostDfsIndex added) const {
+  const auto at = std::find_if(roots.begin(), roots.end(), [&](const FormRoot& root) { return root.added.Contains(added); });
+  COLLAGE_CHECK(at != roots.end(), "a call of a form that none of its results needs");
+  return *at;
+}
 
 Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& function, const std::vector<FormRule>& rules,
                               const MayReplace& may_replace) {
@@ -163,8 +196,8 @@ Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& functi
   if (finder.drafts().empty()) return formed;
   std::vector<Expr> bodies = {of.body};
   for (Draft& draft : finder.drafts()) {
-    for (const auto& result : draft.results) bodies.push_back(result.second);
-    formed.forms.push_back({draft.rule->name, std::move(draft.covered), {}, std::move(draft.results), {}});
+    for (const FormResult& result : draft.found.results) bodies.push_back(result.replacement);
+    formed.forms.push_back({draft.rule->name, std::move(draft.found.covered), {}, std::move(draft.found.results), {}, {}});
   }
   formed.graph = std::make_shared<const DataflowGraph>(COLLAGE_TRY(MakeFunction(of.parameters, MakeTuple(std::move(bodies)))));
   const size_t first_added = function->size() - 1;

@@ -16,6 +16,23 @@
 
 namespace collage {
 
+/// Candidates that hold operators of forms have at most so many: a form and what is fused to it. Larger regions of graph compilers would be
+/// priced again for each set of forms inside of them.
+constexpr size_t kMostOperatorsAroundForms = 16;
+
+/// One call that a form replaces, and what it is replaced by.
+struct FormResult {
+  Expr original;
+  Expr replacement;
+  IndexSet inside;  ///< calls that nobody needs once this one is replaced, itself among them; no other result's
+};
+
+/// What a rule has found, in nodes of the function.
+struct FoundForm {
+  IndexSet covered;  ///< calls that it stands for: those inside of its results, and what only all of the results together need
+  std::vector<FormResult> results;
+};
+
 /// A rewrite rule, as a value: what matches, when it holds, and what computes the same.
 struct FormRule {
   std::string name;  ///< as `--forbid forms:NAME` says it
@@ -27,20 +44,32 @@ struct FormRule {
   /// Where set, matches that capture the same expression as "data" are one form, as many as this says belong with the first; never one
   /// alone.
   std::function<bool(const Match& first, const Match& other)> joins = {};
+  /// Where set, it finds what no pattern describes, and stands for all of the above but the name.
+  std::function<Result<std::vector<FoundForm>>(const DataflowGraph&)> find = {};
 };
 
 /// The rules of this folder, in the order in which they are tried.
 const std::vector<FormRule>& FormRules();
+
+/// A call of a form that gives results of it.
+struct FormRoot {
+  PostDfsIndex node = DataflowGraph::kNone;
+  PostDfsIndex gate = DataflowGraph::kNone;  ///< the first of `covered` that gives a result
+  IndexSet covered;                          ///< calls that it stands for
+  IndexSet added;                            ///< the form's calls that it needs and no root before it does
+};
 
 /// Where a rule has matched. Nodes are those of FormedGraph::graph.
 struct Form {
   std::string rule;
   IndexSet covered;                                            ///< calls that it stands for
   IndexSet added;                                              ///< calls of its own
-  std::vector<std::pair<Expr, Expr>> results;                  ///< what is replaced, and by what
-  std::vector<std::pair<TensorSource, TensorSource>> tensors;  ///< the same, traced to the calls that give them
-  PostDfsIndex gate = DataflowGraph::kNone;                    ///< the first of `covered` that gives a result
-  PostDfsIndex root = DataflowGraph::kNone;                    ///< the one of `added` that gives all results
+  std::vector<FormResult> results;                             ///< in the order of the originals
+  std::vector<std::pair<TensorSource, TensorSource>> tensors;  ///< what is replaced by what, traced to the calls that give them
+  /// In the order of their gates. They share what the form covers and adds among them.
+  std::vector<FormRoot> roots;
+
+  [[nodiscard]] const FormRoot& RootOf(PostDfsIndex added) const;
 };
 
 /// A function and all its forms as one graph. Nodes of the function keep their numbers (but for the function itself, the last of them);
@@ -53,6 +82,10 @@ struct FormedGraph {
 
   static constexpr size_t kNoForm = static_cast<size_t>(-1);
   [[nodiscard]] size_t FormOf(PostDfsIndex node) const { return form_of.empty() ? kNoForm : form_of[node]; }
+  /// The one root of a form that this call is there for; null for a call of the function.
+  [[nodiscard]] const FormRoot* RootOf(PostDfsIndex node) const {
+    return FormOf(node) == kNoForm ? nullptr : &forms[FormOf(node)].RootOf(node);
+  }
   [[nodiscard]] const Expr& body() const { return function->As<Function>()->body; }
 };
 

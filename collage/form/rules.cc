@@ -11,7 +11,7 @@ const std::vector<FormRule>& FormRules() {
   static const std::vector<FormRule> rules = {
       TransposedConvolutionForm(),   ShortDepthForm(),       DepthAloneForm(),       SiblingConvolutionsForm(), SiblingDensesForm(),
       SiblingProductsForm(),         StridedPointwiseForm(), PointwiseProductForm(), WholePlaneForm(),          PooledPointwiseForm(),
-      GloballyPooledPointwiseForm(), MergedGroupsForm(),     IntegerProductForm()};
+      GloballyPooledPointwiseForm(), MergedGroupsForm(),     IntegerProductForm(),   RecomputationForm()};
   return rules;
 }
 

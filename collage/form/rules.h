@@ -46,6 +46,11 @@ FormRule MergedGroupsForm();
 /// float32: exact where no sum needs more than 24 bits.
 FormRule IntegerProductForm();
 
+/// A cheap operator that several read and that reads fewer bytes than it writes (a broadcast, resizing), with the cheap ones in front of it
+/// that serve it alone, computed by each of those who read it: so nobody has to store it. (Overlaps that are paid for: Korch, Hu et al.,
+/// ASPLOS 2024.)
+FormRule RecomputationForm();
+
 /// A call of the operator of that name, whose arguments must fit.
 Result<Expr> CallOp(std::string_view op, std::vector<Expr> arguments, Attributes attributes = {});
 

@@ -26,18 +26,19 @@ class Builder {
 
  private:
   Status AddNodes() {
-    std::map<PostDfsIndex, std::vector<const Form*>> before;  // a form's nodes stand right before its gate, so that few covers are open
+    // The nodes of a form stand right before what they are in place of, so that few covers are open.
+    std::map<PostDfsIndex, std::vector<const FormRoot*>> before;
     IndexSet added;
     for (const Form& form : forms_) {
-      before[form.gate].push_back(&form);
+      for (const FormRoot& root : form.roots) before[root.gate].push_back(&root);
       added |= form.added;
       for (const auto& [given, wanted] : form.tensors) same_.emplace(given, wanted);
     }
     for (PostDfsIndex index = 0; index < graph_.size(); ++index) {
       if (!CalledOp(graph_[index].expr) || added.Contains(index)) continue;
       if (graph_[index].block != 0) return Fail("operators inside of an if or of a function literal cannot be placed yet");
-      if (const auto forms = before.find(index); forms != before.end()) {
-        for (const Form* form : forms->second) form->added.ForEach([&](PostDfsIndex node) { AddNode(node); });
+      if (const auto roots = before.find(index); roots != before.end()) {
+        for (const FormRoot* root : roots->second) root->added.ForEach([&](PostDfsIndex node) { AddNode(node); });
       }
       AddNode(index);
     }
@@ -53,12 +54,9 @@ class Builder {
       result_.problem.tensors[TensorOf(source)].is_result = true;
     }
     for (const Form& form : forms_) {
-      Alternative alternative{{}, {}, node_of_.at(form.gate), node_of_.at(form.root)};
-      form.covered.ForEach([&](PostDfsIndex node) { alternative.covered.Add(node_of_.at(node)); });
-      form.added.ForEach([&](PostDfsIndex node) { alternative.added.Add(node_of_.at(node)); });
-      by_gate_[alternative.gate].push_back(alternatives_.size());
-      by_root_[alternative.root] = alternatives_.size();
-      alternatives_.push_back(std::move(alternative));
+      for (const FormRoot& root : form.roots) replaced_by_.emplace(node_of_.at(root.node), InSearch(root.covered));
+      const FormRoot& first = form.roots.front();
+      by_gate_[node_of_.at(first.gate)].push_back({InSearch(form.added), node_of_.at(first.node)});
     }
     return {};
   }
@@ -68,26 +66,30 @@ class Builder {
     result_.nodes.push_back(node);
   }
 
+  [[nodiscard]] IndexSet InSearch(const IndexSet& nodes) const {
+    IndexSet numbered;
+    nodes.ForEach([&](PostDfsIndex node) { numbered.Add(node_of_.at(node)); });
+    return numbered;
+  }
+
   /// A form in search nodes.
   struct Alternative {
-    IndexSet covered;
     IndexSet added;
-    size_t gate;
-    size_t root;
+    size_t root;  ///< the first: the one that stands for the gate
   };
 
   /// What a candidate decides against as well: see BuildProblem.
   [[nodiscard]] IndexSet WithDeclined(const IndexSet& own) const {
-    if (alternatives_.empty()) return own;
+    if (forms_.empty()) return own;
     IndexSet computed_or_replaced = own;
     own.ForEach([&](size_t node) {
-      if (const auto form = by_root_.find(node); form != by_root_.end()) computed_or_replaced |= alternatives_[form->second].covered;
+      if (const auto replaced = replaced_by_.find(node); replaced != replaced_by_.end()) computed_or_replaced |= replaced->second;
     });
     IndexSet inside = computed_or_replaced;
     computed_or_replaced.ForEach([&](size_t node) {
       const auto forms = by_gate_.find(node);
       for (size_t i = 0; forms != by_gate_.end() && i < forms->second.size(); ++i) {
-        const Alternative& alternative = alternatives_[forms->second[i]];
+        const Alternative& alternative = forms->second[i];
         if (!own.Contains(alternative.root)) inside |= alternative.added;
       }
     });
@@ -163,9 +165,8 @@ class Builder {
   const DataflowGraph& graph_;
   const Expr& body_;
   const std::span<const Form> forms_;
-  std::vector<Alternative> alternatives_;
-  std::unordered_map<size_t, std::vector<size_t>> by_gate_;  // forms by search nodes
-  std::unordered_map<size_t, size_t> by_root_;
+  std::unordered_map<size_t, std::vector<Alternative>> by_gate_;  // by search nodes
+  std::unordered_map<size_t, IndexSet> replaced_by_;              // what a root stands for
   std::map<TensorSource, TensorSource> same_;
   FunctionProblem result_;
   std::unordered_map<PostDfsIndex, size_t> node_of_;

@@ -54,8 +54,8 @@ using ConversionPrice = std::function<Cost(const TensorType&, const Layout& from
 /// Errors on a function that is not straight-line.
 ///
 /// With forms the nodes are those of the function and of all its forms. A cover takes either what a form stands for or the form: whoever
-/// computes the gate of what it stands for covers the form's nodes too, and whoever computes the form's root covers all that it stands
-/// for. So each exact cover is that of one set of forms, and each cover of each such set is one.
+/// computes the first gate of what it stands for covers the form's nodes too, and whoever computes a root of the form covers what that
+/// root stands for. So each exact cover is that of one set of forms, and each cover of each such set is one.
 Result<FunctionProblem> BuildProblem(const DataflowGraph& graph, const std::vector<PricedCandidate>& candidates, size_t backend_count,
                                      ConversionPrice conversion);
 Result<FunctionProblem> BuildProblem(const FormedGraph& formed, const std::vector<PricedCandidate>& candidates, size_t backend_count,

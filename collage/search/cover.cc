@@ -92,12 +92,18 @@ std::vector<SearchChoice> FindCycle(const SearchProblem& problem, const std::vec
   std::vector<std::vector<size_t>> successors(choices.size());
   std::vector<std::vector<size_t>> predecessors(choices.size());
   std::vector<size_t> pending(choices.size(), 0);
-  for (const SearchTensor& tensor : problem.tensors) {
+  // A node that is covered in favour of another form of it is not computed, and nobody waits for it: who waits follows from what is read.
+  const auto reads = [&](size_t choice, size_t tensor) {
+    const std::vector<size_t>& inputs = problem.candidates[choices[choice].candidate].inputs;
+    return std::find(inputs.begin(), inputs.end(), tensor) != inputs.end();
+  };
+  for (size_t t = 0; t < problem.tensors.size(); ++t) {
+    const SearchTensor& tensor = problem.tensors[t];
     if (tensor.producer == SearchTensor::kOutside) continue;
     for (size_t consumer : tensor.consumers) {
       const size_t from = owner[tensor.producer];
       const size_t to = owner[consumer];
-      if (from == to) continue;
+      if (from == to || !reads(to, t)) continue;
       successors[from].push_back(to);
       predecessors[to].push_back(from);
       ++pending[to];

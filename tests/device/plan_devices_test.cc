@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -169,12 +171,15 @@ double SecondsToPlan(size_t operators) {
 }
 
 TEST(PlanDevices, IsNearlyLinear) {
-  // Processor time of this process, at two sizes: the ratio of an algorithm that is linear but for a logarithm stays below 20.
-  const double small = SecondsToPlan(10'000);
-  const double large = SecondsToPlan(100'000);
-  RecordProperty("seconds_10000", std::to_string(small));
-  RecordProperty("seconds_100000", std::to_string(large));
-  EXPECT_LT(large, 30 * small + 0.1);
+  // Processor time of this process, at two sizes: the ratio of an algorithm that is linear but for a logarithm stays below 20, that of a
+  // quadratic one is 100 at every try. What else runs on the machine spoils some tries.
+  double ratio = std::numeric_limits<double>::infinity();
+  for (int tries = 0; tries < 5 && ratio > 30; ++tries) {
+    const double small = SecondsToPlan(10'000);
+    ratio = std::min(ratio, SecondsToPlan(100'000) / small);
+  }
+  RecordProperty("ratio", std::to_string(ratio));
+  EXPECT_LT(ratio, 30);
 }
 
 TEST(PlanDevices, LongNestsNeedNoStack) {

@@ -55,14 +55,19 @@ TEST(FindForms, NodesOfTheFunctionKeepTheirNumbersAndThoseOfFormsFollow) {
   ASSERT_EQ(formed.forms.size(), 2u);
   for (const Form& form : formed.forms) {
     EXPECT_EQ(form.rule, "twice");
-    EXPECT_EQ(form.covered.ToVector(), std::vector<size_t>{form.gate});
-    EXPECT_EQ((*graph)[form.gate].op->name, "nn.relu");
+    ASSERT_EQ(form.roots.size(), 1u);
+    const FormRoot& root = form.roots.front();
+    EXPECT_EQ(form.covered.ToVector(), std::vector<size_t>{root.gate});
+    EXPECT_EQ(root.covered, form.covered);
+    EXPECT_EQ(root.added, form.added);
+    EXPECT_EQ((*graph)[root.gate].op->name, "nn.relu");
     EXPECT_EQ(form.added.Count(), 2u);
     EXPECT_GE(form.added.First(), graph->size() - 1);
-    EXPECT_EQ((*formed.graph)[form.root].op->name, "maximum");
-    EXPECT_EQ(formed.FormOf(form.root), static_cast<size_t>(&form - formed.forms.data()));
+    EXPECT_EQ((*formed.graph)[root.node].op->name, "maximum");
+    EXPECT_EQ(formed.FormOf(root.node), static_cast<size_t>(&form - formed.forms.data()));
+    EXPECT_EQ(formed.RootOf(root.node), &root);
   }
-  EXPECT_EQ(formed.FormOf(formed.forms[0].gate), FormedGraph::kNoForm);
+  EXPECT_EQ(formed.FormOf(formed.forms[0].roots.front().gate), FormedGraph::kNoForm);
 }
 
 TEST(FindForms, WhatOthersUseOfTheInsideStays) {
@@ -94,7 +99,8 @@ TEST(FindForms, SiblingsAreTakenTogetherAndNeverOneAlone) {
   ASSERT_EQ(formed.forms.size(), 1u);
   EXPECT_EQ(formed.forms[0].covered.Count(), 2u);
   EXPECT_EQ(formed.forms[0].tensors.size(), 2u);
-  EXPECT_EQ((*formed.graph)[formed.forms[0].root].op->name, "split");
+  ASSERT_EQ(formed.forms[0].roots.size(), 1u);
+  EXPECT_EQ((*formed.graph)[formed.forms[0].roots.front().node].op->name, "split");
 }
 
 TEST(ApplyForms, TakesSeveralThatFollowEachOther) {
