@@ -49,12 +49,12 @@ TEST(RecomputationForm, OfWhatGrowsInSeveralSteps) {
 TEST(RecomputationForm, IsNoneWhereNothingGrowsOrNothingIsSpared) {
   const auto none = [](const std::string& body) { ExpectNoForm("fn (%x: Tensor[(2, 1), float32]) { " + body + " }", RecomputationForm()); };
   const std::string grows = "%0 = broadcast_to(%x, shape=[2, 8]); ";
-  none("%0 = nn.relu(%x); add(tanh(%0), sigmoid(%0))");                     // reads as much
-  none(grows + "nn.softmax(%0)");                                           // one user
-  none(grows + "%1 = nn.softmax(%0); add(tanh(%1), sigmoid(%1))");          // a sum
-  none(grows + "%1 = reshape(%0, newshape=[16]); add(tanh(%1), sigmoid(%1))");  // a view of what has one user
-  none(grows + "add(sum(reshape(%0, newshape=[16])), sum(%0))");            // a view would store it
-  none(grows + "(tanh(%0), sigmoid(%0), %0)");                              // a result of the function
+  none("%0 = nn.relu(%x); add(tanh(%0), sigmoid(%0))");                                   // reads as much
+  none(grows + "nn.softmax(%0)");                                                         // one user
+  none(grows + "%1 = nn.softmax(%0); add(tanh(%1), sigmoid(%1))");                        // a sum
+  none(grows + "%1 = reshape(%0, newshape=[16]); add(tanh(%1), sigmoid(%1))");            // a view of what has one user
+  none(grows + "add(sum(reshape(%0, newshape=[16])), sum(%0))");                          // a view would store it
+  none(grows + "(tanh(%0), sigmoid(%0), %0)");                                            // a result of the function
   none(grows + "%1 = split(%0, indices_or_sections=2, axis=1); (tanh(%0), %1.0, %1.1)");  // lies in place
 }
 

@@ -38,6 +38,24 @@ SearchProblem ManyCycles(size_t blocks) {
   return problem;
 }
 
+TEST(AcyclicTest, NobodyWaitsForWhatIsCoveredInFavourOfAnotherForm) {
+  // Node 0 is read by 1 and 2, and those by 3. One candidate covers 0 but computes none of it, and 2 is computed without it as well.
+  SearchProblem problem;
+  problem.node_count = 4;
+  problem.backend_count = 1;
+  problem.tensors = {{0, {1, 2}, false}, {1, {3}, false}, {2, {3}, false}, {3, {}, true}};
+  const auto add = [&](const std::vector<size_t>& inside, std::vector<size_t> inputs, size_t output) {
+    const std::vector<size_t> plain(inputs.size(), 0);
+    problem.candidates.push_back({IndexSet(inside), 0, std::move(inputs), {output}, {{Cost::Microseconds(1), plain, {0}}}});
+  };
+  add({0, 1, 3}, {2}, 3);
+  add({2}, {}, 2);
+  EXPECT_TRUE(FindCycle(problem, {{0, 0}, {1, 0}}).empty());
+  EXPECT_EQ(SearchShortestPath(problem).value().cost, Cost::Microseconds(2));
+  problem.candidates[1].inputs = {0};  // reads what the other one computes
+  EXPECT_EQ(FindCycle(problem, {{0, 0}, {1, 0}}).size(), 2u);
+}
+
 constexpr double kOptimumOfABlock = 8;
 
 TEST(AcyclicTest, FewCyclesAreBranchedOnUntilTheOptimumIsProven) {
