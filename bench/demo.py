@@ -75,6 +75,13 @@ def print_race(rows):
         print(f"  {name:32}{median:12.3f}{low:12.3f}{ratio:14.3f}")
 
 
+def single_programs(report, singles):
+    """The plans that raced and are of one backend: those that were saved. What raced beside them, such as the chosen plan with its branches
+    one after another, is no other choice."""
+    paths = {f"{name} alone": singles / f"{name}.collage" for name in report["end_to_end_ms"]}
+    return {name: path for name, path in paths.items() if path.exists()}
+
+
 def show(arguments, model):
     print(f"\n=== {model.stem} ===", flush=True)
     folder = arguments.output / model.stem
@@ -86,7 +93,7 @@ def show(arguments, model):
     compile_model(arguments, model, program, folder / "report.json", singles)
     report = json.loads((folder / "report.json").read_text())
     programs = {"chosen": program, "chosen again": program}
-    programs |= {f"{name} alone": singles / f"{name}.collage" for name in report["end_to_end_ms"] if name != "chosen"}
+    programs |= single_programs(report, singles)
     rows, noise = race(arguments, model, programs, archive, folder)
     print_race(rows)
     agrees = compare_with_reference(arguments, model, program, archive, folder)

@@ -190,6 +190,7 @@ IndexSet Claimed(const FormedGraph& formed, const IndexSet& inside) {
   inside.ForEach([&](PostDfsIndex node) {
     const FormRoot* root = formed.RootOf(node);
     if (root) claimed |= root->covered;
+    if (root) claimed |= formed.forms[formed.FormOf(node)].shared;  // each root may compute it again
     if (!root && (*formed.graph)[node].op) claimed.Add(node);
   });
   return claimed;

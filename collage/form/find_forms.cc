@@ -161,7 +161,7 @@ IndexSet NeededBy(const DataflowGraph& graph, size_t first_added, PostDfsIndex r
 
 /// The numbers of a form in the whole graph; false where a result is given by no call of it.
 bool Number(const DataflowGraph& graph, size_t first_added, Form& form) {
-  IndexSet shared = form.covered;
+  form.shared = form.covered;
   for (const auto& [original, replacement, inside] : form.results) {
     const TensorSource gives = ResolveTensor(graph, {graph.IndexOf(replacement), 0});
     const PostDfsIndex replaced = graph.IndexOf(original);
@@ -173,9 +173,9 @@ bool Number(const DataflowGraph& graph, size_t first_added, Form& form) {
       at = form.roots.insert(at, {gives.node, replaced, {}, NeededBy(graph, first_added, gives.node, form.added)});
     at->covered |= inside;
     form.added |= at->added;
-    shared -= inside;
+    form.shared -= inside;
   }
-  form.roots.front().covered |= shared;
+  form.roots.front().covered |= form.shared;
   return true;
 }
 
@@ -197,7 +197,7 @@ Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& functi
   std::vector<Expr> bodies = {of.body};
   for (Draft& draft : finder.drafts()) {
     for (const FormResult& result : draft.found.results) bodies.push_back(result.replacement);
-    formed.forms.push_back({draft.rule->name, std::move(draft.found.covered), {}, std::move(draft.found.results), {}, {}});
+    formed.forms.push_back({draft.rule->name, std::move(draft.found.covered), {}, {}, std::move(draft.found.results), {}, {}});
   }
   formed.graph = std::make_shared<const DataflowGraph>(COLLAGE_TRY(MakeFunction(of.parameters, MakeTuple(std::move(bodies)))));
   const size_t first_added = function->size() - 1;

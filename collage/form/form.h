@@ -63,6 +63,7 @@ struct FormRoot {
 struct Form {
   std::string rule;
   IndexSet covered;                                            ///< calls that it stands for
+  IndexSet shared;                                             ///< those of `covered` that are inside of no result
   IndexSet added;                                              ///< calls of its own
   std::vector<FormResult> results;                             ///< in the order of the originals
   std::vector<std::pair<TensorSource, TensorSource>> tensors;  ///< what is replaced by what, traced to the calls that give them

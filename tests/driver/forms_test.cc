@@ -224,6 +224,25 @@ TEST_F(FormsTest, WhatTheUserForbidsIsNotOffered) {
               HasSubstr("--forbid forms:exp: the program has no node and calls no operator 'exp'"));
 }
 
+TEST_F(FormsTest, WhatIsComputedAgainRunsNowhereWhereTheUserForbidsIt) {
+  const Expr function =
+      Parsed("fn (%x: Tensor[(1, 1, 2, 2), float32]) { %0 = broadcast_to(%x, shape=[1, 2, 2, 2]); add(sigmoid(%0), nn.relu(%0)) }");
+  const auto with_broadcasts_of_forms = [&](const std::vector<std::string>& forbid) {
+    const PlacementPointer placement = Place(function, {RecomputationForm()}, {{}, forbid});
+    EXPECT_EQ(placement->formed.forms.size(), 1u);
+    size_t count = 0;
+    for (size_t c = 0; c < placement->candidates.size(); ++c) {
+      bool has_broadcast = false;
+      placement->candidates[c].candidate.sub_graph.inside().ForEach(
+          [&](PostDfsIndex node) { has_broadcast = has_broadcast || IsCallOf((*placement->formed.graph)[node].expr, "broadcast_to"); });
+      count += placement->IsOfForm(c) && has_broadcast ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(with_broadcasts_of_forms({}), 3u) << "alone for each of two users, and in the sigmoid of one";
+  EXPECT_EQ(with_broadcasts_of_forms({"library:broadcast_to"}), 0u);
+}
+
 TEST_F(FormsTest, WithoutMatchesNothingIsOfAForm) {
   const PlacementPointer placement = Place(Parsed("fn (%x: Tensor[(1, 2, 2, 2), float32]) { tanh(sigmoid(%x)) }"), {OfRelu()});
   EXPECT_EQ(placement->formed.graph, placement->graph);

@@ -1,4 +1,5 @@
-"""Runs bench/benchmark.py on a small model: every figure is there, and a second run takes what the first has left.
+"""Runs bench/benchmark.py on a small model: every figure is there, and a second run takes what the first has left. Of bench/demo.py:
+which plans are single backends.
 
 Usage: benchmark_test.py BINARY MODEL.onnx
 """
@@ -15,7 +16,17 @@ BINARY, MODEL = sys.argv[1:3]
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
+import demo  # noqa: E402
 import peers  # noqa: E402
+
+
+class DemoTest(unittest.TestCase):
+    def test_a_single_backend_is_what_was_saved(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "dnnl (greedy).collage").touch()
+            report = {"end_to_end_ms": {"chosen": 1.0, "branches one after another": 1.1, "dnnl (greedy)": 1.2}}
+            self.assertEqual(demo.single_programs(report, folder), {"dnnl (greedy) alone": folder / "dnnl (greedy).collage"})
 
 
 class BenchmarkTest(unittest.TestCase):
