@@ -10,6 +10,7 @@
 #include "collage/explain/what_if_report.h"
 #include "collage/measure/verification.h"
 #include "collage/support/clock.h"
+#include "collage/support/log.h"
 
 namespace collage {
 namespace {
@@ -38,9 +39,28 @@ CandidateCounts Counts(const EstimatedPlan& planned) {
   return counts;
 }
 
+std::vector<size_t> KernelsThatCannotBeMade(const EstimatedPlan& planned) {
+  const Placement& placement = *planned.placement;
+  std::set<size_t> kernels;
+  for (const PlanKernel& kernel : planned.plan.kernels) kernels.insert(kernel.kernel);
+  std::vector<size_t> refused;
+  for (const size_t number : kernels) {
+    const PlacedKernel& kernel = placement.kernels[number];
+    const PricedCandidate& candidate = placement.candidates[kernel.candidate];
+    const Function& function = *candidate.FunctionOf(kernel.variant)->As<Function>();
+    const Device& device = placement.devices[placement.DeviceOf(candidate.backend)];
+    const auto made = placement.targets[candidate.backend].backend->Compile(function, device, kernel.variant);
+    if (made) continue;
+    spdlog::info("{} {}: {}", kernel.key.backend, kernel.key.variant, made.error().message);
+    refused.push_back(number);
+  }
+  return refused;
+}
+
 }  // namespace
 
-Result<EstimatedPlan> PlanByEstimates(const Expr& function, const std::vector<PlacementTarget>& targets, const CompileOptions& options) {
+Result<EstimatedPlan> PlanByEstimates(const Expr& function, const std::vector<PlacementTarget>& targets, const CompileOptions& options,
+                                      const KernelMaker& make) {
   // In memory: of what was measured before, nothing counts.
   MeasurementCache nothing = COLLAGE_TRY(MeasurementCache::Open({}));
   Pricer pricer({DeviceKind::kCpu, 0, options.threads}, nothing, options.measure);
@@ -54,8 +74,14 @@ Result<EstimatedPlan> PlanByEstimates(const Expr& function, const std::vector<Pl
     SearchResult cheapest = COLLAGE_TRY(Cheapest(*placement, estimates, options));
     Plan plan = MakePlan(*placement, "searched", std::move(cheapest));
     PlacementAddition joined{JoinedPartitions(*placement, plan), {}};
-    if (joined.candidates.empty()) return EstimatedPlan{placement, estimates.Prices(), std::move(plan), estimates.count()};
-    placement = COLLAGE_TRY(Extend(*placement, std::move(joined), pricer));
+    if (!joined.candidates.empty()) {
+      placement = COLLAGE_TRY(Extend(*placement, std::move(joined), pricer));
+      continue;
+    }
+    EstimatedPlan planned{placement, estimates.Prices(), std::move(plan), estimates.count()};
+    const std::vector<size_t> refused = make ? COLLAGE_TRY(make(planned)) : std::vector<size_t>();
+    if (refused.empty()) return planned;
+    for (const size_t kernel : refused) estimates.MarkInvalid(kernel);
   }
 }
 
@@ -73,24 +99,35 @@ CompileReport ReportOf(const EstimatedPlan& planned, const CompileOptions& optio
 Result<CompiledModel> CompileByEstimates(OnnxModel model, const IRModule& module, const std::vector<PlacementTarget>& targets,
                                          const std::string& name, const CompileOptions& options) {
   const Clock::time_point start = Clock::now();
-  const EstimatedPlan planned = COLLAGE_TRY(PlanByEstimates(module.MainExpr(), targets, options));
   LowerOptions lower;
   lower.device = {DeviceKind::kCpu, 0, options.threads};
   lower.find_backend = FindBackend;
   lower.progress = options.progress;
   lower.program.input_names = std::move(model.input_names);
   lower.program.output_names = std::move(model.output_names);
-  LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(Apply(*planned.placement, planned.plan)), lower));
-  const std::optional<double> difference = COLLAGE_TRY(CompareWhole(lowered.executable, module.MainExpr()));
+  std::optional<LoweredModel> lowered;
+  const auto make = [&](const EstimatedPlan& planned) -> Result<std::vector<size_t>> {
+    Result<LoweredModel> made = Lower(COLLAGE_TRY(Apply(*planned.placement, planned.plan)), lower);
+    if (made) {
+      lowered = std::move(*made);
+      return std::vector<size_t>();
+    }
+    // Kernels are only looked at one by one where they do not all come about.
+    std::vector<size_t> refused = options.progress.ShouldStop() ? std::vector<size_t>() : KernelsThatCannotBeMade(planned);
+    if (refused.empty()) return Fail(made.error());
+    return refused;
+  };
+  const EstimatedPlan planned = COLLAGE_TRY(PlanByEstimates(module.MainExpr(), targets, options, make));
+  const std::optional<double> difference = COLLAGE_TRY(CompareWhole(lowered->executable, module.MainExpr()));
   CompileReport report = ReportOf(planned, options);
   report.model = name;
   if (!difference) report.not_compared = "the reference gives no finite value on the inputs that were tried";
   if (model.remainder) report.remainder = model.remainder->Summary();
-  for (const auto& [input, type] : lowered.executable.inputs()) report.inputs.emplace_back(input, type.shape);
+  for (const auto& [input, type] : lowered->executable.inputs()) report.inputs.emplace_back(input, type.shape);
   report.elapsed_seconds = Clock::SecondsSince(start);
   std::string metadata =
       ToMetadata(OfEveryCompile(report), RecordOf(*planned.placement, {NoEvidence(planned), planned.prices}, planned.plan));
-  return CompiledModel{std::move(lowered), std::move(report), std::move(metadata)};
+  return CompiledModel{*std::move(lowered), std::move(report), std::move(metadata)};
 }
 
 }  // namespace collage

@@ -22,6 +22,8 @@ class Estimates {
 
   /// Prices the kernels of a placement, or those that an extension has added. Equal functions are asked for once a target.
   Status Add(const Placement& placement, const Progress& progress);
+  /// For a kernel that cannot be made, whatever it was estimated to take.
+  void MarkInvalid(size_t kernel) { costs_[kernel] = Cost::Invalid(); }
   [[nodiscard]] const std::vector<Cost>& costs() const { return costs_; }
   /// For reports: intervals of no width.
   [[nodiscard]] std::vector<Price> Prices() const;

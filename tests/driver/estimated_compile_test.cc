@@ -84,6 +84,31 @@ TEST_F(EstimatedTest, WhatIsUnknownIsNotChosen) {
   EXPECT_THAT(Plan({TargetOf(left_)}).error().message, HasSubstr("nn.relu"));
 }
 
+TEST_F(EstimatedTest, WhatCannotBeMadeIsNotChosen) {
+  options_.estimator = [&](const Expr&, const std::string& target) -> Result<Cost> {
+    return Cost::Microseconds(target == "cpu -compiler=left" ? 1 : 2);
+  };
+  std::string unmade;
+  size_t plans = 0;
+  const auto plan = [&](std::vector<PlacementTarget> targets) {
+    plans = 0;
+    return PlanByEstimates(Parsed(kProgram), targets, options_, [&](const EstimatedPlan& planned) -> Result<std::vector<size_t>> {
+      ++plans;
+      std::vector<size_t> refused;
+      for (const PlanKernel& kernel : planned.plan.kernels) {
+        if (planned.placement->kernels[kernel.kernel].key.backend == unmade) refused.push_back(kernel.kernel);
+      }
+      return refused;
+    });
+  };
+  EXPECT_THAT(BackendsOf(plan({TargetOf(left_), TargetOf(right_)}).value()), ElementsAre("left", "left", "left"));
+  EXPECT_EQ(plans, 1u);
+  unmade = "left";
+  EXPECT_THAT(BackendsOf(plan({TargetOf(left_), TargetOf(right_)}).value()), ElementsAre("right", "right", "right"));
+  EXPECT_EQ(plans, 2u);
+  EXPECT_THAT(plan({TargetOf(left_)}).error().message, HasSubstr("nn.relu"));
+}
+
 TEST_F(EstimatedTest, AnErrorOfTheEstimatorEndsIt) {
   options_.estimator = [&](const Expr&, const std::string&) -> Result<Cost> { return Fail("no idea"); };
   EXPECT_EQ(Plan({TargetOf(left_)}).error().message, "no idea");

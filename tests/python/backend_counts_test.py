@@ -66,7 +66,6 @@ EXCLUDED = {
         "node.test_mish_expanded": "as test_mish",
     },
     "openvino": {
-        "node.test_attention_23_boolmask_fullymasked_row_nan_robustness_expanded": "it cannot compile a scalar that two of its loops read",
         "node.test_mish": "off by 6e-6 where the result is 4.5e-4",
         "node.test_mish_expanded": "as test_mish",
     },
