@@ -188,10 +188,9 @@ struct Layer {
 IndexSet Claimed(const FormedGraph& formed, const IndexSet& inside) {
   IndexSet claimed;
   inside.ForEach([&](PostDfsIndex node) {
-    const FormRoot* root = formed.RootOf(node);
-    if (root) claimed |= root->covered;
-    if (root) claimed |= formed.forms[formed.FormOf(node)].shared;  // each root may compute it again
-    if (!root && (*formed.graph)[node].op) claimed.Add(node);
+    const size_t form = formed.FormOf(node);
+    if (form != FormedGraph::kNoForm) claimed |= formed.forms[form].covered;
+    if (form == FormedGraph::kNoForm && (*formed.graph)[node].op) claimed.Add(node);
   });
   return claimed;
 }

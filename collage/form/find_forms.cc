@@ -161,7 +161,8 @@ IndexSet NeededBy(const DataflowGraph& graph, size_t first_added, PostDfsIndex r
 
 /// The numbers of a form in the whole graph; false where a result is given by no call of it.
 bool Number(const DataflowGraph& graph, size_t first_added, Form& form) {
-  form.shared = form.covered;
+  IndexSet added;
+  IndexSet left = form.covered;  // what is inside of no result
   for (const auto& [original, replacement, inside] : form.results) {
     const TensorSource gives = ResolveTensor(graph, {graph.IndexOf(replacement), 0});
     const PostDfsIndex replaced = graph.IndexOf(original);
@@ -169,23 +170,18 @@ bool Number(const DataflowGraph& graph, size_t first_added, Form& form) {
     form.tensors.emplace_back(gives, TensorSource{replaced, 0});
     const auto has_root = [&](const FormRoot& root) { return root.node == gives.node; };
     auto at = std::find_if(form.roots.begin(), form.roots.end(), has_root);
-    if (at == form.roots.end())
-      at = form.roots.insert(at, {gives.node, replaced, {}, NeededBy(graph, first_added, gives.node, form.added)});
+    if (at == form.roots.end()) {
+      at = form.roots.insert(at, {gives.node, replaced, {}, NeededBy(graph, first_added, gives.node, added)});
+      added |= at->added;
+    }
     at->covered |= inside;
-    form.added |= at->added;
-    form.shared -= inside;
+    left -= inside;
   }
-  form.roots.front().covered |= form.shared;
+  form.roots.front().covered |= left;
   return true;
 }
 
 }  // namespace
-
-const FormRoot& Form::RootOf(PostDfsIndex added) const {
-  const auto at = std::find_if(roots.begin(), roots.end(), [&](const FormRoot& root) { return root.added.Contains(added); });
-  COLLAGE_CHECK(at != roots.end(), "a call of a form that none of its results needs");
-  return *at;
-}
 
 Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& function, const std::vector<FormRule>& rules,
                               const MayReplace& may_replace) {
@@ -197,16 +193,19 @@ Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& functi
   std::vector<Expr> bodies = {of.body};
   for (Draft& draft : finder.drafts()) {
     for (const FormResult& result : draft.found.results) bodies.push_back(result.replacement);
-    formed.forms.push_back({draft.rule->name, std::move(draft.found.covered), {}, {}, std::move(draft.found.results), {}, {}});
+    formed.forms.push_back({draft.rule->name, std::move(draft.found.covered), std::move(draft.found.results), {}, {}});
   }
   formed.graph = std::make_shared<const DataflowGraph>(COLLAGE_TRY(MakeFunction(of.parameters, MakeTuple(std::move(bodies)))));
   const size_t first_added = function->size() - 1;
   for (PostDfsIndex node = 0; node < first_added; ++node)
     COLLAGE_CHECK((*formed.graph)[node].expr == (*function)[node].expr, "a form changes the numbers of the function");
   std::erase_if(formed.forms, [&](Form& form) { return !Number(*formed.graph, first_added, form); });
-  formed.form_of.assign(formed.graph->size(), FormedGraph::kNoForm);
-  for (size_t form = 0; form < formed.forms.size(); ++form)
-    formed.forms[form].added.ForEach([&](PostDfsIndex node) { formed.form_of[node] = form; });
+  formed.members.assign(formed.graph->size(), {});
+  for (size_t form = 0; form < formed.forms.size(); ++form) {
+    const std::vector<FormRoot>& roots = formed.forms[form].roots;
+    for (size_t root = 0; root < roots.size(); ++root)
+      roots[root].added.ForEach([&](PostDfsIndex node) { formed.members[node] = {form, root}; });
+  }
   return formed;
 }
 

@@ -63,29 +63,30 @@ struct FormRoot {
 struct Form {
   std::string rule;
   IndexSet covered;                                            ///< calls that it stands for
-  IndexSet shared;                                             ///< those of `covered` that are inside of no result
-  IndexSet added;                                              ///< calls of its own
   std::vector<FormResult> results;                             ///< in the order of the originals
   std::vector<std::pair<TensorSource, TensorSource>> tensors;  ///< what is replaced by what, traced to the calls that give them
-  /// In the order of their gates. They share what the form covers and adds among them.
-  std::vector<FormRoot> roots;
-
-  [[nodiscard]] const FormRoot& RootOf(PostDfsIndex added) const;
+  std::vector<FormRoot> roots;                                 ///< in the order of their gates; they share what is covered among them
 };
 
 /// A function and all its forms as one graph. Nodes of the function keep their numbers (but for the function itself, the last of them);
 /// those of forms come behind, and are named by the origins of what they stand for.
 struct FormedGraph {
+  static constexpr size_t kNoForm = static_cast<size_t>(-1);
+  /// Which root of which form a node is there for.
+  struct Member {
+    size_t form = kNoForm;
+    size_t root = 0;
+  };
+
   std::shared_ptr<const DataflowGraph> graph;
   Expr function;  ///< without forms
   std::vector<Form> forms;
-  std::vector<size_t> form_of;  ///< by node: the form that it is a call of; empty where there is no form
+  std::vector<Member> members;  ///< by node; empty where there is no form
 
-  static constexpr size_t kNoForm = static_cast<size_t>(-1);
-  [[nodiscard]] size_t FormOf(PostDfsIndex node) const { return form_of.empty() ? kNoForm : form_of[node]; }
-  /// The one root of a form that this call is there for; null for a call of the function.
+  [[nodiscard]] size_t FormOf(PostDfsIndex node) const { return members.empty() ? kNoForm : members[node].form; }
+  /// Null for a call of the function.
   [[nodiscard]] const FormRoot* RootOf(PostDfsIndex node) const {
-    return FormOf(node) == kNoForm ? nullptr : &forms[FormOf(node)].RootOf(node);
+    return FormOf(node) == kNoForm ? nullptr : &forms[members[node].form].roots[members[node].root];
   }
   [[nodiscard]] const Expr& body() const { return function->As<Function>()->body; }
 };

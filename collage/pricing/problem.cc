@@ -30,8 +30,10 @@ class Builder {
     std::map<PostDfsIndex, std::vector<const FormRoot*>> before;
     IndexSet added;
     for (const Form& form : forms_) {
-      for (const FormRoot& root : form.roots) before[root.gate].push_back(&root);
-      added |= form.added;
+      for (const FormRoot& root : form.roots) {
+        before[root.gate].push_back(&root);
+        added |= root.added;
+      }
       for (const auto& [given, wanted] : form.tensors) same_.emplace(given, wanted);
     }
     for (PostDfsIndex index = 0; index < graph_.size(); ++index) {
@@ -54,9 +56,13 @@ class Builder {
       result_.problem.tensors[TensorOf(source)].is_result = true;
     }
     for (const Form& form : forms_) {
-      for (const FormRoot& root : form.roots) replaced_by_.emplace(node_of_.at(root.node), InSearch(root.covered));
       const FormRoot& first = form.roots.front();
-      by_gate_[node_of_.at(first.gate)].push_back({InSearch(form.added), node_of_.at(first.node)});
+      Alternative alternative{{}, node_of_.at(first.node)};
+      for (const FormRoot& root : form.roots) {
+        replaced_by_.emplace(node_of_.at(root.node), InSearch(root.covered));
+        alternative.added |= InSearch(root.added);
+      }
+      by_gate_[node_of_.at(first.gate)].push_back(std::move(alternative));
     }
     return {};
   }
@@ -72,7 +78,7 @@ class Builder {
     return numbered;
   }
 
-  /// A form in search nodes.
+  /// The calls of a form in search nodes.
   struct Alternative {
     IndexSet added;
     size_t root;  ///< the first: the one that stands for the gate
