@@ -60,7 +60,9 @@ bool IsPointwiseOfScalars(const Step& step) {
   return step.outputs.size() == 1 && std::find(kOperators.begin(), kOperators.end(), step.op->name) != kOperators.end();
 }
 
-std::optional<WrittenOutActivation> WrittenOut(const OpSequence& sequence, std::span<const Step> steps, size_t current) {
+}  // namespace
+
+std::optional<WrittenOutActivation> RecogniseActivation(const OpSequence& sequence, std::span<const Step> steps, size_t current) {
   constexpr size_t kMostSteps = 10;  // GELU by tanh, its power and its half written as products
   const Tensor points = SamplePoints();
   std::unordered_map<size_t, Tensor> values = {{current, points}};
@@ -77,13 +79,12 @@ std::optional<WrittenOutActivation> WrittenOut(const OpSequence& sequence, std::
     step.op->reference(inputs, step.attributes, outputs);
     values[step.outputs[0]] = outputs[0];
     if (i == 0 && step.inputs.size() == 1 && i + 1 == steps.size()) return std::nullopt;
-    if (const std::optional<ActivationKind> found = FunctionThrough(points, outputs[0]))
-      return WrittenOutActivation{*found, i + 1, step.outputs[0]};
+    // Where it is read behind them, they are the begin of another one: a cube begins with a square.
+    const std::optional<ActivationKind> found = FunctionThrough(points, outputs[0]);
+    if (found && !IsReadIn(steps.subspan(i + 1), current)) return WrittenOutActivation{*found, i + 1, step.outputs[0]};
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 std::optional<double> ScalarOf(const OpSequence& sequence, size_t value) {
   const std::optional<Tensor>& constant = sequence.values[value].constant;
@@ -94,13 +95,6 @@ std::optional<double> ScalarOf(const OpSequence& sequence, size_t value) {
 bool IsReadIn(std::span<const Step> steps, size_t value) {
   return std::any_of(steps.begin(), steps.end(),
                      [&](const Step& step) { return std::find(step.inputs.begin(), step.inputs.end(), value) != step.inputs.end(); });
-}
-
-std::optional<WrittenOutActivation> RecogniseActivation(const OpSequence& sequence, std::span<const Step> steps, size_t current) {
-  const std::optional<WrittenOutActivation> found = WrittenOut(sequence, steps, current);
-  // What the region computed on its way must not be wanted outside of it.
-  if (!found || IsReadIn(steps.subspan(found->steps), current)) return std::nullopt;
-  return found;
 }
 
 }  // namespace collage

@@ -62,6 +62,15 @@ TEST(DnnlPointwiseTest, WrittenOutActivationsAreOnePrimitive) {
   Check({x}, CallOp("multiply", {x, x}));
 }
 
+TEST(DnnlPointwiseTest, ACubeOfProductsBeginsWithASquareAndIsNone) {
+  const Expr x = Input({2, 40});
+  const Expr cube = CallOp("multiply", {CallOp("multiply", {x, x}), x});
+  const Expr inner = CallOp("multiply", {CallOp("add", {x, CallOp("multiply", {cube, Scalar(0.044715)})}), Scalar(std::sqrt(2 / M_PI))});
+  const Expr half = CallOp("multiply", {x, Scalar(0.5)});
+  const Expr gelu = CallOp("multiply", {half, CallOp("add", {CallOp("tanh", {inner}), Scalar(1)})});
+  EXPECT_THAT(Check({x}, gelu), Contains(StartsWith("eltwise/")));
+}
+
 TEST(DnnlPointwiseTest, AlmostGeluIsNoGelu) {
   const Expr x = Input({2, 40});
   const Expr factor = CallOp("add", {CallOp("erf", {CallOp("multiply", {x, Scalar(0.7)})}), Scalar(1)});
