@@ -154,17 +154,20 @@ class Belief {
   }
 
  private:
+  [[nodiscard]] size_t DeviceOf(size_t kernel) const { return relations_.kernels()[kernel].device; }
+
   void ReadAlone() {
-    std::vector<double> anchor;
-    for (const Evidence& evidence : evidence_) {
-      for (const Row& row : evidence.alone) anchor.push_back(row.anchor_seconds);
-    }
-    if (anchor.empty()) return;
-    const double usual = Median(std::move(anchor));
+    std::map<size_t, std::vector<double>> anchors;
     for (size_t k = 0; k < evidence_.size(); ++k) {
+      for (const Row& row : evidence_[k].alone) anchors[DeviceOf(k)].push_back(row.anchor_seconds);
+    }
+    std::map<size_t, double> usual_of;
+    for (auto& [device, seconds] : anchors) usual_of[device] = Median(std::move(seconds));
+    for (size_t k = 0; k < evidence_.size(); ++k) {
+      if (evidence_[k].alone.empty()) continue;
+      const double usual = usual_of.at(DeviceOf(k));
       std::vector<double> seconds;
       for (const Row& row : evidence_[k].alone) seconds.push_back(row.seconds * usual / row.anchor_seconds);
-      if (seconds.empty()) continue;
       const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
       // So few samples that they cannot give the confidence: then all that they allow.
       const Interval interval = MedianInterval(seconds, declared_.confidence).value_or(Interval{*least, *most});

@@ -49,6 +49,8 @@ struct KernelFacts {
   /// What its heavy operators are apart from the extents of their arguments; kernels of one number are of one kind.
   uint64_t kind = 0;
   double flops = 0;  ///< of its heavy operators by their definitions; zero where they have none
+  /// Whose anchor was timed beside it when it ran alone: what is usual is so for one device.
+  size_t device = 0;
 };
 
 /// What may be said of the time that a kernel takes inside a whole program, at the declared confidence.

@@ -93,6 +93,7 @@ class Builder {
     const auto [at, is_new] = variants_.try_emplace({candidate.backend, hash});
     if (is_new) at->second = COLLAGE_TRY(VariantsOf(candidate.backend, candidate.extracted.function, hash));
     KernelFacts facts = WorkOf(function, placement_.devices[device]);
+    facts.device = device;
     facts.backend = candidate.backend;
     // What a library computes inside tells nothing of kernels that are generated whole.
     for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));

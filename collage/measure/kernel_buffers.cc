@@ -45,12 +45,13 @@ void KernelBuffers::AddOutputs(const Kernel& kernel) {
   if (kernel.context()) on_device_ = BuffersOnDevice::Create(kernel, inputs_, outputs_);
 }
 
-Result<double> KernelBuffers::TimedRun(Kernel& kernel) {
+Result<DeviceTimes> KernelBuffers::TimedRun(Kernel& kernel) {
+  if (on_device_ && *on_device_) return (*on_device_)->TimedRun(kernel);
   const Clock::time_point start = Clock::now();
   const Status status = Run(kernel);
   const double seconds = Clock::SecondsSince(start);
   if (!status) return Fail(status.error());
-  return seconds;
+  return DeviceTimes{seconds, std::nullopt};
 }
 
 void KernelBuffers::ReadInputs() const {

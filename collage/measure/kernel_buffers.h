@@ -24,8 +24,8 @@ class KernelBuffers {
     if (!*on_device_) return Fail(on_device_->error());
     return (*on_device_)->Run(kernel);
   }
-  /// Seconds of one run.
-  Result<double> TimedRun(Kernel& kernel);
+  /// Of one run. It is the same kernel each time.
+  Result<DeviceTimes> TimedRun(Kernel& kernel);
   /// Reads the inputs, as their producer would have left them.
   void ReadInputs() const;
 

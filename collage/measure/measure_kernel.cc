@@ -1,6 +1,7 @@
 #include "collage/measure/measure_kernel.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "collage/cost/statistics.h"
@@ -59,35 +60,22 @@ class Anchor {
   int threads_;
 };
 
-}  // namespace
-
-namespace {
-
-Measurement MeasureOnce(Kernel& kernel, std::span<const Tensor> inputs, const Device& device, const MeasureOptions& options) {
-  CacheEvictor evictor(options.eviction_bytes, device.threads);
-  Anchor anchor(device.threads);
-  KernelBuffers buffers(kernel, inputs);
+/// Takes samples until they tell enough; `take` gives one, and what it took in all. Errors of the kernel become the reason.
+Measurement Sampled(const MeasureOptions& options, const std::function<Result<DeviceTimes>(int run)>& take) {
   Measurement measurement;
   const size_t least_samples = FewestForInterval(Declared().confidence);
   double spent = 0;
-  std::optional<PinnedTeam> pinned;
   for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
-    if (run == options.warm_up) pinned.emplace(device.threads);
-    const double anchor_seconds = anchor.TimedRun();
-    if (run >= options.warm_up && evictor.evicts()) {
-      evictor.Evict();
-      buffers.ReadInputs();
-    }
-    const Result<double> seconds = buffers.TimedRun(kernel);
-    if (!seconds) return {{}, seconds.error().message};
-    spent += *seconds;
+    const Result<DeviceTimes> times = take(run);
+    if (!times) return {{}, times.error().message};
+    spent += times->seconds;
     const bool is_slow = spent >= options.most_seconds;
     if (run < options.warm_up && !is_slow) {
       if (run + 1 == options.warm_up) spent = 0;
       continue;
     }
-    measurement.samples.push_back(std::max(*seconds, kTick));
-    measurement.anchors.push_back(anchor_seconds);
+    measurement.samples.push_back(std::max(times->seconds, kTick));
+    measurement.anchors.push_back(std::max(*times->anchor_seconds, kTick));
     if (is_slow && measurement.samples.size() >= 2) break;
     if (measurement.samples.size() < least_samples) continue;
     const bool is_tight = MedianHalfWidth(measurement.samples) <= options.relative_width * Median(measurement.samples);
@@ -96,10 +84,33 @@ Measurement MeasureOnce(Kernel& kernel, std::span<const Tensor> inputs, const De
   return measurement;
 }
 
+/// Beside an anchor by all threads of the host.
+Measurement MeasureByHost(Kernel& kernel, KernelBuffers& buffers, const Device& device, const MeasureOptions& options) {
+  CacheEvictor evictor(options.eviction_bytes, device.threads);
+  Anchor anchor(device.threads);
+  std::optional<PinnedTeam> pinned;
+  return Sampled(options, [&](int run) -> Result<DeviceTimes> {
+    if (run == options.warm_up) pinned.emplace(device.threads);
+    const double anchor_seconds = anchor.TimedRun();
+    if (run >= options.warm_up && evictor.evicts()) {
+      evictor.Evict();
+      buffers.ReadInputs();
+    }
+    return DeviceTimes{COLLAGE_TRY(buffers.TimedRun(kernel)).seconds, anchor_seconds};
+  });
+}
+
 }  // namespace
 
 Measurement MeasureKernel(Kernel& kernel, std::span<const Tensor> inputs, const Device& device, const MeasureOptions& options) {
-  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureOnce(kernel, inputs, device, options); });
+  KernelBuffers buffers(kernel, inputs);
+  if (kernel.context()) {
+    const Result<DeviceTimes> first = buffers.TimedRun(kernel);
+    if (!first) return {{}, first.error().message};
+    // A device with a clock and an anchor of its own does not care how busy the host is.
+    if (first->anchor_seconds) return Sampled(options, [&](int) { return buffers.TimedRun(kernel); });
+  }
+  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureByHost(kernel, buffers, device, options); });
 }
 
 }  // namespace collage

@@ -82,7 +82,7 @@ class Runner {
   Status Run() { return buffers_.Run(kernel_); }
   Result<double> TimedRun() {
     buffers_.ReadInputs();
-    return buffers_.TimedRun(kernel_);
+    return COLLAGE_TRY(buffers_.TimedRun(kernel_)).seconds;
   }
 
  private:

@@ -4,8 +4,38 @@
 #include <utility>
 
 #include "collage/support/check.h"
+#include "collage/support/clock.h"
 
 namespace collage {
+namespace {
+
+/// Parts that are called again each time.
+class KeptParts final : public RecordedWork {
+ public:
+  KeptParts(DeviceContext& context, std::vector<std::function<Status()>> parts) : context_(context), parts_(std::move(parts)) {}
+
+  Status Give() override {
+    for (const std::function<Status()>& part : parts_) COLLAGE_TRY_STATUS(part());
+    return {};
+  }
+
+  Status GiveTimed(std::span<double> seconds) override {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const Clock::time_point start = Clock::now();
+      const Status given = parts_[i]();
+      COLLAGE_TRY_STATUS(context_.WaitForAll());
+      seconds[i] = Clock::SecondsSince(start);
+      COLLAGE_TRY_STATUS(given);
+    }
+    return {};
+  }
+
+ private:
+  DeviceContext& context_;
+  std::vector<std::function<Status()>> parts_;
+};
+
+}  // namespace
 
 size_t DeviceContext::allocated_bytes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -65,6 +95,10 @@ void DeviceContext::Free(void* address) {
   allocated_ -= found->second;
   allocations_.erase(found);
   DoFree(address);
+}
+
+Result<std::unique_ptr<RecordedWork>> DeviceContext::RecordWork(std::vector<std::function<Status()>> parts) {
+  return std::make_unique<KeptParts>(*this, std::move(parts));
 }
 
 Result<DeviceMemory> DeviceMemory::Allocate(std::shared_ptr<DeviceContext> context, size_t bytes) {

@@ -2,15 +2,28 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "collage/runtime/device.h"
 #include "collage/support/result.h"
 
 namespace collage {
+
+/// Work in parts, with its addresses, that can be given to a device's stream again and again.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  /// Gives it to the stream. Errors are the device's.
+  virtual Status Give() = 0;
+  /// The same, waits for it, and says how long each part took, seconds: by the device's own clock where it has one, else by the host's.
+  virtual Status GiveTimed(std::span<double> seconds) = 0;
+};
 
 /// A device in use that has memory of its own: who allocates there, and the one stream in which its kernels and copies run, in the order in
 /// which they were given. All backends of a device share its context, so that a value passes between their kernels without a copy.
@@ -47,6 +60,14 @@ class DeviceContext {
   /// Until all before that place has run. The error of whatever has failed since the last call.
   virtual Status Wait(uint64_t place) = 0;
   Status WaitForAll() { return Wait(Record()); }
+
+  /// What the parts give to the stream; it does not run now. They wait for nothing, have been called before, and may be called again as
+  /// long as the work lives, in their order. Where a device records nothing they are, each time. Errors are those of the parts and of the
+  /// device.
+  virtual Result<std::unique_ptr<RecordedWork>> RecordWork(std::vector<std::function<Status()>> parts);
+  /// Gives the stream a fixed piece of work that leaves nothing of use in the device's caches, and says true; for devices of which that is
+  /// known, and which time what they are given by a clock of their own.
+  virtual Result<bool> EmptyCaches() { return false; }
 
  protected:
   DeviceContext(const Device& device, std::string name, size_t memory_bytes)

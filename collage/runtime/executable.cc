@@ -13,6 +13,7 @@
 #include "collage/runtime/kept_off.h"
 #include "collage/runtime/memory_plan.h"
 #include "collage/runtime/plan_runner.h"
+#include "collage/runtime/recorded_steps.h"
 #include "collage/support/check.h"
 #include "collage/support/clock.h"
 #include "collage/support/memory.h"
@@ -79,7 +80,7 @@ Status CheckMemory(const ExecutionPlan& plan, const Program& program) {
 }  // namespace
 
 struct Executable::State {
-  State(PlanRunner plan_runner) : runner(std::move(plan_runner)), arena(AllocateWeights(runner.memory_bytes())) {
+  State(PlanRunner plan_runner) : runner(std::move(plan_runner)), arena(AllocateWeights(runner.memory_bytes())), recorded(runner.plan()) {
     runner.PlaceMemory(arena.get());
   }
 
@@ -89,6 +90,8 @@ struct Executable::State {
   PlanRunner runner;           // behind the kernels: it waits for those that still run before they go
   std::vector<Tensor> staged;  // aligned copies of unaligned inputs, made when first needed
   std::shared_ptr<std::byte> arena;
+  RecordedSteps recorded;
+  std::vector<double> recorded_seconds;     // of a range's steps
   std::vector<const void*> input_pointers;  // of the caller's tensors
   std::vector<void*> output_pointers;       // likewise
   std::optional<KeptOff> kept_off;          // where there are CPUs beside the host
@@ -115,6 +118,10 @@ struct Executable::State {
   Status ProfileStep(size_t number);
   void AddToProfile(size_t number, Clock::time_point began, double microseconds);
   Status RunStep(const ExecutionPlan::Step& step);
+  Status DoStep(const ExecutionPlan::Step& step);
+  Status RunRange(const RecordedSteps::Range& range);
+  Status ProfileRange(const RecordedSteps::Range& range);
+  Result<RecordedWork*> WorkOf(const RecordedSteps::Range& range);
   [[nodiscard]] std::string DeviceName(const ExecutionPlan::Step& step) const;
   /// Waits for what the step gave to another device than the host.
   Status FinishStep(const ExecutionPlan::Step& step);
@@ -155,17 +162,63 @@ void Executable::State::Bind(std::span<const Tensor> given_inputs, std::span<Ten
   runner.Bind(input_pointers, output_pointers);
 }
 
-Status Executable::State::RunStep(const ExecutionPlan::Step& step) {
+Status Executable::State::DoStep(const ExecutionPlan::Step& step) {
   if (step.kind == Kind::kTransfer || step.kind == Kind::kWait) {
-    Status status = runner.RunStep(step, nullptr);
+    Status status = runner.DoStep(step, nullptr);
     if (!status) return Fail(status.error().At(DeviceName(step)));
     return status;
   }
-  if (step.kind != Kind::kKernel) return runner.RunStep(step, nullptr);
+  if (step.kind != Kind::kKernel) return runner.DoStep(step, nullptr);
   const Program::KernelCall& call = calls[step.call];
-  Status status = runner.RunStep(step, call.kernel.get());
+  Status status = runner.DoStep(step, call.kernel.get());
   if (!status) return Fail(status.error().At(ToString(call.record)));
   return status;
+}
+
+Status Executable::State::RunStep(const ExecutionPlan::Step& step) {
+  Status status = DoStep(step);
+  runner.NotePlace(step);
+  return status;
+}
+
+Result<RecordedWork*> Executable::State::WorkOf(const RecordedSteps::Range& range) {
+  return recorded.Work(range, [this](size_t step) { return DoStep(Steps()[step]); });
+}
+
+Status Executable::State::RunRange(const RecordedSteps::Range& range) {
+  if (RecordedWork* work = COLLAGE_TRY(WorkOf(range))) {
+    const Status given = work->Give();
+    if (!given) return Fail(given.error().At(DeviceName(Steps()[range.begin])));
+    for (size_t i = range.begin; i < range.end; ++i) runner.NotePlace(Steps()[i]);
+    return {};
+  }
+  for (size_t i = range.begin; i < range.end; ++i) {
+    SayStep(i);
+    COLLAGE_TRY_STATUS(RunStep(Steps()[i]));
+  }
+  return {};
+}
+
+Status Executable::State::ProfileRange(const RecordedSteps::Range& range) {
+  RecordedWork* work = COLLAGE_TRY(WorkOf(range));
+  if (!work) {
+    for (size_t i = range.begin; i < range.end; ++i) {
+      SayStep(i);
+      COLLAGE_TRY_STATUS(ProfileStep(i));
+    }
+    return {};
+  }
+  recorded_seconds.resize(range.end - range.begin);
+  Clock::time_point began = Clock::now();
+  const Status given = work->GiveTimed(recorded_seconds);
+  if (!given) return Fail(given.error().At(DeviceName(Steps()[range.begin])));
+  for (size_t i = range.begin; i < range.end; ++i) {
+    const double seconds = recorded_seconds[i - range.begin];
+    runner.NotePlace(Steps()[i]);
+    AddToProfile(i, began, seconds * 1e6);
+    began += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+  return {};
 }
 
 std::string Executable::State::DeviceName(const ExecutionPlan::Step& step) const {
@@ -229,19 +282,17 @@ Status Executable::State::ProfileStep(size_t number) {
 }
 
 Status Executable::State::RunAllSteps() {
-  if (!profiling) {
-    for (size_t i = 0; i < Steps().size(); ++i) {
-      SayStep(i);
-      COLLAGE_TRY_STATUS(RunStep(Steps()[i]));
-    }
-    SayStep(Steps().size());
-    return {};
-  }
-  for (size_t i = 0; i < Steps().size(); ++i) {
+  for (size_t i = 0; i < Steps().size();) {
     SayStep(i);
-    COLLAGE_TRY_STATUS(ProfileStep(i));
+    if (const RecordedSteps::Range* range = recorded.At(i)) {
+      COLLAGE_TRY_STATUS(profiling ? ProfileRange(*range) : RunRange(*range));
+      i = range->end;
+    } else {
+      COLLAGE_TRY_STATUS(profiling ? ProfileStep(i) : RunStep(Steps()[i]));
+      ++i;
+    }
   }
-  for (size_t i = 0; i < Steps().size(); ++i) {
+  for (size_t i = 0; profiling && i < Steps().size(); ++i) {
     if (IsTimedInStream(Steps()[i])) AddToProfile(i, stream_times[i].began, stream_times[i].microseconds);
   }
   SayStep(Steps().size());

@@ -114,8 +114,12 @@ void PlanRunner::Bind(std::span<const void* const> inputs, std::span<void* const
 
 Status PlanRunner::RunStep(const ExecutionPlan::Step& step, Kernel* kernel) {
   Status status = DoStep(step, kernel);
-  if (step.place != ExecutionPlan::kNoPlace && step.kind != Kind::kWait) places_[step.place] = plan_->arenas[step.device].context->Record();
+  NotePlace(step);
   return status;
+}
+
+void PlanRunner::NotePlace(const ExecutionPlan::Step& step) {
+  if (step.place != ExecutionPlan::kNoPlace && step.kind != Kind::kWait) places_[step.place] = plan_->arenas[step.device].context->Record();
 }
 
 Status PlanRunner::DoStep(const ExecutionPlan::Step& step, Kernel* kernel) {

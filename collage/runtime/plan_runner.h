@@ -34,6 +34,9 @@ class PlanRunner {
   void Bind(std::span<const void* const> inputs, std::span<void* const> outputs);
   /// `kernel` is that of a step that calls one, and is not looked at otherwise. Errors are the kernel's own.
   Status RunStep(const ExecutionPlan::Step& step, Kernel* kernel);
+  /// The same in two: what a step does, which may be recorded, and noting where it is in its device's stream.
+  Status DoStep(const ExecutionPlan::Step& step, Kernel* kernel);
+  void NotePlace(const ExecutionPlan::Step& step);
   /// Until all that was given to the streams has run, the errors of that being nobody's: after a step that failed.
   void Drain();
 
@@ -43,7 +46,6 @@ class PlanRunner {
   void PlaceArena(size_t device, std::byte* memory);
   Status RunKernel(const ExecutionPlan::Step& step, Kernel& kernel);
   Status RunTransfer(const ExecutionPlan::Step& step);
-  Status DoStep(const ExecutionPlan::Step& step, Kernel* kernel);
 
   std::shared_ptr<const ExecutionPlan> plan_;
   std::shared_ptr<const std::vector<Tensor>> constants_;  // one a ConstantUse

@@ -129,6 +129,25 @@ TEST(DevicesTest, TheHostWaitsWhereItReads) {
   EXPECT_EQ(device->waits, 1);
 }
 
+TEST(DevicesTest, WhatADeviceIsGivenBetweenStepsOfTheHostIsRecordedOnceAndToldApartByItsClock) {
+  const auto device = std::make_shared<FakeDevice>();
+  TestProgram test = TwoBranches(device);
+  Executable executable = *Executable::Create(std::move(test.program), kHost);
+  std::mt19937 random(1);
+  // Four runs, the third of them profiled. The first is none of a recording's: what runs for the first time may allocate.
+  ASSERT_NO_FATAL_FAILURE(ExpectWhatEvaluationGives(executable, TwoBranches(device), random));
+  EXPECT_EQ(device->recordings, 1);
+  EXPECT_EQ(device->recorded_runs, 3);
+  size_t kernels = 0;
+  for (const StepProfile& step : executable.profile()) {
+    EXPECT_EQ(step.calls, 1u) << step.kind;
+    if (step.kind != "kernel" || step.device.kind != DeviceKind::kCuda) continue;
+    EXPECT_DOUBLE_EQ(step.microseconds, FakeDevice::kSecondsOfPart * 1e6);
+    ++kernels;
+  }
+  EXPECT_EQ(kernels, 2u);
+}
+
 TEST(DevicesTest, ErrorsOfADeviceSayWhichAndTheNextRunIsWhole) {
   const auto device = std::make_shared<FakeDevice>();
   TestProgram test = TwoBranches(device);

@@ -18,6 +18,9 @@ namespace collage {
 /// wrong. Its memory may be small, and its copies may fail.
 class FakeDevice : public DeviceContext {
  public:
+  /// Of a part of recorded work, as its clock tells.
+  static constexpr double kSecondsOfPart = 3e-6;
+
   explicit FakeDevice(int id = 0, size_t memory_bytes = size_t{1} << 30)
       : DeviceContext({DeviceKind::kCuda, id, 1}, "fake accelerator", memory_bytes), next_(kFirst + (uintptr_t(id) << 40)) {}
   ~FakeDevice() override {
@@ -60,6 +63,18 @@ class FakeDevice : public DeviceContext {
     return status;
   }
 
+  /// What the parts give is kept, and given with the same addresses each time.
+  Result<std::unique_ptr<RecordedWork>> RecordWork(std::vector<std::function<Status()>> parts) override {
+    const size_t before = stream_.size();
+    for (const std::function<Status()>& part : parts) COLLAGE_TRY_STATUS(part());
+    const auto begin = stream_.begin() + static_cast<std::ptrdiff_t>(before);
+    auto work = std::make_unique<Recorded>(*this, std::vector<std::function<Status()>>(begin, stream_.end()), parts.size());
+    given_ -= stream_.size() - before;
+    stream_.erase(begin, stream_.end());
+    ++recordings;
+    return work;
+  }
+
   /// Runs when somebody waits.
   Status Give(std::function<Status()> work) {
     stream_.push_back(std::move(work));
@@ -79,6 +94,8 @@ class FakeDevice : public DeviceContext {
   int copies_in = 0;
   int copies_out = 0;
   int waits = 0;
+  int recordings = 0;
+  int recorded_runs = 0;                      ///< of all recordings
   std::function<void(size_t bytes)> on_copy;  ///< when one runs: what it costs
   size_t most_allocated = 0;                  ///< bytes at once
   int good_copies = -1;                       ///< so many succeed, then each fails; negative: all succeed
@@ -103,6 +120,27 @@ class FakeDevice : public DeviceContext {
   }
 
  private:
+  class Recorded final : public RecordedWork {
+   public:
+    Recorded(FakeDevice& device, std::vector<std::function<Status()>> work, size_t parts)
+        : device_(device), work_(std::move(work)), parts_(parts) {}
+    Status Give() override {
+      ++device_.recorded_runs;
+      for (const std::function<Status()>& one : work_) COLLAGE_TRY_STATUS(device_.Give(one));
+      return {};
+    }
+    Status GiveTimed(std::span<double> seconds) override {
+      COLLAGE_TRY_STATUS(Give());
+      for (size_t i = 0; i < parts_; ++i) seconds[i] = kSecondsOfPart;
+      return device_.WaitForAll();
+    }
+
+   private:
+    FakeDevice& device_;
+    std::vector<std::function<Status()>> work_;
+    size_t parts_;
+  };
+
   /// No process has memory there on this architecture.
   static constexpr uintptr_t kFirst = uintptr_t{1} << 56;
 
