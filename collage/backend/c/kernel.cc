@@ -17,12 +17,12 @@ using Entry = void (*)(void* const* tensors, int begin, int end);
 /// What generated code may call: what stands in its prelude and is no instruction here, and what compilers make of loops.
 void* ResolveFunction(const std::string& name) {
   static const std::unordered_map<std::string, void*> functions = {
-      {"expf", reinterpret_cast<void*>(&::expf)},         {"logf", reinterpret_cast<void*>(&::logf)},
-      {"sqrtf", reinterpret_cast<void*>(&::sqrtf)},       {"erff", reinterpret_cast<void*>(&::erff)},
-      {"tanhf", reinterpret_cast<void*>(&::tanhf)},       {"ceilf", reinterpret_cast<void*>(&::ceilf)},
-      {"floorf", reinterpret_cast<void*>(&::floorf)},     {"fmaxf", reinterpret_cast<void*>(&::fmaxf)},
-      {"memcpy", reinterpret_cast<void*>(&std::memcpy)},  {"memset", reinterpret_cast<void*>(&std::memset)},
-      {"memmove", reinterpret_cast<void*>(&std::memmove)}};
+      {"expf", reinterpret_cast<void*>(&::expf)},        {"logf", reinterpret_cast<void*>(&::logf)},
+      {"powf", reinterpret_cast<void*>(&::powf)},        {"sqrtf", reinterpret_cast<void*>(&::sqrtf)},
+      {"erff", reinterpret_cast<void*>(&::erff)},        {"tanhf", reinterpret_cast<void*>(&::tanhf)},
+      {"ceilf", reinterpret_cast<void*>(&::ceilf)},      {"floorf", reinterpret_cast<void*>(&::floorf)},
+      {"fmaxf", reinterpret_cast<void*>(&::fmaxf)},      {"memcpy", reinterpret_cast<void*>(&std::memcpy)},
+      {"memset", reinterpret_cast<void*>(&std::memset)}, {"memmove", reinterpret_cast<void*>(&std::memmove)}};
   const auto found = functions.find(name);
   return found == functions.end() ? nullptr : found->second;
 }

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstdio>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "collage/op/matrix_product.h"
+#include "collage/op/reduction.h"
 #include "collage/op/rules.h"
 #include "collage/op/window.h"
 
@@ -84,18 +86,93 @@ Result<size_t> Pool(KernelBody& body, const OpSequence& sequence, const Step& st
   return static_cast<size_t>(p.batch * p.channels * p.output[0] * p.output[1]);
 }
 
-template <bool is_largest>
+/// Writes where the row of item i begins, and reads its elements.
+class RowBody {
+ public:
+  RowBody(KernelBody& body, const Rows& rows, size_t value) : body_(body), rows_(rows), value_(value) {
+    body_.Line("const int first = i / " + N(rows.stride) + " * " + N(rows.length * rows.stride) + " + i % " + N(rows.stride) + ";");
+  }
+
+  void ForEach(const std::function<void(const std::string& element, const std::string& place)>& write) {
+    body_.BeginRow(rows_.length);
+    const std::string place = body_.Int("first + k * " + N(rows_.stride));
+    write(body_.At(value_, place), place);
+    body_.End();
+  }
+
+  /// Names the sum of what `text` says of each element.
+  void Sum(const std::string& name, const std::function<std::string(const std::string& element)>& text) {
+    body_.Line("float " + name + " = 0.0f;");
+    ForEach([&](const std::string& x, const std::string&) { body_.Line(name + " += " + text(x) + ";"); });
+    body_.Across("sum", name);
+  }
+
+ private:
+  KernelBody& body_;
+  Rows rows_;
+  size_t value_;
+};
+
+enum class Reduced { kSum, kMean, kLargest, kSmallest };
+
+template <Reduced what>
+Result<size_t> ReduceRows(KernelBody& body, size_t value, const Rows& rows) {
+  RowBody row(body, rows, value);
+  if constexpr (what == Reduced::kSum || what == Reduced::kMean) {
+    row.Sum("all", [](const std::string& x) { return x; });
+    body.LineOnce(what == Reduced::kSum ? "out[i] = all;" : "out[i] = all / " + N(rows.length) + ".0f;");
+  } else {
+    constexpr bool is_largest = what == Reduced::kLargest;
+    body.Line(is_largest ? "float all = -INFINITY;" : "float all = INFINITY;");
+    row.ForEach([&](const std::string& x, const std::string&) {
+      const std::string is_better = is_largest ? "all < " + x : x + " < all";
+      body.Line("all = " + is_better + " || " + x + " != " + x + " ? " + x + " : all;");
+    });
+    body.Across(is_largest ? "max" : "min", "all");
+    body.LineOnce("out[i] = all;");
+  }
+  return static_cast<size_t>(rows.outer * rows.stride);
+}
+
+template <Reduced what>
 Result<size_t> PoolAll(KernelBody& body, const OpSequence& sequence, const Step& step) {
   const Shape& shape = sequence.values[step.inputs[0]].type.shape;
-  const int64_t plane = shape[2] * shape[3];
-  body.Line(is_largest ? "float all = -INFINITY;" : "float all = 0.0f;");
-  body.Begin(Loop("k", plane));
-  const std::string element = body.At(step.inputs[0], body.Int("i * " + N(plane) + " + k"));
-  body.Line(is_largest ? "all = all < " + element + " || " + element + " != " + element + " ? " + element + " : all;"
-                       : "all += " + element + ";");
-  body.End();
-  body.Line(is_largest ? "out[i] = all;" : "out[i] = all / " + N(plane) + ".0f;");
-  return static_cast<size_t>(shape[0] * shape[1]);
+  return ReduceRows<what>(body, step.inputs[0], {shape[0] * shape[1], shape[2] * shape[3], 1});
+}
+
+template <Reduced what>
+Result<size_t> Reduce(KernelBody& body, const OpSequence&, const Step& step) {
+  const std::optional<Rows> rows = RowsOfReduction(*step.call->As<Call>());
+  if (!rows) return Fail("reduces axes that are not neighbours");
+  return ReduceRows<what>(body, step.inputs[0], *rows);
+}
+
+Rows RowsOfAxis(const Shape& shape, const Attributes& attributes) {
+  const size_t axis = AxisAttribute(attributes, "axis", -1, shape.size());
+  Rows rows{1, shape[axis], 1};
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (d < axis) rows.outer *= shape[d];
+    if (d > axis) rows.stride *= shape[d];
+  }
+  return rows;
+}
+
+/// By the mean, and then the mean of squares around it, so that no large mean takes the variance's digits.
+Result<size_t> NormaliseLayer(KernelBody& body, const OpSequence& sequence, const Step& step) {
+  const Rows rows = RowsOfAxis(sequence.values[step.inputs[0]].type.shape, step.attributes);
+  RowBody row(body, rows, step.inputs[0]);
+  row.Sum("sum", [](const std::string& x) { return x; });
+  body.Line("const float mean = sum / " + N(rows.length) + ".0f;");
+  row.Sum("squares", [](const std::string& x) { return "(" + x + " - mean) * (" + x + " - mean)"; });
+  const std::string epsilon = FloatText(DoubleAttribute(step.attributes, "epsilon", 1e-5));
+  body.Line("const float scale = 1.0f / sqrt(squares / " + N(rows.length) + ".0f + " + epsilon + ");");
+  row.ForEach([&](const std::string& x, const std::string& at) {
+    std::string text = "(" + x + " - mean) * scale";
+    if (BoolAttribute(step.attributes, "scale", true)) text += " * " + body.At(step.inputs[1], "k");
+    if (BoolAttribute(step.attributes, "center", true)) text += " + " + body.At(step.inputs[2], "k");
+    body.Line("out[" + at + "] = " + text + ";");
+  });
+  return static_cast<size_t>(rows.outer * rows.stride);
 }
 
 using ReadProduct = Result<MatrixProduct> (*)(const TensorType&, const TensorType&, const Attributes&);
@@ -130,24 +207,15 @@ Result<size_t> Multiply(KernelBody& body, const OpSequence& sequence, const Step
   return static_cast<size_t>(ElementCount(p.batch) * p.rows * p.columns);
 }
 
-/// A row for each work-item.
 Result<size_t> Softmax(KernelBody& body, const OpSequence& sequence, const Step& step) {
-  const Shape& shape = sequence.values[step.inputs[0]].type.shape;
-  const size_t axis = AxisAttribute(step.attributes, "axis", -1, shape.size());
-  int64_t stride = 1;
-  for (size_t d = axis + 1; d < shape.size(); ++d) stride *= shape[d];
-  body.Line("const int first = i / " + N(stride) + " * " + N(shape[axis] * stride) + " + i % " + N(stride) + ";");
-  const auto over_row = [&](const std::function<void(const std::string& element, const std::string& place)>& write) {
-    body.Begin(Loop("k", shape[axis]));
-    const std::string place = body.Int("first + k * " + N(stride));
-    write(body.At(step.inputs[0], place), place);
-    body.End();
-  };
-  body.Line("float largest = -INFINITY, sum = 0.0f;");
-  over_row([&](const std::string& x, const std::string&) { body.Line("largest = fmax(largest, " + x + ");"); });
-  over_row([&](const std::string& x, const std::string&) { body.Line("sum += exp(" + x + " - largest);"); });
-  over_row([&](const std::string& x, const std::string& at) { body.Line("out[" + at + "] = exp(" + x + " - largest) / sum;"); });
-  return static_cast<size_t>(ElementCount(shape) / shape[axis]);
+  const Rows rows = RowsOfAxis(sequence.values[step.inputs[0]].type.shape, step.attributes);
+  RowBody row(body, rows, step.inputs[0]);
+  body.Line("float largest = -INFINITY;");
+  row.ForEach([&](const std::string& x, const std::string&) { body.Line("largest = fmax(largest, " + x + ");"); });
+  body.Across("max", "largest");
+  row.Sum("sum", [](const std::string& x) { return "exp(" + x + " - largest)"; });
+  row.ForEach([&](const std::string& x, const std::string& at) { body.Line("out[" + at + "] = exp(" + x + " - largest) / sum;"); });
+  return static_cast<size_t>(rows.outer * rows.stride);
 }
 
 }  // namespace
@@ -165,6 +233,17 @@ void KernelBody::Begin(const std::string& head) {
   outside_.push_back(named_);
   ++depth_;
 }
+
+void KernelBody::BeginRow(int64_t extent) {
+  has_rows_ = true;
+  Begin(lanes_ == 1 ? Loop("k", extent) : "for (int k = lane; k < " + N(extent) + "; k += " + N(lanes_) + ") {");
+}
+
+void KernelBody::Across(const std::string& combination, const std::string& name) {
+  if (lanes_ > 1) Line(name + " = across_" + combination + "(" + name + ");");
+}
+
+void KernelBody::LineOnce(const std::string& text) { Line(lanes_ > 1 && has_rows_ ? "if (lane == 0) " + text : text); }
 
 void KernelBody::End() {
   --depth_;
@@ -184,6 +263,12 @@ std::string KernelBody::Int(const std::string& text) {
   return at->second;
 }
 
+std::string KernelBody::Float() {
+  std::string name = "c" + std::to_string(count_++);
+  Line("float " + name + ";");
+  return name;
+}
+
 const std::string* KernelBody::Find(size_t value, const std::string& index) const {
   const auto found = named_.elements.find({value, index});
   return found == named_.elements.end() ? nullptr : &found->second;
@@ -196,13 +281,44 @@ std::string KernelBody::Bind(size_t value, const std::string& index, const std::
   return name;
 }
 
+std::optional<Rows> RowsAlong(const Shape& shape, const std::vector<bool>& axes) {
+  Rows rows{1, 1, 1};
+  enum { kBefore, kAlong, kBehind } place = kBefore;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    if (axes[d] && place == kBehind) return std::nullopt;
+    if (axes[d]) place = kAlong;
+    if (!axes[d] && place == kAlong) place = kBehind;
+    (place == kBefore ? rows.outer : place == kAlong ? rows.length : rows.stride) *= shape[d];
+  }
+  return rows;
+}
+
+bool IsReduction(const std::string& name) { return name == "sum" || name == "mean" || name == "max" || name == "min"; }
+
+std::optional<Rows> RowsOfReduction(const Call& call) {
+  const TensorType data = FlattenTensors(call.args[0]->type()).at(0);
+  const Result<Reduction> reduction = ReadReduction(data, call.attributes);
+  return reduction ? RowsAlong(data.shape, reduction->reduced) : std::nullopt;
+}
+
+bool LoopsOverRows(const std::string& name) {
+  static const std::unordered_set<std::string> others = {"nn.softmax", "nn.layer_norm", "nn.global_max_pool2d", "nn.global_avg_pool2d"};
+  return IsReduction(name) || others.contains(name);
+}
+
 Loops FindLoops(const std::string& name) {
   static const std::unordered_map<std::string, Loops> table = {
       {"nn.conv2d", Convolve},
       {"nn.max_pool2d", Pool<true>},
       {"nn.avg_pool2d", Pool<false>},
-      {"nn.global_max_pool2d", PoolAll<true>},
-      {"nn.global_avg_pool2d", PoolAll<false>},
+      {"nn.global_max_pool2d", PoolAll<Reduced::kLargest>},
+      {"nn.global_avg_pool2d", PoolAll<Reduced::kMean>},
+      {"sum", Reduce<Reduced::kSum>},
+      {"mean", Reduce<Reduced::kMean>},
+      {"max", Reduce<Reduced::kLargest>},
+      {"min", Reduce<Reduced::kSmallest>},
+      {"nn.layer_norm", NormaliseLayer},
       {"nn.dense", Multiply<ReadDense>},
       {"nn.matmul", Multiply<ReadMatmul>},
       {"nn.batch_matmul", Multiply<ReadBatchMatmul>},

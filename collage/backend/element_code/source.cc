@@ -9,6 +9,7 @@
 
 #include "collage/backend/element_code/loops.h"
 #include "collage/op/rules.h"
+#include "collage/op/slice.h"
 
 namespace collage::element_code {
 namespace {
@@ -35,13 +36,16 @@ const std::unordered_map<std::string, std::string>& Formulas() {
                                                                         {"subtract", "%0 - %1"},
                                                                         {"multiply", "%0 * %1"},
                                                                         {"divide", "%0 / %1"},
+                                                                        {"power", "pow(%0, %1)"},
                                                                         {"maximum", "%0 < %1 || %1 != %1 ? %1 : %0"},
                                                                         {"minimum", "%1 < %0 || %1 != %1 ? %1 : %0"},
                                                                         {"nn.bias_add", "%0 + %1"}};
   return formulas;
 }
 
-bool IsMovement(const std::string& name) { return name == "transpose"; }
+bool IsMovement(const std::string& name) {
+  return name == "transpose" || name == "strided_slice" || name == "split" || name == "concatenate";
+}
 
 class Generator {
  public:
@@ -65,32 +69,34 @@ class Generator {
  private:
   [[nodiscard]] static bool HasLoops(const Step& step) { return FindLoops(step.op->name) != nullptr; }
 
-  /// Results, what loops compute, and what loops read many times.
+  /// Results, what loops compute, and what many items of loops read.
   void FindStored() {
     is_stored_.assign(sequence_.values.size(), false);
     for (const size_t result : sequence_.results) is_stored_[result] = true;
     for (const Step& step : sequence_.steps) {
       if (!HasLoops(step)) continue;
       for (const size_t output : step.outputs) is_stored_[output] = true;
+      if (LoopsOverRows(step.op->name)) continue;
       for (const size_t input : step.inputs) is_stored_[input] = is_stored_[input] || (maker_[input] && !maker_[input]->op->is_view);
     }
   }
 
   Status AddKernel(const Step& step, size_t output) {
-    launch_ = {"collage_" + std::to_string(result_.launches.size()), static_cast<size_t>(TypeOf(output).ElementCount()), 0, {}};
+    launch_ = {"collage_" + std::to_string(result_.launches.size()), static_cast<size_t>(TypeOf(output).ElementCount())};
     launch_.flops = step.op->work(step.argument_types, step.result_type, step.attributes).flops;
-    KernelBody body([this](KernelBody& in, size_t value, const std::string& index) { return Element(in, value, index); });
+    KernelBody body([this](KernelBody& in, size_t value, const std::string& index) { return Element(in, value, index); }, language_.lanes);
     if (const Loops loops = FindLoops(step.op->name)) {
       launch_.items = COLLAGE_TRY(loops(body, sequence_, step));
     } else {
       body.Line("out[i] = " + Computed(body, step, output, "i") + ";");
     }
+    launch_.lanes = body.lanes();
     launch_.values.push_back(output);
     std::vector<Array> inputs;
     for (const size_t value : launch_.values) {
       if (value != output) inputs.push_back(ArrayOf(value));
     }
-    result_.text += language_.kernel(launch_.name, inputs, body.text());
+    result_.text += language_.kernel(launch_.name, inputs, body.text(), launch_.lanes);
     const bool is_result = std::find(sequence_.results.begin(), sequence_.results.end(), output) != sequence_.results.end();
     if (!is_result) result_.intermediate.push_back(output);
     result_.launches.push_back(std::move(launch_));
@@ -121,7 +127,8 @@ class Generator {
 
   std::string Computed(KernelBody& body, const Step& step, size_t output, const std::string& index) {
     if (step.op->is_view) return Element(body, step.inputs[0], index);
-    if (IsMovement(step.op->name)) return Element(body, step.inputs[0], Transposed(body, step, output, index));
+    if (step.op->name == "concatenate") return Joined(body, step, output, index);
+    if (IsMovement(step.op->name)) return Element(body, step.inputs[0], body.Int(MovedIndex(step, output, index)));
     std::string text = FormulaOf(step);
     for (size_t operand = step.inputs.size(); operand-- > 0;) {
       const size_t input = step.inputs[operand];
@@ -133,6 +140,7 @@ class Generator {
   }
 
   [[nodiscard]] static std::string FormulaOf(const Step& step) {
+    if (step.op->name == "nn.leaky_relu") return "%0 < 0.0f ? %0 * " + FloatText(DoubleAttribute(step.attributes, "alpha", 0.01)) + " : %0";
     if (step.op->name == "clip") {
       const std::string low = FloatText(DoubleAttribute(step.attributes, "a_min", 0));
       const std::string high = FloatText(DoubleAttribute(step.attributes, "a_max", 0));
@@ -153,18 +161,77 @@ class Generator {
     return from == to ? index : Regrouped(index, to, from, [](size_t d) { return d; });
   }
 
-  [[nodiscard]] std::string Transposed(KernelBody& body, const Step& step, size_t output, const std::string& index) const {
+  /// Where the element lies that an operator moves to `index` of its output.
+  [[nodiscard]] std::string MovedIndex(const Step& step, size_t output, const std::string& index) const {
+    if (step.op->name == "transpose") return TransposedIndex(step, output, index);
+    return step.op->name == "split" ? SplitIndex(step, output, index) : SlicedIndex(step, output, index);
+  }
+
+  [[nodiscard]] std::string TransposedIndex(const Step& step, size_t output, const std::string& index) const {
+    const std::vector<size_t> axes = *ReadPermutation(TypeOf(step.inputs[0]), step.attributes);
+    std::vector<size_t> of(axes.size());
+    for (size_t d = 0; d < axes.size(); ++d) of[axes[d]] = d;
+    return Regrouped(index, TypeOf(output).shape, TypeOf(step.inputs[0]).shape, [&](size_t d) { return of[d]; });
+  }
+
+  [[nodiscard]] std::string SlicedIndex(const Step& step, size_t output, const std::string& index) const {
     const Shape& to = TypeOf(output).shape;
-    std::vector<int64_t> axes = IntsAttribute(step.attributes, "axes", {});
-    for (size_t d = to.size(); axes.size() < to.size();) axes.push_back(static_cast<int64_t>(--d));
     const Shape& from = TypeOf(step.inputs[0]).shape;
-    Shape in_order;
-    std::vector<size_t> of(to.size());
-    for (size_t d = 0; d < to.size(); ++d) {
-      const auto axis = static_cast<size_t>(axes[d] < 0 ? axes[d] + static_cast<int64_t>(to.size()) : axes[d]);
-      of[axis] = d;
+    const Slice slice = *ReadSlice(TypeOf(step.inputs[0]), step.attributes);
+    int64_t first = 0;
+    int64_t stride = 1;
+    int64_t inside = 1;
+    std::string text;
+    for (size_t d = to.size(); d-- > 0;) {
+      first += slice.begin[d] * stride;
+      if (to[d] > 1)
+        text += " + (" + index + ") / " + std::to_string(inside) + " % " + std::to_string(to[d]) + " * " + "(" +
+                std::to_string(slice.stride[d] * stride) + ")";
+      stride *= from[d];
+      inside *= to[d];
     }
-    return body.Int(Regrouped(index, to, from, [&](size_t d) { return of[d]; }));
+    return std::to_string(first) + text;
+  }
+
+  /// A tensor as blocks of what lies along an axis and behind it.
+  struct Blocks {
+    int64_t inner = 1;  ///< elements behind the axis
+    size_t axis = 0;
+  };
+  [[nodiscard]] Blocks BlocksAlong(const Step& step, const Shape& shape) const {
+    Blocks blocks{1, AxisAttribute(step.attributes, "axis", 0, shape.size())};
+    for (size_t d = blocks.axis + 1; d < shape.size(); ++d) blocks.inner *= shape[d];
+    return blocks;
+  }
+
+  [[nodiscard]] std::string SplitIndex(const Step& step, size_t output, const std::string& index) const {
+    const Shape& from = TypeOf(step.inputs[0]).shape;
+    const Blocks blocks = BlocksAlong(step, from);
+    int64_t before = 0;
+    for (size_t part = 0; step.outputs[part] != output; ++part) before += TypeOf(step.outputs[part]).shape[blocks.axis];
+    const std::string of_part = std::to_string(TypeOf(output).shape[blocks.axis] * blocks.inner);
+    const std::string of_whole = std::to_string(from[blocks.axis] * blocks.inner);
+    return "(" + index + ") / " + of_part + " * " + of_whole + " + (" + index + ") % " + of_part + " + " +
+           std::to_string(before * blocks.inner);
+  }
+
+  std::string Joined(KernelBody& body, const Step& step, size_t output, const std::string& index) {
+    const Blocks blocks = BlocksAlong(step, TypeOf(output).shape);
+    const std::string of_whole = std::to_string(TypeOf(output).shape[blocks.axis] * blocks.inner);
+    const std::string block = body.Int("(" + index + ") / " + of_whole);
+    const std::string place = body.Int("(" + index + ") % " + of_whole);
+    std::string element = body.Float();
+    int64_t begin = 0;
+    for (const size_t part : step.inputs) {
+      const int64_t extent = TypeOf(part).shape[blocks.axis] * blocks.inner;
+      const std::string from = std::to_string(begin);
+      body.Begin("if (" + place + " >= " + from + " && " + place + " < " + std::to_string(begin + extent) + ") {");
+      body.Line(element + " = " + Element(body, part, body.Int(block + " * " + std::to_string(extent) + " + " + place + " - " + from)) +
+                ";");
+      body.End();
+      begin += extent;
+    }
+    return element;
   }
 
   /// The flat index in an array `from` whose dimension d is dimension of(d) of the array `to`; what has one element only is always at 0.
@@ -203,14 +270,15 @@ std::string Objection(const TensorType& type) {
 std::string Objection(const Expr& expr) {
   const OpDef* op = CalledOp(expr);
   if (!op) return "not a call of an operator";
-  const bool is_known =
-      op->is_view || IsMovement(op->name) || op->name == "clip" || Formulas().contains(op->name) || FindLoops(op->name) != nullptr;
+  const bool is_known = op->is_view || IsMovement(op->name) || op->name == "clip" || op->name == "nn.leaky_relu" ||
+                        Formulas().contains(op->name) || FindLoops(op->name) != nullptr;
   if (!is_known) return "no code for " + op->name;
   std::vector<TensorType> types = FlattenTensors(expr->type());
-  if (types.size() != 1) return "several results";
+  if (types.size() != 1 && op->name != "split") return "several results";
   for (const Expr& argument : expr->As<Call>()->args) {
     for (TensorType& type : FlattenTensors(argument->type())) types.push_back(std::move(type));
   }
+  if (IsReduction(op->name) && !RowsOfReduction(*expr->As<Call>())) return "a reduction of axes that are not neighbours";
   for (const TensorType& type : types) {
     if (std::string objection = Objection(type); !objection.empty()) return objection;
   }
@@ -233,6 +301,10 @@ bool SupportsSequence(const OpSequence& sequence) {
   const std::set<size_t> results(sequence.results.begin(), sequence.results.end());
   return results.size() == sequence.results.size() && std::all_of(sequence.steps.begin(), sequence.steps.end(), is_supported) &&
          std::all_of(results.begin(), results.end(), is_made);
+}
+
+bool HasRows(const OpSequence& sequence) {
+  return std::any_of(sequence.steps.begin(), sequence.steps.end(), [](const Step& step) { return LoopsOverRows(step.op->name); });
 }
 
 Result<GeneratedSource> GenerateSource(const OpSequence& sequence, const Language& language) {

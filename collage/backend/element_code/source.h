@@ -14,6 +14,7 @@ namespace collage::element_code {
 struct Launch {
   std::string name;
   size_t items = 0;
+  int lanes = 1;               ///< that share an item; as many of them follow each other
   double flops = 0;            ///< of all items, as far as the operator that they compute is concerned
   std::vector<size_t> values;  ///< whose buffers it takes, in the order of its arguments; the last is written
 };
@@ -36,16 +37,21 @@ struct Array {
 /// How a language writes what is generated.
 struct Language {
   /// A kernel around statements that compute item `i` (an int) and write `out`, an array of floats. The statements use C's operators,
-  /// INFINITY and NAN, min and max of ints, and of floats fabs, exp, log, sqrt, erf, tanh, ceil, floor and fmax.
-  std::function<std::string(const std::string& name, const std::vector<Array>& inputs, const std::string& body)> kernel;
+  /// INFINITY and NAN, min and max of ints, and of floats fabs, exp, log, pow, sqrt, erf, tanh, ceil, floor and fmax. Where an item has several
+  /// lanes they also use `lane`, the number of one, and across_sum, across_max and across_min, which combine a float of each lane.
+  std::function<std::string(const std::string& name, const std::vector<Array>& inputs, const std::string& body, int lanes)> kernel;
   /// An element of an array, which these statements read; the index is an expression of ints.
   std::function<std::string(const Array& array, const std::string& index)> element;
+  /// How many items share a row, where an operator takes rows. 1: a row is one item's.
+  int lanes = 1;
 };
 
 /// Whether there is code for a call of an operator; refusals begin with the name of the backend.
 Verdict Supports(const std::string& backend, const Expr& call);
 /// Whether there is code for all of a function. Each result has a step of its own that computes it.
 bool SupportsSequence(const OpSequence& sequence);
+/// Whether some operator of it takes rows, which lanes can share.
+bool HasRows(const OpSequence& sequence);
 /// Of what is supported.
 Result<GeneratedSource> GenerateSource(const OpSequence& sequence, const Language& language);
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/backend/generated_functions.h"
 #include "tests/backend/kernel_harness.h"
 
 namespace collage {
@@ -34,6 +35,13 @@ TEST(CBackendTest, ChainsAndLoopsAreOneKernel) {
                            {{"pool_size", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}});
   CheckAllVariants(C(), FunctionOf({x}, pool));
   CheckAllVariants(C(), FunctionOf({x}, CallOp("transpose", {CallOp("tanh", {x})}, {{"axes", std::vector<int64_t>{0, 2, 3, 1}}})));
+}
+
+TEST(CBackendTest, AllThatIsGeneratedComputesWhatTheReferenceDoes) {
+  for (const auto& [name, function] : GeneratedFunctions()) {
+    SCOPED_TRACE(name);
+    CheckAllVariants(C(), function);
+  }
 }
 
 TEST(CBackendTest, OneValueAsTwoResultsIsDeclined) {
