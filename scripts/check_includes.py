@@ -43,7 +43,7 @@ DIRECT = {
 NOT_INHERITED = {"transform"}
 GRAPH_COMPILERS = {"onnxruntime", "openvino"}
 # Of backend/: shared by several backends, and none itself.
-SHARED_BY_BACKENDS = {"element_code", "opencl_device"}
+SHARED_BY_BACKENDS = {"element_code", "opencl_device", "cuda_device"}
 # Written by the build.
 GENERATED = {"collage/backend/contract_headers.h", "collage/explain/page_template.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"(collage/[^"]+)"', re.MULTILINE)

@@ -15,8 +15,9 @@ namespace collage {
 namespace {
 
 // The declared order. Only this file and tests name concrete backends.
-constexpr std::array<const char*, 12> kNames = {"dnnl",   "openvino", "onnxruntime", "xsmm", "xnnpack",      "openblas",
-                                                "native", "opencl",   "clblast",     "c",    "side_by_side", "reference"};
+constexpr std::array<const char*, 15> kNames = {"dnnl",     "openvino", "onnxruntime", "xsmm",         "xnnpack",
+                                                "openblas", "native",   "opencl",      "clblast",      "cuda",
+                                                "cublas",   "cudnn",    "c",           "side_by_side", "reference"};
 constexpr const char* kPrefix = "libcollage_backend_";
 
 struct Opened {

@@ -100,7 +100,9 @@ Result<PlacementTarget> ResolveElsewhere(const std::string& text, const NamedTar
     for (const Device& device : FoundBy(record, host)) {
       if (device.kind == named.target.kind && device.id == named.id.value_or(device.id)) return TargetOn(record, device);
     }
-    if (!record.backend) reasons += "; " + record.name + ": " + record.presence.reason;
+    // What runs on such devices says why there is none.
+    const Presence presence = record.backend ? record.backend->Probe({named.target.kind, named.id.value_or(0), 1}) : record.presence;
+    if (!presence.present && (!record.backend || !record.presence.present)) reasons += "; " + record.name + ": " + presence.reason;
   }
   return Fail("--target \"" + text + "\": no backend has found such a device" + reasons + "; collage backends lists them");
 }

@@ -102,7 +102,9 @@ CaseResult CaseChecker::Check(const ProgramCase& one) {
     result.partitions = partitions.taken.size();
     if (partitions.taken.empty()) result.refusal = partitions.reason;
     for (const Partition& partition : partitions.taken) {
-      for (const int threads : {1, 2}) CheckPartition(program, partition, threads, result);
+      CheckPartition(program, partition, 1, result);
+      // An accelerator has no threads of the host's.
+      if (On(2).kind == DeviceKind::kCpu) CheckPartition(program, partition, 2, result);
     }
   } catch (const std::exception& error) {
     result.problems.push_back(one.name + ": " + error.what());

@@ -66,7 +66,8 @@ std::vector<SubGraph> FindSubGraphs(const DataflowGraph& graph, const std::strin
 /// The regions of several composites that partition_for_<backend> takes.
 std::vector<SubGraph> MergedRegions(const DataflowGraph& graph, const std::string& name, const BackendRules& rules, const Device& device) {
   std::vector<SubGraph> merged;
-  if (rules.patterns.empty()) return merged;
+  // The kernel of such a region has its intermediate tensors in the host's memory.
+  if (rules.patterns.empty() || device.kind != DeviceKind::kCpu) return merged;
   const auto plan = SingleBackendCover(graph, {SpecOf(name, rules, device), &rules}, {.fallback = FallbackSpec("reference")});
   if (!plan) return merged;  // it takes nothing
   for (const ChosenPartition& chosen : plan->cover) {

@@ -1,0 +1,696 @@
+#!/usr/bin/env python3
+"""Models on a GPU: what Collage compiles, its single backends, and PyTorch with the same weights, in interleaved rounds.
+
+Needs a folder of scripts/gpu_bundle, or a build tree, and a Python with numpy, onnx and torch; nothing else of ours. Models are
+names of bench/models.py, which makes them (and wants onnxruntime), or ONNX files. A batch other than the file's is set in its
+inputs, its outputs and the shapes of its Reshapes. PyTorch runs in float32 without TF32, eager and compiled (max-autotune).
+
+A run is timed from arrays of NumPy to arrays of NumPy; PyTorch goes through pinned buffers that are kept. Beside that stand
+PyTorch's time between events on the device, and of Collage the times of its steps, one by one. Each round runs every entry once,
+in an order that is shuffled with a seed. Ratios are medians over rounds, with 95% intervals (peers.py); "collage again" is the
+same program once more.
+
+One process runs the models, and is started again after a failure. Results are written after each model: results.json, results.md.
+
+Exit code: 0; 1 when outputs differ by more than 1e-3 of the largest value; 2 when a model could not be run.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import c_session
+import demo
+import peers
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOLERANCE = 1e-3  # of Winograd and of sums in another order, at float32
+MODELS = ["squeezenet", "mobilenet_v2", "resnet50", "vgg19", "bert_encoder"]
+FEWEST_ROUNDS = 5
+PROFILED_RUNS = 5
+DEVICE_STEPS = ("cuda", "cublas", "cudnn", "copy")
+RACING_SHARE = 0.3  # of the seconds of a compile: plans are built, compared and raced behind what its budget counts
+
+began = time.monotonic()
+
+
+def say(text):
+    print(f"[{time.monotonic() - began:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+
+class step:
+    """Says what begins and how long it took; `seconds` has that afterwards."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        say(self.name)
+        self.start = time.monotonic()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.seconds = time.monotonic() - self.start
+        say(f"{self.name}: {self.seconds:.1f} s" + (f", failed: {error}" if error else ""))
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# Models and inputs.
+
+
+def with_batch(model, batch):
+    """The model for inputs of another first extent, which all inputs share. Where a Reshape or an output states that extent
+    first, it is taken for the batch; a model for which that does not hold is refused when it is read."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = model.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in weights]
+    extents = {value.type.tensor_type.shape.dim[0].dim_value for value in inputs}
+    if len(extents) != 1:
+        raise peers.Failure(f"its inputs have the first extents {sorted(extents)}; a batch is one for all")
+    before, = extents
+    if before == batch:
+        return model
+    for value in [*inputs, *graph.output]:
+        if value.type.tensor_type.shape.dim[0].dim_value == before:
+            value.type.tensor_type.shape.dim[0].dim_value = batch
+    del graph.value_info[:]
+    constants = dict(weights)
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            constants[node.output[0]] = node.attribute[0].t
+    for name in {node.input[1] for node in graph.node if node.op_type == "Reshape"} & constants.keys():
+        values = numpy_helper.to_array(constants[name]).copy()
+        if values.size and values[0] == before:
+            values[0] = batch
+            constants[name].CopyFrom(numpy_helper.from_array(values, constants[name].name))
+    return model
+
+
+def batched_inputs(inputs, batch):
+    """Seeded inputs of this batch that look like those of the file: normal numbers, and integers in another order."""
+    generator = np.random.default_rng(0)
+    made = {}
+    for name, value in inputs.items():
+        if value.shape[0] != batch:
+            shape = (batch, *value.shape[1:])
+            if np.issubdtype(value.dtype, np.floating):
+                value = generator.standard_normal(shape, np.float32).astype(value.dtype)
+            else:
+                value = generator.permuted(np.broadcast_to(value[:1], shape), axis=-1)
+        made[name] = c_session.aligned(value.shape, value.dtype)
+        made[name][...] = value
+    return made
+
+
+def make_models(arguments):
+    """Those of bench/models.py, all at once: processors are what there is enough of. Paths by name, and failures."""
+    running, paths, failures = {}, {}, {}
+    for name in dict.fromkeys(arguments.models):
+        if name.endswith(".onnx"):
+            paths[name] = pathlib.Path(name)
+            if not paths[name].exists():
+                failures[name] = f"{name}: there is no such file"
+            continue
+        command = [sys.executable, ROOT / "bench/models.py", "--output", arguments.models_folder, "--models", name]
+        running[name] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for name, process in running.items():
+        message = process.communicate()[1]
+        if process.returncode == 0:
+            paths[name] = arguments.models_folder / f"{name}.onnx"
+        else:
+            failures[name] = f"bench/models.py: {(message.strip().splitlines() or ['no message'])[-1]}"
+    return paths, failures
+
+
+def prepare(source, batch, folder):
+    """The model and its inputs at this batch: paths."""
+    import onnx
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path, archive = folder / "model.onnx", folder / "inputs.npz"
+    onnx.save(with_batch(onnx.load(source), batch), path)
+    np.savez(archive, **batched_inputs(peers.make_inputs(source, {}), batch))
+    return path, archive
+
+
+def expected_outputs(model, archive, path):
+    """Saves what ONNX Runtime gives on the CPU: a path, or None where it is not installed. Not for the process that races."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    with np.load(archive) as inputs:
+        feeds = {value.name: inputs[value.name] for value in session.get_inputs()}
+    names = [value.name for value in session.get_outputs()]
+    np.savez(path, **dict(zip(names, session.run(names, feeds))))
+    return str(path)
+
+
+def compile_model(arguments, model, folder, seconds):
+    """The program, those of single backends, and the report."""
+    program, report, singles = folder / "plan.collage", folder / "report.json", folder / "single_backends"
+    words = ["compile", model, "-o", program, "--json", report, "--single-backends", singles, "--cache", arguments.cache,
+             "--threads", arguments.threads, "--budget", f"{min(arguments.budget, (1 - RACING_SHARE) * seconds):.0f}s"]
+    for target in arguments.target:
+        words += ["--target", target]
+    if arguments.torch_device == "cuda":
+        words.append("--choose-devices")
+    words += arguments.compile_option
+    with open(folder / "compile.log", "w") as log:
+        try:
+            done = subprocess.run([arguments.collage, *map(str, words)], stdout=log, stderr=subprocess.STDOUT, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise peers.Failure(f"collage compile took more than {seconds:.0f} s; see {log.name}") from None
+    if done.returncode != 0:
+        raise peers.Failure(f"collage compile: {peers.last_line(log.name)}")
+    return program, singles, json.loads(report.read_text())
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# What is raced. Each entry has run(), outputs() by name, and close().
+
+
+class CollageEntry:
+    def __init__(self, library, program, inputs, threads):
+        self.session = c_session.Session(library, program, inputs, threads)
+        self.run = self.session.run
+        self.close = self.session.close
+
+    def outputs(self):
+        return {name: value.copy() for name, value in self.session.outputs.items()}
+
+    def device_only(self):
+        """Microseconds of its steps; and of those on the device together, by the events that its graph has between them."""
+        steps = self.session.profile(PROFILED_RUNS)
+        on_device = [us for step, us in steps.items() if step.removeprefix("kernel ") in DEVICE_STEPS]
+        return {"steps_us": steps} | ({"device_ms": sum(on_device) / 1e3} if on_device else {})
+
+
+class TorchEntry:
+    """A module on the device with buffers that stay: pinned ones of the host, and the inputs' on the device."""
+
+    def __init__(self, torch, module, device, inputs, output_names):
+        self.torch, self.module, self.names = torch, module, output_names
+        self.is_cuda = device == "cuda"
+        self.sources = [torch.from_numpy(value) for value in inputs.values()]
+        self.staged = [source.pin_memory() if self.is_cuda else source for source in self.sources]
+        self.on_device = [source.to(device) for source in self.sources]
+        results = module(*self.on_device)
+        self.received = [self._host_like(result) for result in results]
+        self.results = [c_session.aligned(tuple(received.shape), received.numpy().dtype) for received in self.received]
+        self.targets = [torch.from_numpy(result) for result in self.results]
+
+    def _host_like(self, result):
+        return self.torch.empty(result.shape, dtype=result.dtype, pin_memory=self.is_cuda)
+
+    def run(self):
+        for source, staged, on_device in zip(self.sources, self.staged, self.on_device):
+            if self.is_cuda:
+                staged.copy_(source)
+            on_device.copy_(staged, non_blocking=True)
+        results = self.module(*self.on_device)
+        for result, received in zip(results, self.received):
+            received.copy_(result, non_blocking=True)
+        if self.is_cuda:
+            self.torch.cuda.synchronize()
+        for received, target in zip(self.received, self.targets):
+            target.copy_(received)
+
+    def outputs(self):
+        return {name: value.copy() for name, value in zip(self.names, self.results)}
+
+    def device_only(self):
+        """The median time between events around the module, inputs and outputs staying on the device."""
+        if not self.is_cuda:
+            return {}
+        samples = []
+        for _ in range(20):
+            begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            self.module(*self.on_device)
+            end.record()
+            end.synchronize()
+            samples.append(begin.elapsed_time(end))
+        return {"device_ms": float(np.median(samples))}
+
+    def close(self):
+        self.module = self.on_device = self.staged = self.received = None
+
+
+class TookTooLong(Exception):
+    pass
+
+
+class limited:
+    """Ends what it holds after some seconds by TookTooLong."""
+
+    def __init__(self, seconds):
+        self.seconds = max(1, int(seconds))
+
+    def __enter__(self):
+        def end(*_):
+            raise TookTooLong(f"took more than {self.seconds} s")
+
+        self.before = signal.signal(signal.SIGALRM, end)
+        signal.alarm(self.seconds)
+
+    def __exit__(self, *_):
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, self.before)
+
+
+def torch_entries(job, model, inputs, failures):
+    import torch
+
+    import torch_graph
+
+    device = job["torch_device"]
+    names = [value.name for value in model.graph.output]
+    module = torch_graph.torch_module(model).to(device)
+    entries = {}
+    for kind in job["torch"]:
+        name = "PyTorch" if kind == "eager" else f"PyTorch {kind}"
+        try:
+            with step(name), limited(job["torch_seconds"]):
+                runs = module if kind == "eager" else torch.compile(module, mode=kind, dynamic=False)
+                entries[name] = TorchEntry(torch, runs, device, inputs, names)
+                for _ in range(3):  # CUDA graphs are recorded in the second
+                    entries[name].run()
+        except Exception as error:
+            failures[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+            entries.pop(name, None)
+    return entries
+
+
+def collage_entries(job, inputs, failures):
+    library = c_session.Library(job["runtime"])
+    entries = {}
+    for name, program in job["programs"].items():
+        try:
+            with step(f"loading {name}"):
+                entry = CollageEntry(library, program, inputs, job["threads"])
+                entry.run()
+                entries[name] = entry
+        except c_session.Error as error:
+            failures[name] = str(error)
+    return entries
+
+
+def race(entries, rounds, seconds):
+    """Milliseconds by name, one a round. A round or two before are not counted."""
+    order, generator = list(entries), random.Random(0)
+    samples = {name: [] for name in entries}
+    start = time.perf_counter()
+    for number in range(-2, rounds):
+        generator.shuffle(order)
+        for name in order:
+            begin = time.perf_counter()
+            entries[name].run()
+            if number >= 0:
+                samples[name].append((time.perf_counter() - begin) * 1e3)
+        if number + 1 >= FEWEST_ROUNDS and time.perf_counter() - start > seconds:
+            break
+    return samples
+
+
+def reference_outputs(job, entries):
+    """Those that were expected, else PyTorch's; and whose they are."""
+    if job["expected"]:
+        with np.load(job["expected"]) as archive:
+            return dict(archive), "ONNX Runtime on the CPU"
+    name = next((name for name in entries if is_torch(name)), None)
+    return (entries[name].outputs(), name) if name else (None, None)
+
+
+def measure(job):
+    """Of one model, in the process that runs them."""
+    import onnx
+    import torch
+
+    model = onnx.load(job["model"])
+    with np.load(job["inputs"]) as archive:
+        inputs = batched_inputs(dict(archive), job["batch"])
+    inputs = {value.name: inputs[value.name] for value in model.graph.input if value.name in inputs}
+    failures = {}
+    with torch.inference_mode():
+        entries = collage_entries(job, inputs, failures)
+        try:
+            entries |= torch_entries(job, model, inputs, failures)
+        except NotImplementedError as error:
+            failures["PyTorch"] = str(error)
+        if "collage" not in entries:
+            raise peers.Failure(f"collage: {failures.get('collage', 'did not load')}")
+        with step("race"):
+            samples = race(entries, job["rounds"], job["race_seconds"])
+        expected, source = reference_outputs(job, entries)
+        rows = {}
+        ours = np.array(samples["collage"])
+        with step("comparing outputs, times on the device"):
+            for name, entry in entries.items():
+                ratios = np.array(samples[name]) / ours
+                rows[name] = {
+                    "median_ms": float(np.median(samples[name])),
+                    "p10_ms": float(np.percentile(samples[name], 10)),
+                    "ratio": float(np.median(ratios)),
+                    "ratio_interval": [float(end) for end in peers.median_interval(ratios)],
+                    "samples_ms": samples[name],
+                } | entry.device_only()
+                if expected:
+                    rows[name]["difference"] = peers.relative_difference(entry.outputs(), expected)
+    for entry in entries.values():
+        entry.close()
+    torch.compiler.reset()
+    if job["torch_device"] == "cuda":
+        torch.cuda.empty_cache()
+    noise = peers.equal_pair_noise(np.array(samples["collage again"]) / ours) if "collage again" in samples else None
+    return {"rows": rows, "failures": failures, "noise": noise, "rounds": len(ours), "compared_with": source}
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# The process that runs models: a job a line on standard input, an answer a line on what was standard output.
+
+
+def torch_facts(torch, device):
+    facts = {"torch": torch.__version__, "device": "cpu"}
+    if device == "cuda":
+        facts |= {"device": torch.cuda.get_device_name(0), "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
+    return facts
+
+
+def serve(device):
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is for people
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    if device == "cuda" and not torch.cuda.is_available():
+        failure = "PyTorch finds no CUDA device here; --torch-device cpu tries this program without one"
+        answers.write(json.dumps({"failure": failure}) + "\n")
+        return 2
+    answers.write(json.dumps(torch_facts(torch, device)) + "\n")
+    answers.flush()
+    for line in sys.stdin:
+        try:
+            answer = measure(json.loads(line))
+        except Exception as error:  # whatever it is, the other models go on
+            answer = {"failure": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    return 0
+
+
+class Runner:
+    """That process, from outside."""
+
+    def __init__(self, device):
+        self.device = device
+        self.process = None
+
+    def start(self):
+        """Does not wait: PyTorch is imported meanwhile."""
+        command = [sys.executable, __file__, "--serve", "--torch-device", self.device]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.facts = None
+
+    def _answer(self, seconds):
+        line, end = b"", time.monotonic() + seconds
+        while not line.endswith(b"\n"):
+            if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
+                self.close()
+                raise peers.Failure(f"no answer within {seconds:.0f} s")
+            part = os.read(self.process.stdout.fileno(), 1 << 20)
+            if not part:
+                code = self.process.wait()
+                self.process = None
+                raise peers.Failure(f"the process that ran it ended with code {code}")
+            line += part
+        answer = json.loads(line)
+        if "failure" in answer:
+            self.close()
+            raise peers.Failure(answer["failure"])
+        return answer
+
+    def ready(self, seconds):
+        """Versions, once it has started."""
+        if not self.process or self.process.poll() is not None:
+            self.start()
+        if not self.facts:
+            self.facts = self._answer(seconds)
+        return self.facts
+
+    def ask(self, job, seconds):
+        self.ready(seconds)
+        self.process.stdin.write(json.dumps(job).encode() + b"\n")
+        self.process.stdin.flush()
+        return self._answer(seconds)
+
+    def close(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# Results.
+
+
+def milliseconds(row, key="median_ms"):
+    return f"{row[key]:.3f}" if row and key in row else "-"
+
+
+def ratio_text(row):
+    return f"{row['ratio']:.3f} ({row['ratio_interval'][0]:.3f} to {row['ratio_interval'][1]:.3f})" if row else "-"
+
+
+def best(rows, chosen):
+    names = [name for name in rows if chosen(name)]
+    return min(names, key=lambda name: rows[name]["ratio"]) if names else None
+
+
+def is_torch(name):
+    return name.startswith("PyTorch")
+
+
+def is_single(name):
+    return name.endswith(" alone")
+
+
+def table(facts, results):
+    lines = [f"{key}: {value}" for key, value in facts.items() if not isinstance(value, (dict, list))]
+    lines += [f"{entry['name']} {entry['device']}: {entry['version']}" for entry in facts["gpu_backends"]]
+    lines = ["- " + line for line in lines]
+    lines += ["", "Milliseconds from host to host; ratios are times ours, with 95% intervals.", ""]
+    lines += ["| model | batch | ours | best single backend | times ours | fastest PyTorch | times ours | on the device | A/A |"
+              " difference | compile, s |"]
+    lines += ["|" + "---|" * 11]
+    for result in results:
+        rows = result.get("rows")
+        if not rows:
+            lines.append(f"| {result['model']} | {result['batch']} | failed: {result['failure']} |" + " - |" * 8)
+            continue
+        single, peer = best(rows, is_single), best(rows, is_torch)
+        difference = rows["collage"].get("difference")
+        cells = [
+            result["model"], str(result["batch"]), milliseconds(rows["collage"]),
+            f"{single}: {milliseconds(rows[single])}" if single else "-", ratio_text(rows.get(single)),
+            f"{peer}: {milliseconds(rows[peer])}" if peer else "-", ratio_text(rows.get(peer)),
+            milliseconds(rows.get(peer), "device_ms"), f"{result['noise']:.1%}" if result["noise"] is not None else "-",
+            f"{difference:.1e}" if difference is not None else "-", f"{result['compile_seconds']:.0f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "| model | batch | entry | median ms | p10 ms | times ours | on the device, ms | difference |"]
+    lines += ["|" + "---|" * 8]
+    for result in results:
+        for name, row in result.get("rows", {}).items():
+            difference = f"{row['difference']:.1e}" if "difference" in row else "-"
+            cells = [result["model"], str(result["batch"]), name, milliseconds(row), milliseconds(row, "p10_ms"), ratio_text(row),
+                     milliseconds(row, "device_ms"), difference]
+            lines.append("| " + " | ".join(cells) + " |")
+        for name, failure in result.get("failures", {}).items():
+            lines.append(f"| {result['model']} | {result['batch']} | {name} | failed: {failure} |" + " - |" * 4)
+    lines += ["", "| model | batch | steps of ours one by one, us |", "|---|---|---|"]
+    for result in results:
+        steps = result.get("rows", {}).get("collage", {}).get("steps_us", {})
+        shares = ", ".join(f"{name} {us:.0f}" for name, us in sorted(steps.items(), key=lambda share: -share[1]))
+        lines.append(f"| {result['model']} | {result['batch']} | {shares or '-'} |")
+    return "\n".join(lines) + "\n"
+
+
+def driver():
+    """Of NVIDIA, in words; nothing where there is none."""
+    try:
+        words = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "no nvidia-smi"
+
+
+def commit_here():
+    try:
+        return subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def our_facts(arguments):
+    def said(*words):
+        done = subprocess.run([arguments.collage, *words], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise peers.Failure(f"collage {words[0]}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+        return done.stdout
+
+    backends = json.loads(said("backends", "--json"))["backends"]
+    found = []
+    for entry in backends:
+        for device in entry["devices"]:
+            version = device["version"] if device["present"] else f"absent: {device['reason']}"
+            found.append({"name": entry["name"], "device": device["device"], "version": version})
+    return {"collage": said("--version").strip(), "commit": arguments.commit or commit_here(), "gpu": driver(),
+            "threads": arguments.threads, "gpu_backends": found, "backends": backends}
+
+
+def programs_of(program, singles, report):
+    alone = {name: str(path) for name, path in demo.single_programs(report, singles).items()}
+    return {"collage": str(program), "collage again": str(program)} | alone
+
+
+def one(arguments, runner, source, name, batch, seconds_left):
+    """Of one model at one batch."""
+    folder = arguments.output / f"{name}_b{batch}"
+    with step("model and inputs"):
+        model, archive = prepare(source, batch, folder)
+    with step("what ONNX Runtime gives"):
+        expected = expected_outputs(model, archive, folder / "expected.npz")
+    with step("collage compile") as compiled:
+        program, singles, report = compile_model(arguments, model, folder, seconds_left())
+    job = {"model": str(model), "inputs": str(archive), "expected": expected, "batch": batch,
+           "programs": programs_of(program, singles, report),
+           "runtime": str(arguments.runtime), "threads": arguments.threads, "rounds": arguments.rounds,
+           "race_seconds": arguments.race_seconds, "torch": arguments.torch, "torch_device": arguments.torch_device,
+           "torch_seconds": min(arguments.torch_seconds, seconds_left())}
+    with step("running"):
+        result = runner.ask(job, min(seconds_left(), arguments.model_seconds))
+    if not arguments.keep:
+        for path in (model, archive, folder / "expected.npz", *folder.rglob("*.collage")):
+            path.unlink(missing_ok=True)
+    return {"compile_seconds": compiled.seconds, "raced_by_compile": report["end_to_end_ms"]} | result
+
+
+def run(arguments):
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    arguments.cache = arguments.cache or arguments.output / "prices.sqlite"
+
+    def seconds_left():
+        return max(1.0, arguments.seconds - (time.monotonic() - began))
+
+    facts = our_facts(arguments)
+    runner = Runner(arguments.torch_device)
+    runner.start()
+    with step("models"):
+        paths, failures = make_models(arguments)
+    with step("PyTorch"):
+        facts |= runner.ready(seconds_left())
+    results = []
+    for name in arguments.models:
+        for batch in arguments.batch:
+            label = pathlib.Path(name).stem
+            result = {"model": label, "batch": batch}
+            say(f"=== {label}, batch {batch}; {seconds_left():.0f} s left")
+            try:
+                if name in failures:
+                    raise peers.Failure(failures[name])
+                if seconds_left() < arguments.least_seconds:
+                    raise peers.Failure("not begun: the time is over")
+                result |= one(arguments, runner, paths[name], label, batch, seconds_left)
+                print(table(facts, [result]), file=sys.stderr, flush=True)
+            except Exception as error:  # whatever it is, the other models go on
+                result["failure"] = str(error) if isinstance(error, peers.Failure) else f"{type(error).__name__}: {error}"
+                say(f"{label}, batch {batch}: {result['failure']}")
+            results.append(result)
+            (arguments.output / "results.json").write_text(json.dumps({"facts": facts, "results": results}, indent=1) + "\n")
+            (arguments.output / "results.md").write_text(table(facts, results))
+    runner.close()
+    print(table(facts, results))
+    if any("failure" in result for result in results):
+        return 2
+    return 0 if all(result["rows"]["collage"].get("difference", 0) <= TOLERANCE for result in results) else 1
+
+
+def numbers(text):
+    return [int(number) for number in text.split(",")]
+
+
+def words(text):
+    return [word for word in text.split(",") if word]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"default: {' '.join(MODELS)}")
+    parser.add_argument("--batch", type=numbers, default=[1, 16], help="sizes, separated by commas (default: 1,16)")
+    parser.add_argument("--bundle", type=pathlib.Path, default=ROOT / "build/gpu",
+                        help="with bin/collage and lib (default: build/gpu)")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/gpu_bench", help="default: build/gpu_bench")
+    parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build/models", help="default: build/models")
+    parser.add_argument("--make-models", action="store_true", help="make the models, and nothing else")
+    parser.add_argument("--commit", help="what was built (default: that of the checkout)")
+    parser.add_argument("--target", action="append", default=[],
+                        help="of collage compile (repeat; default: all backends on all devices)")
+    parser.add_argument("--compile-option", action="append", default=[],
+                        help="another of collage compile, such as --compile-option=--eager (repeat)")
+    parser.add_argument("--cache", help="price cache (default: prices.sqlite in the output folder)")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="default: all processors of this process")
+    parser.add_argument("--budget", type=float, default=40, help="seconds of each compile (default: %(default)s)")
+    parser.add_argument("--torch", type=words, default=["eager", "max-autotune"],
+                        help="eager, default or modes of torch.compile, separated by commas (default: eager,max-autotune)")
+    parser.add_argument("--torch-seconds", type=float, default=90, help="for making each of these (default: %(default)s)")
+    parser.add_argument("--torch-device", choices=["cuda", "cpu"], default="cuda", help="cpu: to try this program without a GPU")
+    parser.add_argument("--rounds", type=int, default=100, help="at most (default: %(default)s)")
+    parser.add_argument("--race-seconds", type=float, default=8, help="of the rounds of one model (default: %(default)s)")
+    parser.add_argument("--model-seconds", type=float, default=240, help="of one model behind its compile (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=3600,
+                        help="for everything; what is measured by then is there (default: %(default)s)")
+    parser.add_argument("--least-seconds", type=float, default=20, help="left, or no model is begun (default: %(default)s)")
+    parser.add_argument("--keep", action="store_true", help="keep models, inputs and programs")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        return serve(arguments.torch_device)
+    if arguments.make_models:
+        failures = make_models(arguments)[1]
+        for name, failure in failures.items():
+            say(f"{name}: {failure}")
+        return 2 if failures else 0
+    arguments.collage = arguments.bundle / "bin/collage"
+    arguments.runtime = arguments.bundle / "lib/libcollage_runtime.so.1"
+    for file in (arguments.collage, arguments.runtime):
+        if not file.exists():
+            print(f"{file} is not there; run scripts/gpu_bundle, or name a build tree with --bundle", file=sys.stderr)
+            return 2
+    try:
+        return run(arguments)
+    except peers.Failure as failure:
+        print(failure, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,313 @@
+#include "tests/backend/cudnn/layers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "collage/ir/print.h"
+#include "collage/runtime/layout_conversion.h"
+
+namespace collage {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using testing_backend::RandomInputs;
+using testing_backend::Reference;
+using namespace testing_cudnn;  // NOLINT(google-build-using-namespace)
+
+Tensor Converted(const Tensor& tensor, const Layout& from, const Layout& to) {
+  Tensor converted(tensor.type());
+  LayoutConversion(tensor.type(), from, to, /*threads=*/1).Run(tensor.Bytes(), converted.MutableBytes());
+  return converted;
+}
+
+/// What a kernel runs on, in the layouts that it wants. None of them is blocked, so a tensor has its own number of bytes.
+class Place {
+ public:
+  Place(const Kernel& kernel, const std::vector<Tensor>& tensors) : context_(kernel.context()), output_(kernel.outputs()[0]) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const Tensor physical = Converted(tensors[i], Layout(), kernel.inputs()[i].layout);
+      inputs_.push_back(Filled(physical));
+    }
+    // No numbers in any floating point type: what a kernel reads before it has written it is seen.
+    Tensor nothing(output_.type);
+    std::fill_n(nothing.MutableBytes(), nothing.ByteCount(), std::byte{0xff});
+    outputs_.push_back(Filled(nothing));
+    workspace_ = Allocate(std::max<size_t>(kernel.workspace_bytes(), 1));
+  }
+
+  Status Run(Kernel& kernel) const { return kernel.Run(inputs_, outputs_, workspace_); }
+
+  [[nodiscard]] Tensor Result() const {
+    Tensor physical(output_.type);
+    EXPECT_TRUE(context_->CopyOut(physical.MutableBytes(), outputs_[0], physical.ByteCount()));
+    EXPECT_TRUE(context_->WaitForAll());
+    return Converted(physical, output_.layout, Layout());
+  }
+
+ private:
+  void* Allocate(size_t bytes) { return memory_.emplace_back(DeviceMemory::Allocate(context_, bytes).value()).address(); }
+
+  void* Filled(const Tensor& tensor) {
+    void* address = Allocate(tensor.ByteCount());
+    EXPECT_TRUE(context_->CopyIn(address, tensor.Bytes(), tensor.ByteCount()));
+    EXPECT_TRUE(context_->WaitForAll());
+    return address;
+  }
+
+  std::shared_ptr<DeviceContext> context_;
+  Port output_;
+  std::vector<DeviceMemory> memory_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+  void* workspace_ = nullptr;
+};
+
+class CudnnTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Result<const Backend*> found = FindBackend("cudnn", kDevice);
+    if (!found) GTEST_SKIP() << found.error().message;
+    backend_ = *found;
+  }
+
+  [[nodiscard]] std::vector<Variant> VariantsOf(const Expr& function) const {
+    return backend_->Variants(*function->As<Function>(), kDevice);
+  }
+
+  /// Null where that has failed, which is seen.
+  [[nodiscard]] std::unique_ptr<Kernel> Compiled(const Expr& function, const Variant& variant) const {
+    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), kDevice, variant);
+    EXPECT_TRUE(kernel) << (kernel ? "" : kernel.error().message);
+    return kernel ? std::move(*kernel) : nullptr;
+  }
+
+  static void ExpectAgreementOf(Kernel& kernel, const Expr& function, uint64_t seed) {
+    const std::vector<Tensor> inputs = RandomInputs(function, seed);
+    const Tensor expected = Reference(function, inputs);
+    const Place place(kernel, inputs);
+    // The second run finds the addresses of the first.
+    for (int time = 0; time < 2; ++time) {
+      const Status given = place.Run(kernel);
+      EXPECT_TRUE(given) << (given ? "" : given.error().message);
+    }
+    EXPECT_EQ(Objection(Compare(place.Result(), expected), Tolerance(expected.dtype())), "");
+  }
+
+  static void ExpectLayouts(const Kernel& kernel, const Variant& variant) {
+    EXPECT_EQ(kernel.outputs()[0].layout, variant.outputs[0]);
+    ASSERT_EQ(kernel.inputs().size(), variant.inputs.size());
+    for (size_t i = 0; i < variant.inputs.size(); ++i) EXPECT_EQ(kernel.inputs()[i].layout, variant.inputs[i]);
+  }
+
+  /// Every variant, at two places, against the reference; there must be some.
+  void ExpectAgreement(const Expr& function) const {
+    const std::vector<Variant> variants = VariantsOf(function);
+    EXPECT_FALSE(variants.empty());
+    for (const Variant& variant : variants) {
+      SCOPED_TRACE(variant.name + " of " + Print(function));
+      const std::unique_ptr<Kernel> kernel = Compiled(function, variant);
+      if (!kernel) continue;
+      ExpectLayouts(*kernel, variant);
+      for (const uint64_t seed : {5, 77}) ExpectAgreementOf(*kernel, function, seed);
+    }
+  }
+
+  const Backend* backend_ = nullptr;
+};
+
+TEST_F(CudnnTest, ConvolutionsAgreeWithTheReference) {
+  struct Case {
+    Shape data, weight;
+    Attributes attributes;
+  };
+  const std::vector<int64_t> two{2, 2};
+  const std::vector<int64_t> same{1, 1, 1, 1};
+  for (const Case& c : std::vector<Case>{{{2, 8, 7, 9}, {12, 8, 1, 1}, {}},
+                                         {{1, 64, 28, 28}, {64, 64, 3, 3}, Pads(same)},
+                                         {{2, 3, 9, 8}, {5, 3, 3, 3}, Pads(same)},
+                                         {{1, 3, 64, 64}, {16, 3, 7, 7}, {{"strides", two}, {"padding", std::vector<int64_t>{3, 3, 3, 3}}}},
+                                         {{1, 4, 11, 10}, {6, 4, 3, 2}, {{"strides", std::vector<int64_t>{2, 3}}}},
+                                         {{1, 4, 11, 10}, {6, 4, 3, 3}, {{"strides", two}, {"padding", std::vector<int64_t>{0, 1, 1, 0}}}},
+                                         {{1, 4, 11, 10}, {6, 4, 3, 3}, {{"dilation", std::vector<int64_t>{2, 1}}}},
+                                         {{2, 6, 8, 8}, {4, 3, 3, 3}, {{"groups", 2}, {"padding", std::vector<int64_t>{1, 0, 1, 0}}}},
+                                         {{1, 16, 14, 14}, {16, 1, 3, 3}, {{"groups", 16}, {"padding", same}}},
+                                         {{1, 16, 1, 1}, {5, 16, 1, 1}, {}},
+                                         {{1, 1, 8, 8}, {3, 1, 2, 2}, {}}}) {
+    SCOPED_TRACE(ToString(c.data) + " " + ToString(c.weight));
+    const Expr x = Input(c.data);
+    ExpectAgreement(FunctionOf({x}, CallOp("nn.conv2d", {x, RandomConstant(c.weight, 3)}, c.attributes)));
+  }
+}
+
+TEST_F(CudnnTest, WeightsMayBeGiven) {
+  const Expr x = Input({1, 3, 6, 6});
+  const Expr w = Input({4, 3, 3, 3});
+  ExpectAgreement(FunctionOf({x, w}, CallOp("nn.conv2d", {x, w})));
+  ExpectAgreement(FunctionOf({w, x}, CallOp("nn.relu", {CallOp("nn.conv2d", {x, w})})));
+}
+
+TEST_F(CudnnTest, SumsAndActivationsAreComputedBehindAConvolution) {
+  const Expr x = Input({2, 16, 10, 12});
+  const Expr z = Input({2, 24, 10, 12});
+  const Expr bare = CallOp("nn.conv2d", {x, RandomConstant({24, 16, 3, 3}, 1)}, Pads({1, 1, 1, 1}));
+  const Expr biased = CallOp("nn.bias_add", {bare, RandomConstant({24}, 2)});
+  const Expr summed = CallOp("add", {z, CallOp("add", {bare, RandomConstant({1, 24, 1, 1}, 2)})});
+  for (const Expr& body : {biased, CallOp("nn.relu", {bare}), CallOp("nn.relu", {biased}), Clipped(biased, 0, 1),
+                           CallOp("sigmoid", {biased}), CallOp("tanh", {biased})})
+    ExpectAgreement(FunctionOf({x}, body));
+  for (const Expr& body : {CallOp("add", {bare, z}), summed, CallOp("nn.relu", {summed}), CallOp("nn.relu", {CallOp("add", {bare, z})})})
+    ExpectAgreement(FunctionOf({x, z}, body));
+  // The library generates kernels of these, for channels that lie last.
+  for (const Expr& body : {CallOp("nn.leaky_relu", {biased}, {{"alpha", 0.2}}), Swish(biased), GeluByErf(biased), Swish(bare)})
+    ExpectAgreement(FunctionOf({x}, body));
+}
+
+TEST_F(CudnnTest, OneTensorMayBeConvolvedAndAdded) {
+  const Expr x = Input({1, 8, 9, 9});
+  const Expr convolved = CallOp("nn.conv2d", {x, RandomConstant({8, 8, 3, 3}, 1)}, Pads({1, 1, 1, 1}));
+  ExpectAgreement(FunctionOf({x}, CallOp("nn.relu", {CallOp("add", {convolved, x})})));
+  ExpectAgreement(FunctionOf({x}, CallOp("add", {convolved, RandomConstant({1, 8, 9, 9}, 2)})));
+}
+
+TEST_F(CudnnTest, VolumesAreConvolved) {
+  const Expr x = Input({1, 4, 6, 9, 8});
+  const std::vector<int64_t> same{1, 1, 1, 1, 1, 1};
+  const Expr convolved = CallOp("nn.conv3d", {x, RandomConstant({6, 4, 3, 3, 3}, 1)}, Pads(same));
+  ExpectAgreement(FunctionOf({x}, convolved));
+  ExpectAgreement(FunctionOf({x}, CallOp("nn.relu", {CallOp("add", {convolved, RandomConstant({6, 1, 1, 1}, 2)})})));
+  const Attributes depthwise{{"groups", 4}, {"strides", std::vector<int64_t>{1, 2, 2}}};
+  ExpectAgreement(FunctionOf({x}, CallOp("nn.conv3d", {x, RandomConstant({4, 1, 3, 3, 3}, 1)}, depthwise)));
+}
+
+TEST_F(CudnnTest, TransposedConvolutionsAgreeWithTheReference) {
+  const std::vector<int64_t> two{2, 2};
+  const Expr x = Input({1, 8, 7, 7});
+  for (const Attributes& attributes :
+       {Attributes{{"strides", two}, {"padding", std::vector<int64_t>{1, 1, 1, 1}}},
+        Attributes{{"padding", std::vector<int64_t>{2, 1, 2, 1}}},
+        Attributes{{"strides", two}, {"output_padding", std::vector<int64_t>{1, 1}}}, Attributes{{"dilation", two}}}) {
+    ExpectAgreement(FunctionOf({x}, CallOp("nn.conv2d_transpose", {x, RandomConstant({8, 6, 4, 4}, 1)}, attributes)));
+  }
+  const Expr grouped = CallOp("nn.conv2d_transpose", {x, RandomConstant({8, 3, 4, 4}, 1)}, {{"groups", 2}, {"strides", two}});
+  ExpectAgreement(FunctionOf({x}, grouped));
+  const Expr plain = CallOp("nn.conv2d_transpose", {x, RandomConstant({8, 8, 4, 4}, 1)}, {{"strides", two}});
+  ExpectAgreement(FunctionOf({x}, CallOp("nn.relu", {CallOp("add", {plain, RandomConstant({8, 1, 1}, 2)})})));
+  const Expr volume = Input({1, 8, 4, 5, 5});
+  const Attributes twice{{"strides", std::vector<int64_t>{2, 2, 2}}};
+  ExpectAgreement(FunctionOf({volume}, CallOp("nn.conv3d_transpose", {volume, RandomConstant({8, 6, 3, 3, 3}, 1)}, twice)));
+}
+
+TEST_F(CudnnTest, PoolingsAgreeWithTheReference) {
+  const Expr x = Input({2, 8, 13, 11});
+  const std::vector<int64_t> window{3, 2};
+  const std::vector<int64_t> pads{1, 0, 1, 1};
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+    for (const bool ceil_mode : {false, true}) {
+      SCOPED_TRACE(op);
+      const Attributes attributes{
+          {"pool_size", window}, {"strides", std::vector<int64_t>{2, 2}}, {"padding", pads}, {"ceil_mode", ceil_mode}};
+      ExpectAgreement(FunctionOf({x}, CallOp(op, {x}, attributes)));
+    }
+  }
+  const Attributes counting{{"pool_size", window}, {"padding", std::vector<int64_t>{1, 1, 1, 1}}, {"count_include_pad", true}};
+  ExpectAgreement(FunctionOf({x}, CallOp("nn.avg_pool2d", {x}, counting)));
+  for (const char* op : {"nn.global_avg_pool2d", "nn.global_max_pool2d"}) ExpectAgreement(FunctionOf({x}, CallOp(op, {x})));
+  const Expr volume = Input({1, 4, 6, 7, 8});
+  const Attributes halves{{"pool_size", std::vector<int64_t>{2, 2, 2}}, {"strides", std::vector<int64_t>{2, 2, 2}}};
+  for (const char* op : {"nn.max_pool3d", "nn.avg_pool3d"}) ExpectAgreement(FunctionOf({volume}, CallOp(op, {volume}, halves)));
+}
+
+TEST_F(CudnnTest, LongSumsKeepTheAccuracyOfFloat32) {
+  const Expr x = Input({1, 512, 14, 14});
+  ExpectAgreement(FunctionOf({x}, CallOp("nn.conv2d", {x, RandomConstant({64, 512, 3, 3}, 1)}, Pads({1, 1, 1, 1}))));
+}
+
+TEST_F(CudnnTest, Float16IsSummedInFloat32) {
+  const auto constant = [](Shape shape, uint64_t seed) {
+    Tensor tensor(TensorType{std::move(shape), DType::kFloat16});
+    FillRandom(tensor, seed);
+    return MakeConstant(tensor);
+  };
+  const Expr x = MakeVar("x", TensorType{{1, 64, 14, 14}, DType::kFloat16});
+  const Expr z = MakeVar("x", TensorType{{1, 32, 14, 14}, DType::kFloat16});
+  const Expr convolved = CallOp("nn.conv2d", {x, constant({32, 64, 3, 3}, 1)}, Pads({1, 1, 1, 1}));
+  const Expr biased = CallOp("add", {convolved, constant({32, 1, 1}, 2)});
+  ExpectAgreement(FunctionOf({x}, convolved));
+  ExpectAgreement(FunctionOf({x}, CallOp("nn.relu", {biased})));
+  ExpectAgreement(FunctionOf({x, z}, CallOp("nn.relu", {CallOp("add", {biased, z})})));
+  ExpectAgreement(FunctionOf({x}, CallOp("nn.max_pool2d", {x}, {{"pool_size", std::vector<int64_t>{3, 3}}})));
+}
+
+TEST_F(CudnnTest, VariantsAreEnginesWithTheirKnobsAndOthersAreRefused) {
+  const Expr x = Input({1, 16, 14, 14});
+  const Expr function = FunctionOf({x}, CallOp("nn.conv2d", {x, RandomConstant({16, 16, 3, 3}, 1)}));
+  const std::vector<Variant> variants = VariantsOf(function);
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) {
+    names.push_back(variant.name);
+    EXPECT_THAT(variant.name, HasSubstr("engine"));
+    EXPECT_THAT(variant.outputs[0].ToString(), AnyOf("plain", "acdb"));
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  EXPECT_TRUE(std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with("/acdb"); }));
+  for (const char* name : {"engine", "engine0(", "engine0(2)", "engine0(2=1,)", "engine0()", "engine0x", "heuristic0", ""}) {
+    const Variant absent{name, {Layout()}, {Layout()}};
+    const Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), kDevice, absent);
+    ASSERT_FALSE(kernel) << name;
+    EXPECT_THAT(kernel.error().message, HasSubstr("cudnn: there is no variant"));
+  }
+  EXPECT_FALSE(backend_->Compile(*function->As<Function>(), kDevice, {"engine99999", {Layout()}, {Layout()}}));
+}
+
+TEST_F(CudnnTest, AKernelCanBeRecordedAndGivenAgain) {
+  const Expr x = Input({1, 16, 14, 14});
+  const Expr convolved = CallOp("nn.conv2d", {x, RandomConstant({24, 16, 3, 3}, 1)});
+  const Expr function = FunctionOf({x}, CallOp("nn.relu", {CallOp("add", {convolved, RandomConstant({24, 1, 1}, 2)})}));
+  const std::vector<Tensor> inputs = RandomInputs(function);
+  for (const Variant& variant : VariantsOf(function)) {
+    SCOPED_TRACE(variant.name);
+    const std::unique_ptr<Kernel> kernel = Compiled(function, variant);
+    ASSERT_TRUE(kernel);
+    const Place place(*kernel, inputs);
+    const auto recorded = kernel->context()->RecordWork({[&] { return place.Run(*kernel); }});
+    ASSERT_TRUE(recorded) << recorded.error().message;
+    for (int time = 0; time < 2; ++time) {
+      ASSERT_TRUE((*recorded)->Give());
+      EXPECT_EQ(Objection(Compare(place.Result(), Reference(function, inputs))), "");
+    }
+  }
+}
+
+TEST_F(CudnnTest, ATwinComputesTheSameWithTheWeightsOfTheFirst) {
+  const Expr x = Input({1, 16, 14, 14});
+  const Expr function = FunctionOf({x}, CallOp("nn.conv2d", {x, RandomConstant({24, 16, 3, 3}, 1)}));
+  std::unique_ptr<Kernel> kernel = Compiled(function, VariantsOf(function).at(0));
+  ASSERT_TRUE(kernel);
+  const size_t allocated = kernel->context()->allocated_bytes();
+  const std::unique_ptr<Kernel> twin = kernel->Twin();
+  ASSERT_TRUE(twin);
+  EXPECT_EQ(twin->context()->allocated_bytes(), allocated);
+  kernel.reset();
+  ExpectAgreementOf(*twin, function, 5);
+}
+
+TEST_F(CudnnTest, FunctionsThatAreNoLayerHaveNoVariants) {
+  const Expr x = Input({1, 4, 8, 8});
+  const Expr convolved = CallOp("nn.conv2d", {x, RandomConstant({4, 4, 3, 3}, 1)}, Pads({1, 1, 1, 1}));
+  for (const Expr& body : {CallOp("nn.relu", {x}), CallOp("multiply", {convolved, x}), CallOp("tanh", {CallOp("nn.relu", {convolved})})})
+    EXPECT_TRUE(VariantsOf(FunctionOf({x}, body)).empty());
+  EXPECT_TRUE(backend_->Variants(*FunctionOf({x}, convolved)->As<Function>(), Device{}).empty());
+}
+
+TEST_F(CudnnTest, ADeviceHasOneContextAndTheVersionNamesLibraryAndDriver) {
+  EXPECT_EQ(backend_->Open(kDevice).value(), backend_->Open(kDevice).value());
+  EXPECT_THAT(backend_->Probe(kDevice).version, HasSubstr(" with driver "));
+  EXPECT_FALSE(backend_->Probe(Device{}).present);
+}
+
+}  // namespace
+}  // namespace collage
