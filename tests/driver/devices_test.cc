@@ -185,6 +185,34 @@ TEST_F(MnistOnDevicesTest, OnOpenCl) {
   for (const OperatorPlacement& op : decided.Report(plan).operators) EXPECT_EQ(op.device, op.op == "nn.conv2d" ? "opencl:0" : "") << op.op;
 }
 
+TEST_F(DriverDevicesTest, TheLibrariesOfAGpuPassTensorsWithoutCopies) {
+  const Device device{DeviceKind::kCuda, 0, 1};
+  std::vector<PlacementTarget> targets{TargetOf(library_)};
+  for (const char* name : {"cuda", "cublas"}) {
+    const Result<const Backend*> backend = FindBackend(name, device);
+    if (!backend) GTEST_SKIP() << backend.error().message;
+    targets.push_back(
+        {*backend, "1", (*backend)->Rules(), "cuda -compiler=" + std::string(name), false, device, (*backend)->Open(device).value()});
+  }
+  const Expr function = Parsed(
+      "fn (%x: Tensor[(6, 6), float32], %y: Tensor[(6, 6), float32]) { %0 = nn.softmax(%x); %1 = nn.matmul(%y, %0); "
+      "%2 = sigmoid(%1); nn.matmul(%2, %y) }");
+  Decided decided(function, Decided::On{targets}, cache_, options_, MeasureOptions(),
+                  {{"nn.softmax=cuda", "nn.matmul=cublas", "sigmoid=cuda"}, {}});
+  const Plan plan = Run(decided);
+  EXPECT_THAT(Where(decided, plan), ElementsAre("nn.softmax@cuda:0", "nn.matmul@cuda:0", "sigmoid@cuda:0", "nn.matmul@cuda:0"));
+  Result<RaceOutcome> race = decided.Race({plan});
+  ASSERT_TRUE(race) << race.error().message;
+  Executable& executable = race->lowered->executable;
+  executable.SetProfiling(true);
+  std::vector<Tensor> inputs;
+  for (const NamedType& input : executable.inputs()) FillRandom(inputs.emplace_back(input.type), 7);
+  ASSERT_TRUE(executable.Run(inputs));
+  std::vector<std::string> kinds;
+  for (const StepProfile& step : executable.profile()) kinds.push_back(step.kind);
+  EXPECT_THAT(kinds, ::testing::UnorderedElementsAre("transfer", "transfer", "kernel", "kernel", "kernel", "kernel", "transfer", "wait"));
+}
+
 TEST_F(DriverDevicesTest, BackendsOfOneDevicePassTensorsWithoutCopies) {
   const Device device{DeviceKind::kOpenCl, 0, 1};
   std::vector<PlacementTarget> targets{TargetOf(library_)};

@@ -8,6 +8,7 @@
 #include "collage/backend/cublas/layer.h"
 #include "collage/backend/entry.h"
 #include "collage/backend/match_function.h"
+#include "collage/ir/permitted_precision.h"
 
 namespace collage::cublas {
 namespace {
@@ -44,18 +45,26 @@ class CublasBackend final : public Backend {
   [[nodiscard]] std::vector<Variant> Variants(const Function& function, const Device& device) const override {
     const Result<OpSequence> sequence = ToOpSequence(function);
     if (!sequence) return {};
-    const Result<Layer> layer = RecogniseLayer(*sequence);
+    Result<Layer> layer = RecogniseLayer(*sequence);
     if (!layer) return {};
     std::vector<Variant> variants;
-    for (const std::string& algorithm : AlgorithmsOf(*layer, device).value_or(std::vector<std::string>()))
-      variants.push_back({algorithm, std::vector<Layout>(sequence->parameters.size()), {Layout()}});
+    const auto add = [&] {
+      for (const std::string& algorithm : AlgorithmsOf(*layer, device).value_or(std::vector<std::string>()))
+        variants.push_back({algorithm, std::vector<Layout>(sequence->parameters.size()), {Layout()}, layer->in_tf32});
+    };
+    add();
+    // TF32 keeps more bits than bfloat16.
+    layer->in_tf32 = layer->dtype == DType::kFloat32 && Permits(function, DType::kBFloat16);
+    if (layer->in_tf32) add();
     return variants;
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
-    return MakeKernel(sequence, COLLAGE_TRY(RecogniseLayer(sequence)), variant.name, device);
+    Layer layer = COLLAGE_TRY(RecogniseLayer(sequence));
+    layer.in_tf32 = variant.name.starts_with(kTf32);
+    return MakeKernel(sequence, layer, variant.name, device);
   }
 
  private:

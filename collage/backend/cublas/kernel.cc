@@ -16,7 +16,9 @@ namespace {
 /// nothing else of it, so the same are proposed before there is a bias on the device and afterwards.
 alignas(256) constexpr std::byte kStandInForBias{};
 
-std::string NameOf(size_t algorithm) { return "heuristic" + std::to_string(algorithm); }
+std::string NameOf(const Layer& layer, size_t algorithm) {
+  return std::string(layer.in_tf32 ? kTf32 : "") + "heuristic" + std::to_string(algorithm);
+}
 
 Result<std::vector<Algorithm>> Propose(const Layer& layer, const Session& session) {
   const Matmul matmul = COLLAGE_TRY(Matmul::Describe(layer, &kStandInForBias));
@@ -26,7 +28,7 @@ Result<std::vector<Algorithm>> Propose(const Layer& layer, const Session& sessio
 Result<Algorithm> AlgorithmNamed(const std::string& name, const Layer& layer, const Session& session) {
   const std::vector<Algorithm> proposed = COLLAGE_TRY(Propose(layer, session));
   for (size_t i = 0; i < proposed.size(); ++i) {
-    if (NameOf(i) == name) return proposed[i];
+    if (NameOf(layer, i) == name) return proposed[i];
   }
   return Fail("cublas: there is no variant '" + name + "' of this function");
 }
@@ -116,7 +118,7 @@ Result<std::vector<std::string>> AlgorithmsOf(const Layer& layer, const Device& 
   const Session session = COLLAGE_TRY(Session::Of(device));
   const std::vector<Algorithm> proposed = COLLAGE_TRY(Propose(layer, session));
   std::vector<std::string> names;
-  for (size_t i = 0; i < proposed.size(); ++i) names.push_back(NameOf(i));
+  for (size_t i = 0; i < proposed.size(); ++i) names.push_back(NameOf(layer, i));
   return names;
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collage/backend/cublas/layer.h"
@@ -9,6 +10,9 @@
 #include "collage/runtime/kernel.h"
 
 namespace collage::cublas {
+
+/// What the names of algorithms begin with that compute a layer in TF32.
+inline constexpr std::string_view kTf32 = "tf32/";
 
 /// The names of the algorithms that the library proposes for a layer, what it deems fastest first: "heuristic0". They mean the same as long
 /// as the device and the library's version are the same. Empty where it has none. Errors say what is missing, or are the library's.

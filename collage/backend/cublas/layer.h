@@ -32,6 +32,8 @@ struct Layer {
   Activation activation = Activation::kNone;
   size_t result;
   DType dtype;  ///< of all tensors: float32 or float16
+  /// Factors of float32 are rounded to the 10 bits that tensor cores multiply (TF32), by permit.
+  bool in_tf32 = false;
 };
 
 /// What cuBLASLt computes of a function in one call; errors say what it does not.

@@ -75,8 +75,8 @@ Result<Matmul> Matmul::Describe(const Layer& layer, const void* bias) {
 
 Result<Matmul::Operation> Matmul::DescribeOperation(const Layer& layer, const void* bias) {
   cublasLtMatmulDesc_t description = nullptr;
-  // Not one of the fast ones: float32 is computed as such, without the tensor cores' TF32.
-  COLLAGE_CUBLAS_CALL(cublasLtMatmulDescCreate, &description, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  const cublasComputeType_t computed = layer.in_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  COLLAGE_CUBLAS_CALL(cublasLtMatmulDescCreate, &description, computed, CUDA_R_32F);
   Operation operation(description);
   COLLAGE_TRY_STATUS(Set(description, CUBLASLT_MATMUL_DESC_TRANSA, TransformOf(layer.b)));
   COLLAGE_TRY_STATUS(Set(description, CUBLASLT_MATMUL_DESC_TRANSB, TransformOf(layer.a)));

@@ -1,5 +1,7 @@
 #include "collage/backend/backend.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,12 +11,15 @@
 #include "collage/backend/cudnn/layer.h"
 #include "collage/backend/entry.h"
 #include "collage/backend/match_function.h"
+#include "collage/ir/permitted_precision.h"
 
 namespace collage::cudnn {
 namespace {
 
 /// Behind the name of a choice, where channels lie last; as their layout is called for images.
 constexpr std::string_view kChannelsLast = "/acdb";
+/// Before it, where it computes in TF32.
+constexpr std::string_view kTf32 = "tf32/";
 
 /// What activations that are written out are made of, too. Of which chains there is a graph is for the check to say.
 bool IsPointwise(const std::string& op) {
@@ -53,25 +58,24 @@ class CudnnBackend final : public Backend {
     if (device.kind != DeviceKind::kCuda) return {};
     const Result<OpSequence> sequence = ToOpSequence(function);
     if (!sequence) return {};
-    const Result<Layer> layer = RecogniseLayer(*sequence);
+    Result<Layer> layer = RecogniseLayer(*sequence);
     if (!layer) return {};
     const Result<Session*> session = Session::Of(device);
     if (!session) return {};
-    std::vector<Variant> variants;
-    for (const bool channels_last : {false, true}) {
-      // Tensor cores want channels last. Without them it is for what has no engine otherwise: the host converts layouts, over the bus.
-      if (channels_last && layer->dtype == DType::kFloat32 && !variants.empty()) break;
-      for (const Choice& choice : Choices(*sequence, *layer, channels_last, **session))
-        variants.push_back(VariantOf(*sequence, *layer, channels_last, choice));
-    }
+    std::vector<Variant> variants = VariantsOf(*sequence, *layer, **session);
+    // TF32 keeps more bits than bfloat16. A pooling has no products.
+    layer->in_tf32 = layer->weight && layer->dtype == DType::kFloat32 && Permits(function, DType::kBFloat16);
+    if (layer->in_tf32) std::ranges::move(VariantsOf(*sequence, *layer, **session), std::back_inserter(variants));
     return variants;
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
-    const Layer layer = COLLAGE_TRY(RecogniseLayer(sequence));
+    Layer layer = COLLAGE_TRY(RecogniseLayer(sequence));
     std::string_view name = variant.name;
+    layer.in_tf32 = name.starts_with(kTf32);
+    if (layer.in_tf32) name.remove_prefix(kTf32.size());
     const bool channels_last = name.ends_with(kChannelsLast);
     if (channels_last) name.remove_suffix(kChannelsLast.size());
     const std::optional<Choice> choice = ChoiceNamed(name);
@@ -103,17 +107,29 @@ class CudnnBackend final : public Backend {
     return {};
   }
 
+  static std::vector<Variant> VariantsOf(const OpSequence& sequence, const Layer& layer, Session& session) {
+    std::vector<Variant> variants;
+    for (const bool channels_last : {false, true}) {
+      // The host converts layouts, over the bus: channels last is for what has no engine otherwise. Float16 is mostly a whole model's.
+      if (channels_last && layer.dtype == DType::kFloat32 && !variants.empty()) break;
+      for (const Choice& choice : Choices(sequence, layer, channels_last, session))
+        variants.push_back(VariantOf(sequence, layer, channels_last, choice));
+    }
+    return variants;
+  }
+
   /// None where the library refuses the graph.
   static std::vector<Choice> Choices(const OpSequence& sequence, const Layer& layer, bool channels_last, Session& session) {
     const std::unique_lock<std::mutex> lock = session.Lock();
     const Result<Graph> graph = MakeGraph(sequence, layer, channels_last, session.handle());
     if (!graph) return {};
-    return ChoicesOf(*graph, layer.dtype).value_or(std::vector<Choice>());
+    return ChoicesOf(*graph, layer).value_or(std::vector<Choice>());
   }
 
   static Variant VariantOf(const OpSequence& sequence, const Layer& layer, bool channels_last, const Choice& choice) {
     const auto layout = [&](size_t value) { return LayoutOf(sequence.values[value].type.shape, channels_last); };
-    Variant variant{NameOf(choice) + std::string(channels_last ? kChannelsLast : ""), {}, {layout(layer.result)}};
+    std::string name = std::string(layer.in_tf32 ? kTf32 : "") + NameOf(choice) + std::string(channels_last ? kChannelsLast : "");
+    Variant variant{std::move(name), {}, {layout(layer.result)}, layer.in_tf32};
     for (const size_t parameter : sequence.parameters) variant.inputs.push_back(layout(parameter));
     return variant;
   }

@@ -131,7 +131,7 @@ Status AddSource(const OpSequence& sequence, const Layer& layer, int64_t id, boo
 Result<Plan> PlanOf(const OpSequence& sequence, const Layer& layer, bool channels_last, const Choice& choice, Session& session) {
   const std::unique_lock<std::mutex> lock = session.Lock();
   Graph graph = COLLAGE_TRY(MakeGraph(sequence, layer, channels_last, session.handle()));
-  return MakePlan(std::move(graph), choice, layer.dtype, session.handle());
+  return MakePlan(std::move(graph), choice, layer, session.handle());
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ struct Layer {
   Activation activation = {};
   size_t result;
   DType dtype;  ///< of all tensors: float32 or float16
+  /// Factors of float32 are rounded to the 10 bits that tensor cores multiply (TF32), by permit.
+  bool in_tf32 = false;
 
   [[nodiscard]] bool HasTail() const { return added || bias || activation.kind != ActivationKind::kNone; }
 };

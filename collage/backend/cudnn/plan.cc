@@ -14,13 +14,13 @@ constexpr size_t kMostChoices = 4;
 // Neighbours in the lists are often one engine with another tile.
 constexpr size_t kMostOfOneEngine = 2;
 
-/// Products of float32 stay such: tensor cores round them to 10 bits (TF32), and so does what converts its inputs. And a program gives
-/// the same results whenever it runs.
-bool IsExact(const std::vector<cudnnBackendNumericalNote_t>& notes, DType dtype) {
-  return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
-    if (note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION || note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return true;
-    return dtype == DType::kFloat32 && (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-  });
+/// Products of float32 stay such, unless they are to be in TF32: tensor cores round them so, and what converts its inputs to something
+/// else. And a program gives the same results whenever it runs.
+bool IsAsExact(const std::vector<cudnnBackendNumericalNote_t>& notes, const Layer& layer) {
+  const auto has = [&](cudnnBackendNumericalNote_t note) { return std::find(notes.begin(), notes.end(), note) != notes.end(); };
+  if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) || has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (layer.dtype != DType::kFloat32) return true;
+  return !has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) && has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) == layer.in_tf32;
 }
 
 Result<std::vector<cudnnBackendNumericalNote_t>> NotesOf(const Descriptor& engine) {
@@ -35,9 +35,9 @@ Result<Value> GetOnly(const Descriptor& descriptor, cudnnBackendAttributeName_t 
 }
 
 /// Nothing where it computes less exactly.
-Result<std::optional<Choice>> ReadChoice(const Descriptor& configuration, DType dtype) {
+Result<std::optional<Choice>> ReadChoice(const Descriptor& configuration, const Layer& layer) {
   const Descriptor engine = COLLAGE_TRY(configuration.GetOne(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR));
-  if (!IsExact(COLLAGE_TRY(NotesOf(engine)), dtype)) return std::nullopt;
+  if (!IsAsExact(COLLAGE_TRY(NotesOf(engine)), layer)) return std::nullopt;
   Choice choice{COLLAGE_TRY(GetOnly<int64_t>(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX)), {}};
   const std::vector<Descriptor> knobs =
       COLLAGE_TRY(configuration.GetAll(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS));
@@ -58,12 +58,12 @@ Result<std::vector<Descriptor>> ListedConfigurations(const Graph& graph, cudnnBa
 }
 
 /// Of one list of the heuristics; none where the library makes no such list of this graph.
-Result<std::vector<Choice>> ChoicesOf(const Graph& graph, DType dtype, cudnnBackendHeurMode_t mode) {
+Result<std::vector<Choice>> ChoicesOf(const Graph& graph, const Layer& layer, cudnnBackendHeurMode_t mode) {
   std::vector<Choice> choices;
   const Result<std::vector<Descriptor>> listed = ListedConfigurations(graph, mode);
   if (!listed) return choices;
   for (const Descriptor& configuration : *listed) {
-    std::optional<Choice> choice = COLLAGE_TRY(ReadChoice(configuration, dtype));
+    std::optional<Choice> choice = COLLAGE_TRY(ReadChoice(configuration, layer));
     if (!choice) continue;
     const auto is_same_engine = [&](const Choice& other) { return other.engine == choice->engine; };
     if (static_cast<size_t>(std::count_if(choices.begin(), choices.end(), is_same_engine)) == kMostOfOneEngine) continue;
@@ -136,16 +136,17 @@ std::optional<Choice> ChoiceNamed(std::string_view name) {
   return choice;
 }
 
-Result<std::vector<Choice>> ChoicesOf(const Graph& graph, DType dtype) {
-  std::vector<Choice> choices = COLLAGE_TRY(ChoicesOf(graph, dtype, CUDNN_HEUR_MODE_A));
+Result<std::vector<Choice>> ChoicesOf(const Graph& graph, const Layer& layer) {
+  std::vector<Choice> choices = COLLAGE_TRY(ChoicesOf(graph, layer, CUDNN_HEUR_MODE_A));
   // A list that is ordered by time may hold what uses tensor cores alone; this one holds what runs at all.
-  return choices.empty() ? ChoicesOf(graph, dtype, CUDNN_HEUR_MODE_FALLBACK) : choices;
+  return choices.empty() ? ChoicesOf(graph, layer, CUDNN_HEUR_MODE_FALLBACK) : choices;
 }
 
-Result<Plan> MakePlan(Graph graph, const Choice& choice, DType dtype, cudnnHandle_t handle) {
+Result<Plan> MakePlan(Graph graph, const Choice& choice, const Layer& layer, cudnnHandle_t handle) {
   Descriptor engine = COLLAGE_TRY(MakeEngine(graph, choice));
-  if (!IsExact(COLLAGE_TRY(NotesOf(engine)), dtype))
-    return Fail("cudnn: engine " + std::to_string(choice.engine) + " computes less exactly than " + std::string(Name(dtype)));
+  if (!IsAsExact(COLLAGE_TRY(NotesOf(engine)), layer))
+    return Fail("cudnn: engine " + std::to_string(choice.engine) + " does not compute in " +
+                (layer.in_tf32 ? "TF32" : std::string(Name(layer.dtype))));
   std::vector<Descriptor> parts = COLLAGE_TRY(MakeKnobs(choice));
   Descriptor configuration = COLLAGE_TRY(MakeConfiguration(engine, parts));
   Descriptor plan = COLLAGE_TRY(DescriptorBuilder(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)

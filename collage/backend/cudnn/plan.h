@@ -22,9 +22,9 @@ std::string NameOf(const Choice& choice);
 /// What has that name; nothing where it is none.
 std::optional<Choice> ChoiceNamed(std::string_view name);
 
-/// The first that the library's heuristics list of those that compute as exactly as the tensors' type says; no kernel is compiled. None
+/// The first that the library's heuristics list of those that compute as exactly as the layer says; no kernel is compiled. None
 /// where there is none. `handle`, of the graph, must be locked. Errors are the library's.
-Result<std::vector<Choice>> ChoicesOf(const Graph& graph, DType dtype);
+Result<std::vector<Choice>> ChoicesOf(const Graph& graph, const Layer& layer);
 
 /// A graph, ready to run.
 struct Plan {
@@ -35,7 +35,7 @@ struct Plan {
 };
 
 /// Compiles where the engine has to. `handle`, that of the graph, must be locked. Errors are the library's, or say that the engine computes
-/// less exactly than the tensors' type says.
-Result<Plan> MakePlan(Graph graph, const Choice& choice, DType dtype, cudnnHandle_t handle);
+/// in another way than the layer says.
+Result<Plan> MakePlan(Graph graph, const Choice& choice, const Layer& layer, cudnnHandle_t handle);
 
 }  // namespace collage::cudnn

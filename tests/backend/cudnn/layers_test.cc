@@ -4,14 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
+#include "collage/ir/permitted_precision.h"
 #include "collage/ir/print.h"
 #include "collage/runtime/layout_conversion.h"
 
 namespace collage {
 namespace {
 
-using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing_backend::RandomInputs;
 using testing_backend::Reference;
@@ -249,11 +251,10 @@ TEST_F(CudnnTest, VariantsAreEnginesWithTheirKnobsAndOthersAreRefused) {
   for (const Variant& variant : variants) {
     names.push_back(variant.name);
     EXPECT_THAT(variant.name, HasSubstr("engine"));
-    EXPECT_THAT(variant.outputs[0].ToString(), AnyOf("plain", "acdb"));
+    EXPECT_EQ(variant.outputs[0].ToString(), "plain");
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
-  EXPECT_TRUE(std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with("/acdb"); }));
   for (const char* name : {"engine", "engine0(", "engine0(2)", "engine0(2=1,)", "engine0()", "engine0x", "heuristic0", ""}) {
     const Variant absent{name, {Layout()}, {Layout()}};
     const Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), kDevice, absent);
@@ -261,6 +262,47 @@ TEST_F(CudnnTest, VariantsAreEnginesWithTheirKnobsAndOthersAreRefused) {
     EXPECT_THAT(kernel.error().message, HasSubstr("cudnn: there is no variant"));
   }
   EXPECT_FALSE(backend_->Compile(*function->As<Function>(), kDevice, {"engine99999", {Layout()}, {Layout()}}));
+}
+
+TEST_F(CudnnTest, ChannelsAreLastWhereTensorCoresWantThemAndWhereThereIsNoEngineOtherwise) {
+  const auto outputs = [&](DType dtype, bool swish) {
+    const Expr x = MakeVar("x", TensorType{{1, 16, 14, 14}, dtype});
+    const Expr w = MakeVar("w", TensorType{{16, 16, 3, 3}, dtype});
+    Expr body = CallOp("nn.conv2d", {x, w});
+    if (swish) body = CallOp("multiply", {body, CallOp("sigmoid", {body})});
+    std::set<std::string> layouts;
+    for (const Variant& variant : VariantsOf(FunctionOf({x, w}, body))) layouts.insert(variant.outputs[0].ToString());
+    return layouts;
+  };
+  EXPECT_THAT(outputs(DType::kFloat32, false), ElementsAre("plain"));
+  EXPECT_THAT(outputs(DType::kFloat32, true), ElementsAre("acdb"));
+  EXPECT_THAT(outputs(DType::kFloat16, false), ElementsAre("acdb", "plain"));
+}
+
+TEST_F(CudnnTest, TensorCoresRoundFactorsByPermitOnly) {
+  const Expr x = Input({1, 32, 14, 14});
+  const Expr function = FunctionOf({x}, CallOp("nn.conv2d", {x, RandomConstant({32, 32, 3, 3}, 1)}));
+  const Expr permitted = WithPrecision(function, *Precision::Parse("bf16"));
+  const auto rounding = [&](const Expr& of) {
+    std::vector<Variant> variants = VariantsOf(of);
+    std::erase_if(variants, [](const Variant& variant) { return !variant.uses_precision; });
+    return variants;
+  };
+  EXPECT_TRUE(rounding(function).empty());
+  ASSERT_FALSE(rounding(permitted).empty());
+  for (const Variant& variant : rounding(permitted)) {
+    SCOPED_TRACE(variant.name);
+    EXPECT_TRUE(variant.name.starts_with("tf32/"));
+    const std::unique_ptr<Kernel> kernel = Compiled(permitted, variant);
+    ASSERT_TRUE(kernel);
+    const std::vector<Tensor> inputs = RandomInputs(function);
+    const Place place(*kernel, inputs);
+    ASSERT_TRUE(place.Run(*kernel));
+    // Of 10 bits for each factor, and of none at all.
+    const double difference = Compare(place.Result(), Reference(function, inputs)).difference;
+    EXPECT_LT(difference, 4 * 0x1p-10);
+    EXPECT_GT(difference, 0x1p-16);
+  }
 }
 
 TEST_F(CudnnTest, AKernelCanBeRecordedAndGivenAgain) {
