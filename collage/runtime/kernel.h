@@ -40,7 +40,7 @@ class Kernel {
   [[nodiscard]] const std::shared_ptr<DeviceContext>& context() const { return context_; }
 
   /// Pointers in port order, 64-byte aligned, to PhysicalByteCount bytes each; no two overlap but those named above. With a context it
-  /// gives the work to the device's stream and does not wait for it.
+  /// gives the work to the device's stream and does not wait for it; from its second run on that may be recorded (RecordWork).
   virtual Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) = 0;
 
   /// Another kernel of the same function for another thread to run at the same time, which shares code and packed weights with this one;

@@ -37,8 +37,8 @@ struct Array {
 /// How a language writes what is generated.
 struct Language {
   /// A kernel around statements that compute item `i` (an int) and write `out`, an array of floats. The statements use C's operators,
-  /// INFINITY and NAN, min and max of ints, and of floats fabs, exp, log, pow, sqrt, erf, tanh, ceil, floor and fmax. Where an item has several
-  /// lanes they also use `lane`, the number of one, and across_sum, across_max and across_min, which combine a float of each lane.
+  /// INFINITY and NAN, min and max of ints, and of floats fabs, exp, log, pow, sqrt, erf, tanh, ceil, floor and fmax. Where an item has
+  /// several lanes they also use `lane`, the number of one, and across_sum, across_max and across_min, which combine a float of each lane.
   std::function<std::string(const std::string& name, const std::vector<Array>& inputs, const std::string& body, int lanes)> kernel;
   /// An element of an array, which these statements read; the index is an expression of ints.
   std::function<std::string(const Array& array, const std::string& index)> element;

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "collage/backend/cuda_device/context.h"
-#include "tests/backend/generated_functions.h"
 #include "tests/backend/device_harness.h"
+#include "tests/backend/generated_functions.h"
 
 namespace collage {
 namespace {
