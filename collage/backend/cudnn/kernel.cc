@@ -60,7 +60,6 @@ class LayerKernel final : public Kernel {
     for (const Port& port : inputs_) inputs.push_back(COLLAGE_TRY(place(port.type.ByteCount())));
     void* const output = COLLAGE_TRY(place(outputs_[0].type.ByteCount()));
     void* const workspace = workspace_bytes_ > 0 ? COLLAGE_TRY(place(workspace_bytes_)) : nullptr;
-    COLLAGE_TRY_STATUS(made_->session->context()->Enter());
     COLLAGE_TRY_STATUS(Run(inputs, std::span(&output, 1), workspace));
     return context_->WaitForAll();
   }

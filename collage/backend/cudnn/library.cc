@@ -77,6 +77,7 @@ Result<Session*> Session::Of(const Device& device) {
 }
 
 Status Session::Execute(cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t addresses) {
+  COLLAGE_TRY_STATUS(context_->Enter());
   const std::unique_lock<std::mutex> lock = Lock();
   COLLAGE_CUDNN_CALL(cudnnSetStream, handle_, context_->stream());
   COLLAGE_CUDNN_CALL(cudnnBackendExecute, handle_, plan, addresses);
