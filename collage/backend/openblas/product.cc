@@ -44,7 +44,8 @@ std::optional<size_t> BiasOf(const OpSequence& sequence, const Step& step, size_
   const OpSequence::Value& value = sequence.values[other];
   if (!value.constant || value.type.ElementCount() != shape.back() || sequence.values[step.outputs[0]].type.shape != shape)
     return std::nullopt;
-  if (step.op->name == "add") return value.type.shape.back() == shape.back() ? std::optional(other) : std::nullopt;
+  const Shape& added = value.type.shape;
+  if (step.op->name == "add") return added.empty() || added.back() == shape.back() ? std::optional(other) : std::nullopt;
   const int64_t axis = step.attributes.Int("axis", 1).value_or(0);
   return axis == -1 || axis + 1 == static_cast<int64_t>(shape.size()) ? std::optional(other) : std::nullopt;
 }

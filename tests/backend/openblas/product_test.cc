@@ -39,6 +39,12 @@ TEST(OpenBlasTest, DenseTakesBiasAndRelu) {
   for (const Expr& body : {dense, biased, CallOp("nn.relu", {biased})}) CheckAllVariants(OpenBlas(), FunctionOf({x}, body));
 }
 
+TEST(OpenBlasTest, ANumberIsABiasOfOneColumn) {
+  const Expr x = Input({4, 5});
+  const Expr column = CallOp("nn.matmul", {x, RandomConstant({5, 1}, 2)});
+  CheckAllVariants(OpenBlas(), FunctionOf({x}, CallOp("nn.relu", {CallOp("add", {column, Scalar(0.5)})})));
+}
+
 TEST(OpenBlasTest, OtherFunctionsAreDeclined) {
   const Expr x = Input({4, 4});
   for (const Expr& body : {CallOp("nn.relu", {x}), CallOp("sigmoid", {CallOp("nn.matmul", {x, x})}),
