@@ -45,4 +45,14 @@ class Extraction {
 
 Result<Expr> FunctionOf(const Match& match) { return Extraction(match).FunctionOf(match.root); }
 
+Verdict VerdictOn(const Match& match, const std::function<Status(const Function& function)>& can_run) {
+  const Result<Expr> function = FunctionOf(match);
+  const Status verdict = function ? can_run(*(*function)->As<Function>()) : Fail(function.error());
+  return verdict ? Verdict::Accept() : Verdict::Reject(verdict.error().message);
+}
+
+Verdict VerdictOnSequence(const Match& match, const std::function<Status(const OpSequence& sequence)>& can_run) {
+  return VerdictOn(match, [&](const Function& function) -> Status { return can_run(COLLAGE_TRY(ToOpSequence(function))); });
+}
+
 }  // namespace collage

@@ -100,9 +100,10 @@ Result<PlacementTarget> ResolveElsewhere(const std::string& text, const NamedTar
     for (const Device& device : FoundBy(record, host)) {
       if (device.kind == named.target.kind && device.id == named.id.value_or(device.id)) return TargetOn(record, device);
     }
-    // What runs on such devices says why there is none.
+    // Of other devices than the host those backends tell that do not run there.
+    if (record.presence.present) continue;
     const Presence presence = record.backend ? record.backend->Probe({named.target.kind, named.id.value_or(0), 1}) : record.presence;
-    if (!presence.present && (!record.backend || !record.presence.present)) reasons += "; " + record.name + ": " + presence.reason;
+    reasons += "; " + record.name + ": " + presence.reason;
   }
   return Fail("--target \"" + text + "\": no backend has found such a device" + reasons + "; collage backends lists them");
 }

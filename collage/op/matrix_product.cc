@@ -59,4 +59,12 @@ Result<MatrixProduct> ReadBatchMatmul(const TensorType& a, const TensorType& b, 
   return ReadProduct(a, b, BoolAttribute(attributes, "transpose_a", false), BoolAttribute(attributes, "transpose_b", true));
 }
 
+MatrixProduct WithJoinedRows(MatrixProduct product) {
+  if (product.transpose_a || ElementCount(product.batch_b) != 1 || ElementCount(product.batch_a) != ElementCount(product.batch))
+    return product;
+  product.rows *= ElementCount(product.batch);
+  product.batch.clear();
+  return product;
+}
+
 }  // namespace collage

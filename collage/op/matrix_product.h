@@ -26,4 +26,7 @@ Result<MatrixProduct> ReadDense(const TensorType& data, const TensorType& weight
 Result<MatrixProduct> ReadMatmul(const TensorType& a, const TensorType& b, const Attributes& attributes);
 Result<MatrixProduct> ReadBatchMatmul(const TensorType& a, const TensorType& b, const Attributes& attributes);
 
+/// The same product with the matrices of a taken as one, where they lie one below the other and b is one matrix.
+MatrixProduct WithJoinedRows(MatrixProduct product);
+
 }  // namespace collage

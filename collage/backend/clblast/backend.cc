@@ -76,17 +76,13 @@ class ClblastBackend final : public Backend {
   }
 
   static Verdict Check(const Match& match) {
-    const Status can_run = CanRun(match);
-    return can_run ? Verdict::Accept() : Verdict::Reject(can_run.error().message);
-  }
-
-  static Status CanRun(const Match& match) {
     for (const auto& [name, expr] : match.captures) {
-      if (expr->As<Constant>()) return Fail("clblast: a constant is added by others");
+      if (expr->As<Constant>()) return Verdict::Reject("clblast: a constant is added by others");
     }
-    const Expr function = COLLAGE_TRY(FunctionOf(match));
-    COLLAGE_TRY(RecogniseLayer(COLLAGE_TRY(ToOpSequence(*function->As<Function>()))));
-    return {};
+    return VerdictOnSequence(match, [](const OpSequence& sequence) -> Status {
+      COLLAGE_TRY(RecogniseLayer(sequence));
+      return {};
+    });
   }
 };
 

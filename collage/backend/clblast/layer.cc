@@ -4,6 +4,7 @@
 #include <span>
 
 #include "collage/backend/batch_offsets.h"
+#include "collage/backend/layer_steps.h"
 
 namespace collage::clblast_layers {
 namespace {
@@ -18,40 +19,25 @@ bool IsParameter(const OpSequence& sequence, size_t value) {
   return std::find(sequence.parameters.begin(), sequence.parameters.end(), value) != sequence.parameters.end();
 }
 
-/// Matrices one below the other are one matrix.
-void JoinRows(MatrixProduct& product) {
-  if (product.transpose_a || ElementCount(product.batch_b) != 1 || product.batch_a.size() > product.batch.size()) return;
-  if (ElementCount(product.batch_a) != ElementCount(product.batch)) return;
-  product.rows *= ElementCount(product.batch);
-  product.batch.clear();
-}
-
 Result<Product> ReadProduct(const OpSequence& sequence, const Step& step) {
   const TensorType& a = sequence.values[step.inputs[0]].type;
   const TensorType& b = sequence.values[step.inputs[1]].type;
   const auto read = step.op->name == "nn.dense" ? ReadDense : step.op->name == "nn.matmul" ? ReadMatmul : ReadBatchMatmul;
   Product product{step.inputs[0], step.inputs[1], COLLAGE_TRY(read(a, b, step.attributes)), {0}, {0}, 1, {}, step.outputs[0]};
-  JoinRows(product.geometry);
+  product.geometry = WithJoinedRows(std::move(product.geometry));
   if (product.geometry.batch.empty()) return product;
   product.offsets_a = BatchOffsets(a.shape, product.geometry.batch);
   product.offsets_b = BatchOffsets(b.shape, product.geometry.batch);
   return product;
 }
 
-/// The other operand of a step that takes the result so far as one of two.
-std::optional<size_t> OtherOperand(const Step& step, size_t current) {
-  if (step.inputs.size() != 2 || (step.inputs[0] == current) == (step.inputs[1] == current)) return std::nullopt;
-  return step.inputs[step.inputs[0] == current ? 1 : 0];
-}
-
 /// Takes a constant factor into the product.
 bool TakeFactor(const OpSequence& sequence, const Step& step, Product& product) {
-  const std::optional<size_t> other = OtherOperand(step, product.result);
+  const std::optional<size_t> other = OtherOperand(sequence, step, product.result);
   const bool divides = step.op->name == "divide" && step.inputs[0] == product.result;
   if (!other || product.added || (step.op->name != "multiply" && !divides)) return false;
   const OpSequence::Value& value = sequence.values[*other];
-  if (!value.constant || value.type.ElementCount() != 1 || ShapeOf(sequence, step.outputs[0]) != ShapeOf(sequence, product.result))
-    return false;
+  if (!value.constant || value.type.ElementCount() != 1) return false;
   const float factor = value.constant->Data<float>()[0];
   product.factor *= divides ? 1 / factor : factor;
   product.result = step.outputs[0];
@@ -60,7 +46,7 @@ bool TakeFactor(const OpSequence& sequence, const Step& step, Product& product) 
 
 /// Takes a tensor that is added. It becomes the result, so the product may not read it.
 bool TakeSum(const OpSequence& sequence, const Step& step, Product& product) {
-  const std::optional<size_t> other = OtherOperand(step, product.result);
+  const std::optional<size_t> other = OtherOperand(sequence, step, product.result);
   if (!other || product.added || step.op->name != "add" || !IsParameter(sequence, *other)) return false;
   const Shape& shape = ShapeOf(sequence, product.result);
   if (*other == product.a || *other == product.b || ShapeOf(sequence, *other) != shape) return false;

@@ -81,15 +81,10 @@ class CublasBackend final : public Backend {
   }
 
   static Verdict Check(const Match& match) {
-    const Status can_run = CanRun(match);
-    return can_run ? Verdict::Accept() : Verdict::Reject(can_run.error().message);
-  }
-
-  static Status CanRun(const Match& match) {
-    const Expr function = COLLAGE_TRY(FunctionOf(match));
-    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function->As<Function>()));
-    COLLAGE_TRY(RecogniseLayer(sequence));
-    return {};
+    return VerdictOnSequence(match, [](const OpSequence& sequence) -> Status {
+      COLLAGE_TRY(RecogniseLayer(sequence));
+      return {};
+    });
   }
 };
 

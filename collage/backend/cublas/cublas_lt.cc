@@ -10,8 +10,7 @@ namespace collage::cublas {
 namespace {
 
 Result<CublasLt> OpenLibrary() {
-  // The major version, which says what is compatible, is that of the header.
-  const cuda::Library library = COLLAGE_TRY(cuda::Library::Open("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR)));
+  const cuda::Library library = COLLAGE_TRY(cuda::Library::OpenOfToolkit("cublasLt"));
   CublasLt table;
 #define COLLAGE_CUBLAS_FIND(function) COLLAGE_CUDA_FIND(library, table, function);
   COLLAGE_CUBLAS_FUNCTIONS(COLLAGE_CUBLAS_FIND)
@@ -31,13 +30,7 @@ const CublasLt& CublasLt::Use() {
   return *Get();
 }
 
-std::string CublasLt::Version() const {
-  const size_t version = cublasLtGetVersion();
-  // As CUBLAS_VERSION is made of its parts.
-  constexpr size_t kMajor = 10000;
-  constexpr size_t kMinor = 100;
-  return std::to_string(version / kMajor) + "." + std::to_string(version % kMajor / kMinor) + "." + std::to_string(version % kMinor);
-}
+std::string CublasLt::Version() const { return cuda::VersionText(cublasLtGetVersion()); }
 
 tl::unexpected<Error> FailOf(const char* call, cublasStatus_t status) {
   return Fail("cublas: " + std::string(call) + ": " + CublasLt::Use().cublasLtGetStatusName(status));

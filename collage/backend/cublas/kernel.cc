@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "collage/backend/cublas/matmul.h"
+#include "collage/support/memory.h"
 
 namespace collage::cublas {
 namespace {
@@ -77,7 +78,7 @@ class LayerKernel final : public Kernel {
     b_ = SourceOf(sequence, layer.b.value);
     if (layer.added) added_ = SourceOf(sequence, *layer.added);
     if (prepared_->algorithm.workspace_bytes > 0)
-      workspace_bytes_ = prepared_->algorithm.workspace_bytes + kWorkspaceAlignment - kPromisedAlignment;
+      workspace_bytes_ = prepared_->algorithm.workspace_bytes + kWorkspaceAlignment - kBufferAlignment;
   }
 
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace) override {
@@ -93,8 +94,6 @@ class LayerKernel final : public Kernel {
   [[nodiscard]] std::unique_ptr<Kernel> Twin() const override { return std::make_unique<LayerKernel>(*this); }
 
  private:
-  static constexpr size_t kPromisedAlignment = 64;  // of every workspace
-
   [[nodiscard]] Source SourceOf(const OpSequence& sequence, size_t value) const {
     if (const void* constant = prepared_->constants.At(value)) return {constant};
     const auto port = std::find(sequence.parameters.begin(), sequence.parameters.end(), value);

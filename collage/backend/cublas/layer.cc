@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collage/backend/batch_offsets.h"
+#include "collage/backend/layer_steps.h"
 #include "collage/backend/written_out_activation.h"
 #include "collage/op/matrix_product.h"
 
@@ -15,29 +16,6 @@ namespace {
 using Step = OpSequence::Step;
 
 const Shape& ShapeOf(const OpSequence& sequence, size_t value) { return sequence.values[value].type.shape; }
-
-bool IsGiven(const OpSequence& sequence, size_t value) {
-  return sequence.values[value].constant ||
-         std::find(sequence.parameters.begin(), sequence.parameters.end(), value) != sequence.parameters.end();
-}
-
-Status CheckTensors(const OpSequence& sequence) {
-  if (sequence.steps.empty() || sequence.results.size() != 1) return Fail("cublas: a function of operators with one result is wanted");
-  const DType dtype = sequence.values[sequence.results[0]].type.dtype;
-  if (dtype != DType::kFloat32 && dtype != DType::kFloat16) return Fail("cublas: float32 and float16 are supported");
-  for (const OpSequence::Value& value : sequence.values) {
-    if (value.type.dtype != dtype) return Fail("cublas: all tensors have one type");
-    if (value.type.ElementCount() == 0) return Fail("cublas: a tensor has no elements");
-  }
-  return {};
-}
-
-/// Matrices one below the other are one matrix.
-void JoinRows(MatrixProduct& product) {
-  if (product.transpose_a || ElementCount(product.batch_b) != 1 || ElementCount(product.batch_a) != ElementCount(product.batch)) return;
-  product.rows *= ElementCount(product.batch);
-  product.batch.clear();
-}
 
 /// Elements from one batch to the next, where that is a number.
 Result<int64_t> StepOf(const Shape& shape, const Shape& batches) {
@@ -66,8 +44,7 @@ Result<Layer> ReadProduct(const OpSequence& sequence) {
   const TensorType& a = sequence.values[step.inputs[0]].type;
   const TensorType& b = sequence.values[step.inputs[1]].type;
   const auto read = name == "nn.dense" ? ReadDense : name == "nn.matmul" ? ReadMatmul : ReadBatchMatmul;
-  MatrixProduct product = COLLAGE_TRY(read(a, b, step.attributes));
-  JoinRows(product);
+  const MatrixProduct product = WithJoinedRows(COLLAGE_TRY(read(a, b, step.attributes)));
   // What has no batches may be a vector, which has no matrices to be counted.
   const int64_t step_a = product.batch.empty() ? 0 : COLLAGE_TRY(StepOf(a.shape, product.batch));
   const int64_t step_b = product.batch.empty() ? 0 : COLLAGE_TRY(StepOf(b.shape, product.batch));
@@ -81,13 +58,6 @@ Result<Layer> ReadProduct(const OpSequence& sequence) {
               .dtype = a.dtype};
   COLLAGE_TRY_STATUS(CheckExtents(layer));
   return layer;
-}
-
-/// The other operand of a step that takes the result so far as one of two and keeps its shape.
-std::optional<size_t> OtherOperand(const OpSequence& sequence, const Step& step, size_t current) {
-  if (step.inputs.size() != 2 || (step.inputs[0] == current) == (step.inputs[1] == current)) return std::nullopt;
-  if (ShapeOf(sequence, step.outputs[0]) != ShapeOf(sequence, current)) return std::nullopt;
-  return step.inputs[step.inputs[0] == current ? 1 : 0];
 }
 
 bool TakeFactor(const OpSequence& sequence, const Step& step, Layer& layer) {
@@ -120,11 +90,9 @@ bool TakeBias(const OpSequence& sequence, const Step& step, Layer& layer) {
 }
 
 bool TakeAdded(const OpSequence& sequence, const Step& step, Layer& layer) {
-  const std::optional<size_t> other = OtherOperand(sequence, step, layer.result);
-  if (!other || layer.added || step.op->name != "add" || !IsGiven(sequence, *other)) return false;
-  if (ShapeOf(sequence, *other) != ShapeOf(sequence, layer.result)) return false;
-  layer.added = other;
-  return true;
+  if (layer.added) return false;
+  layer.added = AddedTensor(sequence, step, layer.result);
+  return layer.added.has_value();
 }
 
 /// Takes the steps in front that add or multiply, and answers the rest. An activation that is written out reads its operand again, and
@@ -157,7 +125,7 @@ std::span<const Step> TakeActivation(const OpSequence& sequence, std::span<const
 }  // namespace
 
 Result<Layer> RecogniseLayer(const OpSequence& sequence) {
-  COLLAGE_TRY_STATUS(CheckTensors(sequence));
+  COLLAGE_TRY_STATUS(CheckFloatTensors("cublas", sequence));
   Layer layer = COLLAGE_TRY(ReadProduct(sequence));
   std::span<const Step> rest = TakeTerms(sequence, std::span(sequence.steps).subspan(1), layer);
   rest = TakeActivation(sequence, rest, layer);

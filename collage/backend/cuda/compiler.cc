@@ -22,7 +22,7 @@ struct Nvrtc {
 };
 
 Result<Nvrtc> OpenNvrtc() {
-  const cuda::Library library = COLLAGE_TRY(cuda::Library::Open("libnvrtc.so.13"));
+  const cuda::Library library = COLLAGE_TRY(cuda::Library::OpenOfToolkit("nvrtc"));
   Nvrtc nvrtc;
   COLLAGE_CUDA_FIND(library, nvrtc, nvrtcVersion);
   COLLAGE_CUDA_FIND(library, nvrtc, nvrtcGetErrorString);

@@ -7,7 +7,7 @@
 
 namespace collage::cuda_source {
 
-/// NVRTC, the compiler of CUDA C++ as a library (libnvrtc.so.13): its version, or why it is not there. It needs no GPU.
+/// NVRTC, the compiler of CUDA C++ as a library: its version, or why it is not there. It needs no GPU.
 const Presence& Compiler();
 
 /// Machine code of CUDA C++ for devices of one compute capability: 9, 0. Errors quote the compiler's first one.

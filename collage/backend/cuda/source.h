@@ -7,8 +7,7 @@
 
 namespace collage::cuda_source {
 
-/// Threads of a block: eight warps, of which a multiprocessor holds eight such blocks of 2048 threads in all, whatever their registers
-/// allow.
+/// Threads of a block. A multiprocessor holds 1536 or 2048 threads, by its kind: with blocks of this size it can be full of either.
 inline constexpr int kBlockThreads = 256;
 /// Threads that run in step.
 inline constexpr int kWarpThreads = 32;

@@ -43,6 +43,14 @@ std::string WhyNot(CUdevice id) {
   return {};
 }
 
+/// Null where the driver has no such device.
+const DeviceEntry* EntryOf(const Device& device) {
+  for (const DeviceEntry& entry : AllDevices()) {
+    if (device.kind == DeviceKind::kCuda && entry.device.id == device.id) return &entry;
+  }
+  return nullptr;
+}
+
 std::vector<DeviceEntry> FindDevices() {
   std::vector<DeviceEntry> entries;
   const Result<Driver>& driver = Driver::Get();
@@ -72,8 +80,6 @@ Result<std::shared_ptr<CudaContext>> CudaContext::Create(const Device& device, C
 Status CudaContext::Start() {
   const auto attribute = [&](CUdevice_attribute which) { return AttributeOf(id_, which); };
   capabilities_ = {attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR), attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-                   attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-                   static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)),
                    static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE))};
   COLLAGE_CUDA_CALL(cuDevicePrimaryCtxRetain, &context_, id_);
   COLLAGE_TRY_STATUS(Enter());
@@ -104,10 +110,6 @@ Status CudaContext::Enter() const {
 }
 
 CUstream CudaContext::stream() const { return recording_context == this ? recording_stream : stream_; }
-
-std::string CudaContext::Identity() const {
-  return name() + " (" + std::to_string(capabilities_.major) + "." + std::to_string(capabilities_.minor) + "), driver " + DriverVersion();
-}
 
 Status CudaContext::CopyIn(void* to, const void* from_host, size_t bytes) {
   if (bytes == 0) return {};
@@ -237,12 +239,9 @@ Presence ProbeDevice(const Device& device) {
     return Presence::Absent("it runs on GPUs of CUDA only" + missing);
   }
   if (!Driver::Get()) return Presence::Absent(Driver::Get().error().message);
-  for (const DeviceEntry& entry : AllDevices()) {
-    if (entry.device.id != device.id) continue;
-    if (!entry.reason.empty()) return Presence::Absent(entry.name + ": " + entry.reason);
-    return Presence::Version(entry.version);
-  }
-  return Presence::Absent("the driver finds no such device");
+  const DeviceEntry* entry = EntryOf(device);
+  if (!entry) return Presence::Absent("the driver finds no such device");
+  return entry->reason.empty() ? Presence::Version(entry->version) : Presence::Absent(entry->name + ": " + entry->reason);
 }
 
 Result<std::shared_ptr<CudaContext>> ContextOf(const Device& device) {
@@ -253,7 +252,7 @@ Result<std::shared_ptr<CudaContext>> ContextOf(const Device& device) {
   if (device.kind == DeviceKind::kCuda && known != contexts.end()) return known->second;
   const Presence presence = ProbeDevice(device);
   if (!presence.present) return Fail("cuda: " + ToString(device) + ": " + presence.reason);
-  const DeviceEntry& entry = AllDevices()[static_cast<size_t>(device.id)];
+  const DeviceEntry& entry = *EntryOf(device);
   return contexts[device.id] = COLLAGE_TRY(CudaContext::Create(entry.device, entry.id, entry.name));
 }
 

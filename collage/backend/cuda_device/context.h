@@ -18,8 +18,6 @@ namespace collage::cuda {
 struct Capabilities {
   int major = 0;  ///< of the compute capability
   int minor = 0;
-  int multiprocessors = 0;
-  size_t shared_bytes = 0;  ///< the most that a block may have
   size_t l2_bytes = 0;
 };
 
@@ -47,8 +45,6 @@ class CudaContext final : public DeviceContext {
   /// What is given meanwhile to this thread's stream, as a graph. Errors are those of `give` and of the driver.
   Result<CUgraphExec> RecordGraph(const std::function<Status()>& give);
   [[nodiscard]] const Capabilities& capabilities() const { return capabilities_; }
-  /// "NVIDIA H100 (9.0), driver 13.0": libraries' choices hold for these alone.
-  [[nodiscard]] std::string Identity() const;
 
  protected:
   Result<void*> DoAllocate(size_t bytes) override;

@@ -47,7 +47,6 @@ struct Driver {
   APPLY(cuModuleLoadData)             \
   APPLY(cuModuleUnload)               \
   APPLY(cuModuleGetFunction)          \
-  APPLY(cuFuncSetAttribute)           \
   APPLY(cuLaunchKernel)
 #define COLLAGE_CUDA_MEMBER(function) decltype(&::function) function = nullptr;  // NOLINT(bugprone-macro-parentheses)
   COLLAGE_CUDA_FUNCTIONS(COLLAGE_CUDA_MEMBER)

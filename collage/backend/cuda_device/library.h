@@ -11,6 +11,8 @@ class Library {
  public:
   /// By its name for the loader: "libcuda.so.1". It stays open for ever. Errors are the loader's.
   static Result<Library> Open(const std::string& name);
+  /// Of the toolkit whose headers this was built with, by its major version, which says what is compatible: "nvrtc" is "libnvrtc.so.13".
+  static Result<Library> OpenOfToolkit(const std::string& name);
 
   /// Errors name the function: the library is older than it.
   template <class Function>
@@ -26,6 +28,9 @@ class Library {
   std::string name_;
   void* handle_;
 };
+
+/// "13.1.0", of the number that cuBLAS and cuDNN make of it: 130100.
+std::string VersionText(size_t version);
 
 }  // namespace collage::cuda
 

@@ -97,14 +97,10 @@ class CudnnBackend final : public Backend {
   }
 
   static Verdict Check(const Match& match) {
-    const Status can_run = CanRun(match);
-    return can_run ? Verdict::Accept() : Verdict::Reject(can_run.error().message);
-  }
-
-  static Status CanRun(const Match& match) {
-    const Expr function = COLLAGE_TRY(FunctionOf(match));
-    COLLAGE_TRY(RecogniseLayer(COLLAGE_TRY(ToOpSequence(*function->As<Function>()))));
-    return {};
+    return VerdictOnSequence(match, [](const OpSequence& sequence) -> Status {
+      COLLAGE_TRY(RecogniseLayer(sequence));
+      return {};
+    });
   }
 
   static std::vector<Variant> VariantsOf(const OpSequence& sequence, const Layer& layer, Session& session) {

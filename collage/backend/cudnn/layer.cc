@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "collage/backend/layer_steps.h"
 #include "collage/backend/written_out_activation.h"
 #include "collage/op/volume.h"
 #include "collage/op/window.h"
@@ -18,22 +19,6 @@ constexpr size_t kFirstSpatial = 2;  // behind batch and channels
 
 const TensorType& TypeOf(const OpSequence& sequence, size_t value) { return sequence.values[value].type; }
 const Shape& ShapeOf(const OpSequence& sequence, size_t value) { return sequence.values[value].type.shape; }
-
-bool IsGiven(const OpSequence& sequence, size_t value) {
-  return sequence.values[value].constant ||
-         std::find(sequence.parameters.begin(), sequence.parameters.end(), value) != sequence.parameters.end();
-}
-
-Status CheckTensors(const OpSequence& sequence) {
-  if (sequence.steps.empty() || sequence.results.size() != 1) return Fail("cudnn: a function of operators with one result is wanted");
-  const DType dtype = TypeOf(sequence, sequence.results[0]).dtype;
-  if (dtype != DType::kFloat32 && dtype != DType::kFloat16) return Fail("cudnn: float32 and float16 are supported");
-  for (const OpSequence::Value& value : sequence.values) {
-    if (value.type.dtype != dtype) return Fail("cudnn: all tensors have one type");
-    if (value.type.ElementCount() == 0) return Fail("cudnn: a tensor has no elements");
-  }
-  return {};
-}
 
 template <class AnyWindow>
 SlidingWindow WindowOf(const AnyWindow& window) {
@@ -139,13 +124,6 @@ Result<Layer> ReadOperation(const OpSequence& sequence) {
   return Fail("cudnn: " + name + " is neither a convolution nor a pooling");
 }
 
-/// The other operand of a step that takes the result so far as one of two and keeps its shape.
-std::optional<size_t> OtherOperand(const OpSequence& sequence, const Step& step, size_t current) {
-  if (step.inputs.size() != 2 || (step.inputs[0] == current) == (step.inputs[1] == current)) return std::nullopt;
-  if (ShapeOf(sequence, step.outputs[0]) != ShapeOf(sequence, current)) return std::nullopt;
-  return step.inputs[step.inputs[0] == current ? 1 : 0];
-}
-
 /// Whether `added`, aligned at the last dimension, has one number for each channel of a tensor of this shape.
 bool IsAlongChannels(const Shape& added, const Shape& shape) {
   if (ElementCount(added) != shape[kChannels] || added.size() > shape.size() || added.size() + kChannels < shape.size()) return false;
@@ -168,11 +146,9 @@ bool TakeBias(const OpSequence& sequence, const Step& step, Layer& layer) {
 }
 
 bool TakeAdded(const OpSequence& sequence, const Step& step, Layer& layer) {
-  const std::optional<size_t> other = OtherOperand(sequence, step, layer.result);
-  if (!other || layer.added || step.op->name != "add" || !IsGiven(sequence, *other)) return false;
-  if (ShapeOf(sequence, *other) != ShapeOf(sequence, layer.result)) return false;
-  layer.added = other;
-  return true;
+  if (layer.added) return false;
+  layer.added = AddedTensor(sequence, step, layer.result);
+  return layer.added.has_value();
 }
 
 /// Takes the steps in front that add, and answers the rest. An activation that is written out reads its operand again, and may begin with
@@ -231,7 +207,7 @@ std::span<const Step> TakeActivation(const OpSequence& sequence, std::span<const
 }  // namespace
 
 Result<Layer> RecogniseLayer(const OpSequence& sequence) {
-  COLLAGE_TRY_STATUS(CheckTensors(sequence));
+  COLLAGE_TRY_STATUS(CheckFloatTensors("cudnn", sequence));
   Layer layer = COLLAGE_TRY(ReadOperation(sequence));
   std::span<const Step> rest = std::span(sequence.steps).subspan(1);
   if (layer.weight) rest = TakeActivation(sequence, TakeTerms(sequence, rest, layer), layer);

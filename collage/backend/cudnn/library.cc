@@ -21,10 +21,7 @@ Result<Library> OpenLibrary() {
 
 /// cuDNN opens NVRTC for each graph that it might generate code for, and closes it, which takes a third of a second. Kept open, it takes
 /// nothing. Without NVRTC there are fewer engines.
-void KeepCompilerOpen() {
-  constexpr int kMajor = 1000;  // as CUDA_VERSION is made of its parts
-  (void)cuda::Library::Open("libnvrtc.so." + std::to_string(CUDA_VERSION / kMajor));
-}
+void KeepCompilerOpen() { (void)cuda::Library::OpenOfToolkit("nvrtc"); }
 
 /// Why the calling thread's last call failed, as far as the library says.
 std::string LastReason() {
@@ -47,13 +44,7 @@ const Library& Library::Use() {
   return *Get();
 }
 
-std::string Library::Version() const {
-  const size_t version = cudnnGetVersion();
-  // As CUDNN_VERSION is made of its parts.
-  constexpr size_t kMajor = 10000;
-  constexpr size_t kMinor = 100;
-  return std::to_string(version / kMajor) + "." + std::to_string(version % kMajor / kMinor) + "." + std::to_string(version % kMinor);
-}
+std::string Library::Version() const { return cuda::VersionText(cudnnGetVersion()); }
 
 tl::unexpected<Error> FailOf(const char* call, cudnnStatus_t status) {
   const std::string reason = LastReason();

@@ -86,6 +86,20 @@ Result<size_t> Pool(KernelBody& body, const OpSequence& sequence, const Step& st
   return static_cast<size_t>(p.batch * p.channels * p.output[0] * p.output[1]);
 }
 
+/// Nothing where the axes are not neighbours, extents of 1 aside.
+std::optional<Rows> RowsAlong(const Shape& shape, const std::vector<bool>& axes) {
+  Rows rows{1, 1, 1};
+  enum { kBefore, kAlong, kBehind } place = kBefore;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    if (axes[d] && place == kBehind) return std::nullopt;
+    if (axes[d]) place = kAlong;
+    if (!axes[d] && place == kAlong) place = kBehind;
+    (place == kBefore ? rows.outer : place == kAlong ? rows.length : rows.stride) *= shape[d];
+  }
+  return rows;
+}
+
 /// Writes where the row of item i begins, and reads its elements.
 class RowBody {
  public:
@@ -131,7 +145,7 @@ Result<size_t> ReduceRows(KernelBody& body, size_t value, const Rows& rows) {
     body.Across(is_largest ? "max" : "min", "all");
     body.LineOnce("out[i] = all;");
   }
-  return static_cast<size_t>(rows.outer * rows.stride);
+  return rows.Count();
 }
 
 template <Reduced what>
@@ -148,13 +162,9 @@ Result<size_t> Reduce(KernelBody& body, const OpSequence&, const Step& step) {
 }
 
 Rows RowsOfAxis(const Shape& shape, const Attributes& attributes) {
-  const size_t axis = AxisAttribute(attributes, "axis", -1, shape.size());
-  Rows rows{1, shape[axis], 1};
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (d < axis) rows.outer *= shape[d];
-    if (d > axis) rows.stride *= shape[d];
-  }
-  return rows;
+  std::vector<bool> axes(shape.size(), false);
+  axes[AxisAttribute(attributes, "axis", -1, shape.size())] = true;
+  return *RowsAlong(shape, axes);
 }
 
 /// By the mean, and then the mean of squares around it, so that no large mean takes the variance's digits.
@@ -172,7 +182,7 @@ Result<size_t> NormaliseLayer(KernelBody& body, const OpSequence& sequence, cons
     if (BoolAttribute(step.attributes, "center", true)) text += " + " + body.At(step.inputs[2], "k");
     body.Line("out[" + at + "] = " + text + ";");
   });
-  return static_cast<size_t>(rows.outer * rows.stride);
+  return rows.Count();
 }
 
 using ReadProduct = Result<MatrixProduct> (*)(const TensorType&, const TensorType&, const Attributes&);
@@ -215,7 +225,7 @@ Result<size_t> Softmax(KernelBody& body, const OpSequence& sequence, const Step&
   body.Across("max", "largest");
   row.Sum("sum", [](const std::string& x) { return "exp(" + x + " - largest)"; });
   row.ForEach([&](const std::string& x, const std::string& at) { body.Line("out[" + at + "] = exp(" + x + " - largest) / sum;"); });
-  return static_cast<size_t>(rows.outer * rows.stride);
+  return rows.Count();
 }
 
 }  // namespace
@@ -279,19 +289,6 @@ std::string KernelBody::Bind(size_t value, const std::string& index, const std::
   name = "e" + std::to_string(count_++);
   Line("const float " + name + " = " + text + ";");
   return name;
-}
-
-std::optional<Rows> RowsAlong(const Shape& shape, const std::vector<bool>& axes) {
-  Rows rows{1, 1, 1};
-  enum { kBefore, kAlong, kBehind } place = kBefore;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 1) continue;
-    if (axes[d] && place == kBehind) return std::nullopt;
-    if (axes[d]) place = kAlong;
-    if (!axes[d] && place == kAlong) place = kBehind;
-    (place == kBefore ? rows.outer : place == kAlong ? rows.length : rows.stride) *= shape[d];
-  }
-  return rows;
 }
 
 bool IsReduction(const std::string& name) { return name == "sum" || name == "mean" || name == "max" || name == "min"; }

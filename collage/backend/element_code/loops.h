@@ -66,9 +66,9 @@ struct Rows {
   int64_t outer;
   int64_t length;
   int64_t stride;
+
+  [[nodiscard]] size_t Count() const { return static_cast<size_t>(outer * stride); }
 };
-/// Nothing where the axes are not neighbours, extents of 1 aside.
-std::optional<Rows> RowsAlong(const Shape& shape, const std::vector<bool>& axes);
 /// sum, mean, max and min.
 bool IsReduction(const std::string& name);
 /// Of a call of one of these. Nothing where the axes are not neighbours.

@@ -116,14 +116,10 @@ class XsmmBackend final : public Backend {
   }
 
   static Verdict CheckMatch(const Match& match) {
-    const Status can_run = CanRun(match);
-    return can_run ? Verdict::Accept() : Verdict::Reject(can_run.error().message);
-  }
-
-  static Status CanRun(const Match& match) {
-    const Expr function = COLLAGE_TRY(FunctionOf(match));
-    COLLAGE_TRY(Parse(*function->As<Function>()));
-    return {};
+    return VerdictOn(match, [](const Function& function) -> Status {
+      COLLAGE_TRY(Parse(function));
+      return {};
+    });
   }
 };
 

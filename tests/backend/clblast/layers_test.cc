@@ -13,46 +13,17 @@ using testing_backend::CallOp;
 using testing_backend::FunctionOf;
 using testing_backend::Input;
 using testing_backend::RandomConstant;
-using testing_backend::RandomInputs;
-using testing_backend::Reference;
-using testing_backend::RunOnDevice;
 using testing_backend::Scalar;
 
-class ClblastTest : public testing::Test {
+class ClblastTest : public testing_backend::DeviceTest {
  protected:
-  void SetUp() override {
-    const Result<const Backend*> found = FindBackend("clblast", device_);
-    if (!found) GTEST_SKIP() << found.error().message;
-    backend_ = *found;
-  }
+  ClblastTest() : DeviceTest("clblast", testing_backend::kOpenCl) {}
 
-  [[nodiscard]] std::vector<std::string> VariantsOf(const Expr& function) const {
-    std::vector<std::string> names;
-    for (const Variant& variant : backend_->Variants(*function->As<Function>(), device_)) names.push_back(variant.name);
-    return names;
-  }
-
-  [[nodiscard]] std::unique_ptr<Kernel> Compiled(const Expr& function, const Variant& variant) const {
-    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), device_, variant);
-    COLLAGE_CHECK(kernel.has_value(), kernel ? "" : kernel.error().message);
-    return std::move(*kernel);
-  }
-
-  /// Every variant, twice, against the reference; answers the variants' names.
+  /// Every variant against the reference; answers the variants' names.
   [[nodiscard]] std::vector<std::string> Checked(const Expr& function) const {
-    for (const Variant& variant : backend_->Variants(*function->As<Function>(), device_)) {
-      SCOPED_TRACE(variant.name);
-      const std::unique_ptr<Kernel> kernel = Compiled(function, variant);
-      for (const uint64_t seed : {5, 77}) {
-        const std::vector<Tensor> inputs = RandomInputs(function, seed);
-        EXPECT_EQ(Objection(Compare(RunOnDevice(*kernel, inputs), Reference(function, inputs))), "");
-      }
-    }
-    return VariantsOf(function);
+    ExpectAgreement(function);
+    return NamesOf(function);
   }
-
-  const Device device_{DeviceKind::kOpenCl, 0, 1};
-  const Backend* backend_ = nullptr;
 };
 
 TEST_F(ClblastTest, ProductsBroadcastTheirBatches) {

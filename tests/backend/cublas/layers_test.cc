@@ -1,11 +1,11 @@
-#include "tests/backend/cublas/layers.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "collage/tensor/narrow.h"
+#include "tests/backend/device_harness.h"
+#include "tests/backend/written_out.h"
 
 namespace collage {
 namespace {
@@ -13,91 +13,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using testing_backend::RandomInputs;
-using testing_backend::Reference;
-using namespace testing_cublas;  // NOLINT(google-build-using-namespace)
+using namespace testing_backend;  // NOLINT(google-build-using-namespace)
 
-/// What a kernel runs on, each address aligned as is promised and no better.
-class Place {
- public:
-  Place(const Kernel& kernel, const std::vector<Tensor>& tensors) : context_(kernel.context()), result_(kernel.outputs()[0].type) {
-    for (const Tensor& tensor : tensors) {
-      inputs_.push_back(Allocate(tensor.ByteCount()));
-      EXPECT_TRUE(context_->CopyIn(const_cast<void*>(inputs_.back()), tensor.Bytes(), tensor.ByteCount()));
-    }
-    outputs_.push_back(Allocate(result_.ByteCount()));
-    workspace_ = Allocate(kernel.workspace_bytes());
-    // No numbers in any floating point type: what a kernel reads before it has written it is seen.
-    std::fill_n(result_.MutableBytes(), result_.ByteCount(), std::byte{0xff});
-    EXPECT_TRUE(context_->CopyIn(outputs_[0], result_.Bytes(), result_.ByteCount()));
-    EXPECT_TRUE(context_->WaitForAll());
-  }
-
-  Status Run(Kernel& kernel) const { return kernel.Run(inputs_, outputs_, workspace_); }
-
-  Tensor Result() {
-    EXPECT_TRUE(context_->CopyOut(result_.MutableBytes(), outputs_[0], result_.ByteCount()));
-    EXPECT_TRUE(context_->WaitForAll());
-    return result_;
-  }
-
- private:
-  void* Allocate(size_t bytes) {
-    constexpr size_t kPromisedAlignment = 64;
-    memory_.push_back(DeviceMemory::Allocate(context_, bytes + kPromisedAlignment).value());
-    return memory_.back().address() + kPromisedAlignment;
-  }
-
-  std::shared_ptr<DeviceContext> context_;
-  std::vector<DeviceMemory> memory_;
-  std::vector<const void*> inputs_;
-  std::vector<void*> outputs_;
-  void* workspace_ = nullptr;
-  Tensor result_;
-};
-
-class CublasTest : public testing::Test {
+class CublasTest : public DeviceTest {
  protected:
-  void SetUp() override {
-    const Result<const Backend*> found = FindBackend("cublas", kDevice);
-    if (!found) GTEST_SKIP() << found.error().message;
-    backend_ = *found;
-  }
-
-  [[nodiscard]] std::vector<Variant> VariantsOf(const Expr& function) const {
-    return backend_->Variants(*function->As<Function>(), kDevice);
-  }
-
-  /// Null where that has failed, which is seen.
-  [[nodiscard]] std::unique_ptr<Kernel> Compiled(const Expr& function, const Variant& variant) const {
-    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), kDevice, variant);
-    EXPECT_TRUE(kernel) << (kernel ? "" : kernel.error().message);
-    return kernel ? std::move(*kernel) : nullptr;
-  }
-
-  static void ExpectAgreementOf(Kernel& kernel, const Expr& function, uint64_t seed) {
-    const std::vector<Tensor> inputs = RandomInputs(function, seed);
-    const Tensor expected = Reference(function, inputs);
-    Place place(kernel, inputs);
-    const Status given = place.Run(kernel);
-    EXPECT_TRUE(given) << (given ? "" : given.error().message);
-    EXPECT_EQ(Objection(Compare(place.Result(), expected), Tolerance(expected.dtype())), "");
-  }
-
-  /// Every variant, twice, against the reference; there must be some.
-  void ExpectAgreement(const Expr& function) const {
-    const std::vector<Variant> variants = VariantsOf(function);
-    EXPECT_FALSE(variants.empty());
-    for (const Variant& variant : variants) {
-      SCOPED_TRACE(variant.name);
-      const std::unique_ptr<Kernel> kernel = Compiled(function, variant);
-      if (!kernel) continue;
-      EXPECT_FALSE(kernel->accumulated_input());
-      for (const uint64_t seed : {5, 77}) ExpectAgreementOf(*kernel, function, seed);
-    }
-  }
-
-  const Backend* backend_ = nullptr;
+  CublasTest() : DeviceTest("cublas", kGpu) {}
 };
 
 TEST_F(CublasTest, ProductsAgreeWithTheReferenceForEveryTransposeAndBatch) {
@@ -217,7 +137,7 @@ TEST_F(CublasTest, VariantsAreTheProposalsOfTheLibraryInItsOrder) {
     EXPECT_EQ(variants[i].outputs, std::vector<Layout>{Layout()});
   }
   const Variant absent{"heuristic99", {Layout()}, {Layout()}};
-  const Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), kDevice, absent);
+  const Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), device_, absent);
   ASSERT_FALSE(kernel);
   EXPECT_THAT(kernel.error().message, HasSubstr("there is no variant 'heuristic99'"));
 }
@@ -226,33 +146,12 @@ TEST_F(CublasTest, AKernelCanBeRecordedAndGivenAgain) {
   const Expr x = Input({65, 300});
   const Expr biased = CallOp("add", {CallOp("nn.dense", {x, RandomConstant({129, 300}, 2)}), RandomConstant({129}, 3)});
   const Expr function = FunctionOf({x}, CallOp("nn.relu", {biased}));
-  const std::vector<Tensor> inputs = RandomInputs(function);
-  for (const Variant& variant : VariantsOf(function)) {
-    SCOPED_TRACE(variant.name);
-    const std::unique_ptr<Kernel> kernel = Compiled(function, variant);
-    ASSERT_TRUE(kernel);
-    Place place(*kernel, inputs);
-    ASSERT_TRUE(place.Run(*kernel));
-    const auto recorded = kernel->context()->RecordWork({[&] { return place.Run(*kernel); }});
-    ASSERT_TRUE(recorded) << recorded.error().message;
-    for (int time = 0; time < 2; ++time) {
-      ASSERT_TRUE((*recorded)->Give());
-      EXPECT_EQ(Objection(Compare(place.Result(), Reference(function, inputs))), "");
-    }
-  }
+  ExpectRecordable(function);
 }
 
 TEST_F(CublasTest, ATwinComputesTheSameWithTheWeightsOfTheFirst) {
   const Expr x = Input({65, 300});
-  const Expr function = FunctionOf({x}, CallOp("nn.dense", {x, RandomConstant({129, 300}, 2)}));
-  std::unique_ptr<Kernel> kernel = Compiled(function, VariantsOf(function).at(0));
-  ASSERT_TRUE(kernel);
-  const size_t allocated = kernel->context()->allocated_bytes();
-  const std::unique_ptr<Kernel> twin = kernel->Twin();
-  ASSERT_TRUE(twin);
-  EXPECT_EQ(twin->context()->allocated_bytes(), allocated);
-  kernel.reset();
-  ExpectAgreementOf(*twin, function, 5);
+  ExpectTwinsShareWeights(FunctionOf({x}, CallOp("nn.dense", {x, RandomConstant({129, 300}, 2)})));
 }
 
 TEST_F(CublasTest, FunctionsThatAreNoLayerHaveNoVariants) {
@@ -263,14 +162,14 @@ TEST_F(CublasTest, FunctionsThatAreNoLayerHaveNoVariants) {
 }
 
 TEST_F(CublasTest, ADeviceHasOneContextAndTheVersionNamesLibraryAndDriver) {
-  EXPECT_EQ(backend_->Open(kDevice).value(), backend_->Open(kDevice).value());
-  EXPECT_THAT(backend_->Probe(kDevice).version, HasSubstr(" with driver "));
-  EXPECT_THAT(backend_->Probe(kDevice).version, Not(StartsWith("0.")));
+  EXPECT_EQ(backend_->Open(device_).value(), backend_->Open(device_).value());
+  EXPECT_THAT(backend_->Probe(device_).version, HasSubstr(" with driver "));
+  EXPECT_THAT(backend_->Probe(device_).version, Not(StartsWith("0.")));
   const Expr x = Input({4, 4});
   const Expr function = FunctionOf({x}, CallOp("nn.matmul", {x, x}));
   const std::unique_ptr<Kernel> kernel = Compiled(function, VariantsOf(function).at(0));
   ASSERT_TRUE(kernel);
-  EXPECT_EQ(kernel->context(), backend_->Open(kDevice).value());
+  EXPECT_EQ(kernel->context(), backend_->Open(device_).value());
 }
 
 }  // namespace

@@ -7,16 +7,16 @@
 
 #include "collage/dataflow/dataflow_graph.h"
 #include "collage/pattern/fusion.h"
-#include "tests/backend/cublas/layers.h"
+#include "tests/backend/written_out.h"
 
 namespace collage {
 namespace {
 
 using ::testing::HasSubstr;
-using namespace testing_cublas;  // NOLINT(google-build-using-namespace)
+using namespace testing_backend;  // NOLINT(google-build-using-namespace)
 
 const Backend& Cublas() {
-  static const std::vector<BackendRecord> records = AvailableBackends(kDevice);
+  static const std::vector<BackendRecord> records = AvailableBackends({DeviceKind::kCuda, 0, 1});
   const auto found = std::find_if(records.begin(), records.end(), [](const BackendRecord& record) { return record.name == "cublas"; });
   COLLAGE_CHECK(found != records.end() && found->backend);
   return *found->backend;

@@ -15,48 +15,26 @@ using ::testing::Gt;
 using ::testing::HasSubstr;
 using namespace testing_backend;  // NOLINT(google-build-using-namespace)
 
-/// On the first GPU; skipped, with the reason, where there is none.
-class CudaTest : public testing::Test {
+class CudaTest : public DeviceTest {
  protected:
-  void SetUp() override {
-    const Result<const Backend*> found = FindBackend("cuda", device_);
-    if (!found) GTEST_SKIP() << found.error().message;
-    backend_ = *found;
-    context_ = backend_->Open(device_).value();
-  }
+  CudaTest() : DeviceTest("cuda", kGpu) {}
 
-  [[nodiscard]] std::unique_ptr<Kernel> Compiled(const Expr& function, const Variant& variant) const {
-    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), device_, variant);
-    COLLAGE_CHECK(kernel.has_value(), kernel ? "" : kernel.error().message);
-    return std::move(*kernel);
-  }
-  [[nodiscard]] std::unique_ptr<Kernel> Compiled(const Expr& function) const {
-    return Compiled(function, backend_->Variants(*function->As<Function>(), device_).at(0));
-  }
   static Expr Relu() {
     const Expr x = Input({64, 100});
     return FunctionOf({x}, CallOp("nn.relu", {x}));
   }
-
-  const Device device_{DeviceKind::kCuda, 0, 1};
-  const Backend* backend_ = nullptr;
-  std::shared_ptr<DeviceContext> context_;
 };
 
 TEST_F(CudaTest, EveryVariantComputesWhatTheReferenceDoes) {
   for (const auto& [name, function] : GeneratedFunctions()) {
-    for (const Variant& variant : backend_->Variants(*function->As<Function>(), device_)) {
-      SCOPED_TRACE(name + ", " + variant.name);
-      const std::unique_ptr<Kernel> kernel = Compiled(function, variant);
-      const std::vector<Tensor> inputs = RandomInputs(function, 7);
-      EXPECT_EQ(Objection(Compare(RunOnDevice(*kernel, inputs), Reference(function, inputs))), "");
-    }
+    SCOPED_TRACE(name);
+    ExpectAgreement(function);
   }
 }
 
 TEST_F(CudaTest, ASavedKernelComputesTheSame) {
   const Expr function = Relu();
-  const std::string saved = Compiled(function)->Serialize();
+  const std::string saved = Compiled(function, "element")->Serialize();
   Result<std::unique_ptr<Kernel>> loaded = backend_->Load(saved, device_);
   ASSERT_TRUE(loaded) << loaded.error().message;
   const std::vector<Tensor> inputs = RandomInputs(function, 3);
@@ -69,7 +47,7 @@ TEST_F(CudaTest, ASavedKernelComputesTheSame) {
 
 TEST_F(CudaTest, RecordedWorkIsGivenAgainAndTellsTheTimesOfItsParts) {
   const Expr function = Relu();
-  const std::unique_ptr<Kernel> kernel = Compiled(function);
+  const std::unique_ptr<Kernel> kernel = Compiled(function, "element");
   const Tensor input = RandomInputs(function, 3)[0];
   const size_t bytes = input.ByteCount();
   const DeviceMemory from = *DeviceMemory::Allocate(context_, bytes);
@@ -107,13 +85,15 @@ TEST_F(CudaTest, MemoryIsCountedAndTooMuchOfItRefused) {
   EXPECT_THAT(too_much.error().message, HasSubstr("too many"));
 }
 
-TEST_F(CudaTest, EmptyingTheCachesTakesAsLongAsWritingThem) {
+TEST_F(CudaTest, EmptyingTheCachesTakesAsLongAsWritingThemOver) {
+  const cuda::CudaContext& context = static_cast<const cuda::CudaContext&>(*context_);
   ASSERT_TRUE(context_->EmptyCaches().value());
   const auto empty = [&] { return context_->EmptyCaches() ? Status() : Fail("cannot be emptied"); };
   const std::unique_ptr<RecordedWork> work = *context_->RecordWork({empty});
   std::array<double, 1> seconds = {};
   ASSERT_TRUE(work->GiveTimed(seconds));
-  EXPECT_GT(seconds[0], 1e-6);
+  constexpr double kMostBytesPerSecond = 2e13;  // above all caches that are sold
+  EXPECT_GT(seconds[0], static_cast<double>(context.capabilities().l2_bytes) / kMostBytesPerSecond);
 }
 
 TEST(CudaPresenceTest, AnotherDeviceIsNoneOfItsOwn) {

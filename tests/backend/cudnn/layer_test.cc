@@ -11,7 +11,7 @@ namespace {
 using cudnn::Operation;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace testing_cudnn;  // NOLINT(google-build-using-namespace)
+using namespace testing_backend;  // NOLINT(google-build-using-namespace)
 
 using Kind = cudnn::ActivationKind;
 

@@ -7,117 +7,18 @@
 #include <set>
 
 #include "collage/ir/permitted_precision.h"
-#include "collage/ir/print.h"
-#include "collage/runtime/layout_conversion.h"
+#include "tests/backend/device_harness.h"
 
 namespace collage {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing_backend::RandomInputs;
-using testing_backend::Reference;
-using namespace testing_cudnn;  // NOLINT(google-build-using-namespace)
+using namespace testing_backend;  // NOLINT(google-build-using-namespace)
 
-Tensor Converted(const Tensor& tensor, const Layout& from, const Layout& to) {
-  Tensor converted(tensor.type());
-  LayoutConversion(tensor.type(), from, to, /*threads=*/1).Run(tensor.Bytes(), converted.MutableBytes());
-  return converted;
-}
-
-/// What a kernel runs on, in the layouts that it wants. None of them is blocked, so a tensor has its own number of bytes.
-class Place {
- public:
-  Place(const Kernel& kernel, const std::vector<Tensor>& tensors) : context_(kernel.context()), output_(kernel.outputs()[0]) {
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      const Tensor physical = Converted(tensors[i], Layout(), kernel.inputs()[i].layout);
-      inputs_.push_back(Filled(physical));
-    }
-    // No numbers in any floating point type: what a kernel reads before it has written it is seen.
-    Tensor nothing(output_.type);
-    std::fill_n(nothing.MutableBytes(), nothing.ByteCount(), std::byte{0xff});
-    outputs_.push_back(Filled(nothing));
-    workspace_ = Allocate(std::max<size_t>(kernel.workspace_bytes(), 1));
-  }
-
-  Status Run(Kernel& kernel) const { return kernel.Run(inputs_, outputs_, workspace_); }
-
-  [[nodiscard]] Tensor Result() const {
-    Tensor physical(output_.type);
-    EXPECT_TRUE(context_->CopyOut(physical.MutableBytes(), outputs_[0], physical.ByteCount()));
-    EXPECT_TRUE(context_->WaitForAll());
-    return Converted(physical, output_.layout, Layout());
-  }
-
- private:
-  void* Allocate(size_t bytes) { return memory_.emplace_back(DeviceMemory::Allocate(context_, bytes).value()).address(); }
-
-  void* Filled(const Tensor& tensor) {
-    void* address = Allocate(tensor.ByteCount());
-    EXPECT_TRUE(context_->CopyIn(address, tensor.Bytes(), tensor.ByteCount()));
-    EXPECT_TRUE(context_->WaitForAll());
-    return address;
-  }
-
-  std::shared_ptr<DeviceContext> context_;
-  Port output_;
-  std::vector<DeviceMemory> memory_;
-  std::vector<const void*> inputs_;
-  std::vector<void*> outputs_;
-  void* workspace_ = nullptr;
-};
-
-class CudnnTest : public testing::Test {
+class CudnnTest : public DeviceTest {
  protected:
-  void SetUp() override {
-    const Result<const Backend*> found = FindBackend("cudnn", kDevice);
-    if (!found) GTEST_SKIP() << found.error().message;
-    backend_ = *found;
-  }
-
-  [[nodiscard]] std::vector<Variant> VariantsOf(const Expr& function) const {
-    return backend_->Variants(*function->As<Function>(), kDevice);
-  }
-
-  /// Null where that has failed, which is seen.
-  [[nodiscard]] std::unique_ptr<Kernel> Compiled(const Expr& function, const Variant& variant) const {
-    Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), kDevice, variant);
-    EXPECT_TRUE(kernel) << (kernel ? "" : kernel.error().message);
-    return kernel ? std::move(*kernel) : nullptr;
-  }
-
-  static void ExpectAgreementOf(Kernel& kernel, const Expr& function, uint64_t seed) {
-    const std::vector<Tensor> inputs = RandomInputs(function, seed);
-    const Tensor expected = Reference(function, inputs);
-    const Place place(kernel, inputs);
-    // The second run finds the addresses of the first.
-    for (int time = 0; time < 2; ++time) {
-      const Status given = place.Run(kernel);
-      EXPECT_TRUE(given) << (given ? "" : given.error().message);
-    }
-    EXPECT_EQ(Objection(Compare(place.Result(), expected), Tolerance(expected.dtype())), "");
-  }
-
-  static void ExpectLayouts(const Kernel& kernel, const Variant& variant) {
-    EXPECT_EQ(kernel.outputs()[0].layout, variant.outputs[0]);
-    ASSERT_EQ(kernel.inputs().size(), variant.inputs.size());
-    for (size_t i = 0; i < variant.inputs.size(); ++i) EXPECT_EQ(kernel.inputs()[i].layout, variant.inputs[i]);
-  }
-
-  /// Every variant, at two places, against the reference; there must be some.
-  void ExpectAgreement(const Expr& function) const {
-    const std::vector<Variant> variants = VariantsOf(function);
-    EXPECT_FALSE(variants.empty());
-    for (const Variant& variant : variants) {
-      SCOPED_TRACE(variant.name + " of " + Print(function));
-      const std::unique_ptr<Kernel> kernel = Compiled(function, variant);
-      if (!kernel) continue;
-      ExpectLayouts(*kernel, variant);
-      for (const uint64_t seed : {5, 77}) ExpectAgreementOf(*kernel, function, seed);
-    }
-  }
-
-  const Backend* backend_ = nullptr;
+  CudnnTest() : DeviceTest("cudnn", kGpu) {}
 };
 
 TEST_F(CudnnTest, ConvolutionsAgreeWithTheReference) {
@@ -257,11 +158,11 @@ TEST_F(CudnnTest, VariantsAreEnginesWithTheirKnobsAndOthersAreRefused) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
   for (const char* name : {"engine", "engine0(", "engine0(2)", "engine0(2=1,)", "engine0()", "engine0x", "heuristic0", ""}) {
     const Variant absent{name, {Layout()}, {Layout()}};
-    const Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), kDevice, absent);
+    const Result<std::unique_ptr<Kernel>> kernel = backend_->Compile(*function->As<Function>(), device_, absent);
     ASSERT_FALSE(kernel) << name;
     EXPECT_THAT(kernel.error().message, HasSubstr("cudnn: there is no variant"));
   }
-  EXPECT_FALSE(backend_->Compile(*function->As<Function>(), kDevice, {"engine99999", {Layout()}, {Layout()}}));
+  EXPECT_FALSE(backend_->Compile(*function->As<Function>(), device_, {"engine99999", {Layout()}, {Layout()}}));
 }
 
 TEST_F(CudnnTest, ChannelsAreLastWhereTensorCoresWantThemAndWhereThereIsNoEngineOtherwise) {
@@ -309,32 +210,12 @@ TEST_F(CudnnTest, AKernelCanBeRecordedAndGivenAgain) {
   const Expr x = Input({1, 16, 14, 14});
   const Expr convolved = CallOp("nn.conv2d", {x, RandomConstant({24, 16, 3, 3}, 1)});
   const Expr function = FunctionOf({x}, CallOp("nn.relu", {CallOp("add", {convolved, RandomConstant({24, 1, 1}, 2)})}));
-  const std::vector<Tensor> inputs = RandomInputs(function);
-  for (const Variant& variant : VariantsOf(function)) {
-    SCOPED_TRACE(variant.name);
-    const std::unique_ptr<Kernel> kernel = Compiled(function, variant);
-    ASSERT_TRUE(kernel);
-    const Place place(*kernel, inputs);
-    const auto recorded = kernel->context()->RecordWork({[&] { return place.Run(*kernel); }});
-    ASSERT_TRUE(recorded) << recorded.error().message;
-    for (int time = 0; time < 2; ++time) {
-      ASSERT_TRUE((*recorded)->Give());
-      EXPECT_EQ(Objection(Compare(place.Result(), Reference(function, inputs))), "");
-    }
-  }
+  ExpectRecordable(function);
 }
 
 TEST_F(CudnnTest, ATwinComputesTheSameWithTheWeightsOfTheFirst) {
   const Expr x = Input({1, 16, 14, 14});
-  const Expr function = FunctionOf({x}, CallOp("nn.conv2d", {x, RandomConstant({24, 16, 3, 3}, 1)}));
-  std::unique_ptr<Kernel> kernel = Compiled(function, VariantsOf(function).at(0));
-  ASSERT_TRUE(kernel);
-  const size_t allocated = kernel->context()->allocated_bytes();
-  const std::unique_ptr<Kernel> twin = kernel->Twin();
-  ASSERT_TRUE(twin);
-  EXPECT_EQ(twin->context()->allocated_bytes(), allocated);
-  kernel.reset();
-  ExpectAgreementOf(*twin, function, 5);
+  ExpectTwinsShareWeights(FunctionOf({x}, CallOp("nn.conv2d", {x, RandomConstant({24, 16, 3, 3}, 1)})));
 }
 
 TEST_F(CudnnTest, FunctionsThatAreNoLayerHaveNoVariants) {
@@ -346,8 +227,8 @@ TEST_F(CudnnTest, FunctionsThatAreNoLayerHaveNoVariants) {
 }
 
 TEST_F(CudnnTest, ADeviceHasOneContextAndTheVersionNamesLibraryAndDriver) {
-  EXPECT_EQ(backend_->Open(kDevice).value(), backend_->Open(kDevice).value());
-  EXPECT_THAT(backend_->Probe(kDevice).version, HasSubstr(" with driver "));
+  EXPECT_EQ(backend_->Open(device_).value(), backend_->Open(device_).value());
+  EXPECT_THAT(backend_->Probe(device_).version, HasSubstr(" with driver "));
   EXPECT_FALSE(backend_->Probe(Device{}).present);
 }
 

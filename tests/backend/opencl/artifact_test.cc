@@ -22,7 +22,7 @@ class OpenClArtifactTest : public testing_backend::OpenClTest, public testing::W
     const Expr x = Input({4, 16});
     const Expr hidden = CallOp("nn.relu", {CallOp("nn.dense", {x, RandomConstant({32, 16}, 7)})});
     function_ = FunctionOf({x}, CallOp("nn.softmax", {hidden}));
-    kernel_ = Compile(function_, GetParam());
+    kernel_ = Compiled(function_, GetParam());
     ASSERT_NE(kernel_, nullptr);
   }
 

@@ -28,8 +28,8 @@ class OpenClTextureTest : public testing_backend::OpenClTest {
 
 TEST_F(OpenClTextureTest, ComputesWhatBuffersCompute) {
   const Expr function = TwoProducts();
-  const std::unique_ptr<Kernel> buffers = Compile(function, kBuffer);
-  const std::unique_ptr<Kernel> textures = Compile(function, kTexture);
+  const std::unique_ptr<Kernel> buffers = Compiled(function, kBuffer);
+  const std::unique_ptr<Kernel> textures = Compiled(function, kTexture);
   ASSERT_TRUE(buffers && textures);
   const std::vector<Tensor> inputs = testing_backend::RandomInputs(function);
   EXPECT_EQ(testing_backend::RunOnDevice(*textures, inputs).ToDouble(), testing_backend::RunOnDevice(*buffers, inputs).ToDouble());
@@ -38,7 +38,7 @@ TEST_F(OpenClTextureTest, ComputesWhatBuffersCompute) {
 TEST_F(OpenClTextureTest, MemoryOfTexturesIsCountedAndGivenBack) {
   const size_t before = context_->allocated_bytes();
   {
-    const std::unique_ptr<Kernel> kernel = Compile(TwoProducts(), kTexture);
+    const std::unique_ptr<Kernel> kernel = Compiled(TwoProducts(), kTexture);
     constexpr size_t kElements = 2 * 4096 + 768;  // two whole rows, and one that is as long as it must be
     EXPECT_EQ(context_->allocated_bytes(), before + kElements * sizeof(float));
   }
@@ -47,7 +47,7 @@ TEST_F(OpenClTextureTest, MemoryOfTexturesIsCountedAndGivenBack) {
 
 TEST_F(OpenClTextureTest, IsNotOfferedWithoutConstants) {
   const Expr x = Input({3, 64});
-  EXPECT_EQ(VariantsOf(FunctionOf({x}, CallOp("nn.relu", {x}))), std::vector<std::string>{kBuffer});
+  EXPECT_EQ(NamesOf(FunctionOf({x}, CallOp("nn.relu", {x}))), std::vector<std::string>{kBuffer});
 }
 
 }  // namespace

@@ -5,15 +5,7 @@
 
 #include "tests/backend/kernel_harness.h"
 
-namespace collage::testing_cublas {
-
-using testing_backend::CallOp;
-using testing_backend::FunctionOf;
-using testing_backend::Input;
-using testing_backend::RandomConstant;
-using testing_backend::Scalar;
-
-inline const Device kDevice{DeviceKind::kCuda, 0, 1};
+namespace collage::testing_backend {
 
 /// As models from PyTorch write it out.
 inline Expr GeluByTanh(const Expr& x) {
@@ -27,4 +19,6 @@ inline Expr GeluByErf(const Expr& x) {
   return CallOp("multiply", {CallOp("multiply", {x, CallOp("add", {error, Scalar(1)})}), Scalar(0.5)});
 }
 
-}  // namespace collage::testing_cublas
+inline Expr Swish(const Expr& x) { return CallOp("multiply", {x, CallOp("sigmoid", {x})}); }
+
+}  // namespace collage::testing_backend
