@@ -34,6 +34,32 @@ class DriverDevicesTest : public testing::Test {
     return where;
   }
 
+  /// The host's library, and backends on a device. Errors say which is not there, and why.
+  [[nodiscard]] Result<std::vector<PlacementTarget>> BesideTheHost(const Device& device, const std::vector<std::string>& names) {
+    std::vector<PlacementTarget> targets{TargetOf(library_)};
+    for (const std::string& name : names) {
+      const Backend* backend = COLLAGE_TRY(FindBackend(name, device));
+      const std::string target = std::string(Name(device.kind)) + " -compiler=" + name;
+      targets.push_back({backend, "1", backend->Rules(), target, false, device, COLLAGE_TRY(backend->Open(device))});
+    }
+    return targets;
+  }
+
+  /// What a run of a plan does, step by step.
+  static std::vector<std::string> StepsOf(Decided& decided, const Plan& plan) {
+    Result<RaceOutcome> race = decided.Race({plan});
+    EXPECT_TRUE(race) << (race ? "" : race.error().message);
+    if (!race) return {};
+    Executable& executable = race->lowered->executable;
+    executable.SetProfiling(true);
+    std::vector<Tensor> inputs;
+    for (const NamedType& input : executable.inputs()) FillRandom(inputs.emplace_back(input.type), 7);
+    EXPECT_TRUE(executable.Run(inputs));
+    std::vector<std::string> kinds;
+    for (const StepProfile& step : executable.profile()) kinds.push_back(step.kind);
+    return kinds;
+  }
+
   /// The plan that was decided, after it was run and compared with the reference; how many copies a run makes is in the device.
   Plan Run(Decided& decided) {
     const Result<Decision> decision = decided.Decide();
@@ -175,85 +201,49 @@ TEST_F(MnistOnDevicesTest, AsChosen) {
 }
 
 TEST_F(MnistOnDevicesTest, OnOpenCl) {
-  const Device device{DeviceKind::kOpenCl, 0, 1};
-  const Result<const Backend*> backend = FindBackend("opencl", device);
-  if (!backend) GTEST_SKIP() << backend.error().message;
-  const PlacementTarget target{
-      *backend, "1", (*backend)->Rules(), "opencl -compiler=opencl", false, device, (*backend)->Open(device).value()};
-  Decided decided(Model(), Decided::On{{TargetOf(library_), target}}, cache_, options_, MeasureOptions(), {{"nn.conv2d=opencl"}, {}});
+  const Result<std::vector<PlacementTarget>> targets = BesideTheHost({DeviceKind::kOpenCl, 0, 1}, {"opencl"});
+  if (!targets) GTEST_SKIP() << targets.error().message;
+  Decided decided(Model(), Decided::On{*targets}, cache_, options_, MeasureOptions(), {{"nn.conv2d=opencl"}, {}});
   const Plan plan = Run(decided);
   for (const OperatorPlacement& op : decided.Report(plan).operators) EXPECT_EQ(op.device, op.op == "nn.conv2d" ? "opencl:0" : "") << op.op;
 }
 
 TEST_F(DriverDevicesTest, TheLibrariesOfAGpuPassTensorsWithoutCopies) {
-  const Device device{DeviceKind::kCuda, 0, 1};
-  std::vector<PlacementTarget> targets{TargetOf(library_)};
-  for (const char* name : {"cuda", "cublas"}) {
-    const Result<const Backend*> backend = FindBackend(name, device);
-    if (!backend) GTEST_SKIP() << backend.error().message;
-    targets.push_back(
-        {*backend, "1", (*backend)->Rules(), "cuda -compiler=" + std::string(name), false, device, (*backend)->Open(device).value()});
-  }
+  const Result<std::vector<PlacementTarget>> targets = BesideTheHost({DeviceKind::kCuda, 0, 1}, {"cuda", "cublas"});
+  if (!targets) GTEST_SKIP() << targets.error().message;
   const Expr function = Parsed(
       "fn (%x: Tensor[(6, 6), float32], %y: Tensor[(6, 6), float32]) { %0 = nn.softmax(%x); %1 = nn.matmul(%y, %0); "
       "%2 = sigmoid(%1); nn.matmul(%2, %y) }");
-  Decided decided(function, Decided::On{targets}, cache_, options_, MeasureOptions(),
+  Decided decided(function, Decided::On{*targets}, cache_, options_, MeasureOptions(),
                   {{"nn.softmax=cuda", "nn.matmul=cublas", "sigmoid=cuda"}, {}});
   const Plan plan = Run(decided);
   EXPECT_THAT(Where(decided, plan), ElementsAre("nn.softmax@cuda:0", "nn.matmul@cuda:0", "sigmoid@cuda:0", "nn.matmul@cuda:0"));
-  Result<RaceOutcome> race = decided.Race({plan});
-  ASSERT_TRUE(race) << race.error().message;
-  Executable& executable = race->lowered->executable;
-  executable.SetProfiling(true);
-  std::vector<Tensor> inputs;
-  for (const NamedType& input : executable.inputs()) FillRandom(inputs.emplace_back(input.type), 7);
-  ASSERT_TRUE(executable.Run(inputs));
-  std::vector<std::string> kinds;
-  for (const StepProfile& step : executable.profile()) kinds.push_back(step.kind);
+  const std::vector<std::string> kinds = StepsOf(decided, plan);
   EXPECT_THAT(kinds, ::testing::UnorderedElementsAre("transfer", "transfer", "kernel", "kernel", "kernel", "kernel", "transfer", "wait"));
 }
 
 TEST_F(DriverDevicesTest, BackendsOfOneDevicePassTensorsWithoutCopies) {
-  const Device device{DeviceKind::kOpenCl, 0, 1};
-  std::vector<PlacementTarget> targets{TargetOf(library_)};
-  for (const char* name : {"opencl", "clblast"}) {
-    const Result<const Backend*> backend = FindBackend(name, device);
-    if (!backend) GTEST_SKIP() << backend.error().message;
-    targets.push_back(
-        {*backend, "1", (*backend)->Rules(), "opencl -compiler=" + std::string(name), false, device, (*backend)->Open(device).value()});
-  }
+  const Result<std::vector<PlacementTarget>> targets = BesideTheHost({DeviceKind::kOpenCl, 0, 1}, {"opencl", "clblast"});
+  if (!targets) GTEST_SKIP() << targets.error().message;
   // %0 is added into, and read again.
   const Expr function = Parsed(
       "fn (%x: Tensor[(6, 6), float32], %y: Tensor[(6, 6), float32]) { %0 = nn.relu(%x); %1 = nn.matmul(%y, %y); "
       "%2 = add(%1, %0); %3 = sigmoid(%2); %4 = nn.matmul(%3, %y); add(%4, %0) }");
-  Decided decided(function, Decided::On{targets}, cache_, options_, MeasureOptions(),
+  Decided decided(function, Decided::On{*targets}, cache_, options_, MeasureOptions(),
                   {{"nn.relu=opencl:0", "nn.matmul=clblast", "add=clblast", "sigmoid=opencl:0"}, {}});
   const Plan plan = Run(decided);
   EXPECT_THAT(Where(decided, plan), ElementsAre("nn.matmul@opencl:0", "nn.relu@opencl:0", "add@opencl:0", "sigmoid@opencl:0",
                                                 "nn.matmul@opencl:0", "add@opencl:0"));
-  Result<RaceOutcome> race = decided.Race({plan});
-  ASSERT_TRUE(race) << race.error().message;
-  Executable& executable = race->lowered->executable;
-  executable.SetProfiling(true);
-  std::vector<Tensor> inputs;
-  for (const NamedType& input : executable.inputs()) FillRandom(inputs.emplace_back(input.type), 7);
-  ASSERT_TRUE(executable.Run(inputs));
-  std::vector<std::string> kinds;
-  for (const StepProfile& step : executable.profile()) {
-    if (step.kind != "kernel" && step.kind != "wait") kinds.push_back(step.kind);
-  }
+  std::vector<std::string> kinds = StepsOf(decided, plan);
+  std::erase_if(kinds, [](const std::string& kind) { return kind == "kernel" || kind == "wait"; });
   // Two inputs and the result; and what is added into although it is read again.
   EXPECT_THAT(kinds, ::testing::UnorderedElementsAre("transfer", "transfer", "transfer", "copy"));
 }
 
 TEST_F(DriverDevicesTest, ALoadedProgramDoesNotCallTheCompilerOfOpenCl) {
-  const Device device{DeviceKind::kOpenCl, 0, 1};
-  const Result<const Backend*> backend = FindBackend("opencl", device);
-  if (!backend) GTEST_SKIP() << backend.error().message;
-  const PlacementTarget target{
-      *backend, "1", (*backend)->Rules(), "opencl -compiler=opencl", false, device, (*backend)->Open(device).value()};
-  Decided decided(Parsed(kChain), Decided::On{{TargetOf(library_), target}}, cache_, options_, MeasureOptions(),
-                  {{"sigmoid=opencl:0"}, {}});
+  const Result<std::vector<PlacementTarget>> targets = BesideTheHost({DeviceKind::kOpenCl, 0, 1}, {"opencl"});
+  if (!targets) GTEST_SKIP() << targets.error().message;
+  Decided decided(Parsed(kChain), Decided::On{*targets}, cache_, options_, MeasureOptions(), {{"sigmoid=opencl:0"}, {}});
   Result<RaceOutcome> race = decided.Race({Run(decided)});
   ASSERT_TRUE(race) << race.error().message;
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "opencl_test.collage";
