@@ -120,6 +120,18 @@ TEST(BeliefTest, RowsOfDifferentMomentsCompareByTheirAnchor) {
   EXPECT_EQ(prices[0].centre, prices[1].centre);
 }
 
+TEST(BeliefTest, WhatIsUsualIsSoForOneDevice) {
+  std::vector<KernelFacts> facts(4);
+  facts[2].device = facts[3].device = 1;
+  // The other device's anchor is a hundredth of the host's, and says nothing of the host.
+  const std::vector<Price> prices =
+      Believe(KernelRelations(facts), {Alone(2e-3, 1e-4), Alone(4e-3, 2e-4), Alone(3e-5, 1e-6), Alone(6e-5, 2e-6)}, {});
+  EXPECT_EQ(prices[0].centre, prices[1].centre);
+  EXPECT_EQ(prices[2].centre, prices[3].centre);
+  EXPECT_EQ(prices[0].centre, Cost::Seconds(3e-3));
+  EXPECT_EQ(prices[2].centre, Cost::Seconds(4.5e-5));
+}
+
 TEST(BeliefTest, TimesAloneBecomeThoseOfProgramsByTheRatiosOfTheirBackend) {
   std::vector<KernelFacts> facts(5);
   facts[2].variant = 2;

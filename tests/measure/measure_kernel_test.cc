@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "collage/cost/statistics.h"
+#include "tests/runtime/fake_device.h"
 #include "tests/support/simulated_clock.h"
 
 namespace collage {
@@ -67,6 +68,38 @@ TEST(MeasureKernelTest, TheAnchorIsTimedBesideEachSample) {
   const Measurement measurement = MeasureKernel(kernel, Input(), Device{}, {});
   EXPECT_EQ(measurement.anchors.size(), measurement.samples.size());
   for (const double anchor : measurement.anchors) EXPECT_GT(anchor, 0);
+}
+
+/// An accelerator that tells times by its own clock, and has caches to empty.
+class ClockedDevice : public FakeDevice {
+ public:
+  Result<bool> EmptyCaches() override {
+    ++emptied;
+    COLLAGE_TRY_STATUS(Give([] { return Status(); }));
+    return true;
+  }
+  int emptied = 0;
+};
+
+TEST(MeasureKernelTest, ADeviceWithAClockOfItsOwnTellsTheTimesOfKernelAndAnchor) {
+  const SimulatedClock clock;
+  const auto device = std::make_shared<ClockedDevice>();
+  FakeDeviceKernel kernel(device, std::make_shared<SteadyKernel>());
+  const Measurement measurement = MeasureKernel(kernel, Input(), Device{}, {});
+  EXPECT_EQ(measurement.invalid_reason, "");
+  EXPECT_GE(measurement.samples.size(), FewestForInterval(0.95));
+  // By the host's clock a run takes a millisecond.
+  EXPECT_EQ(measurement.samples, std::vector<double>(measurement.samples.size(), FakeDevice::kSecondsOfPart));
+  EXPECT_EQ(measurement.anchors, measurement.samples);
+  EXPECT_GT(device->emptied, 0);
+}
+
+TEST(MeasureKernelTest, OtherDevicesAreTimedByTheHost) {
+  const SimulatedClock clock;
+  FakeDeviceKernel kernel(std::make_shared<FakeDevice>(), std::make_shared<SteadyKernel>());
+  const Measurement measurement = MeasureKernel(kernel, Input(), Device{}, {});
+  EXPECT_EQ(measurement.invalid_reason, "");
+  EXPECT_EQ(measurement.anchors.size(), measurement.samples.size());
 }
 
 /// Takes so long that the team falls asleep meanwhile, as a compiler of whole models does with threads of its own.
