@@ -17,7 +17,6 @@ using artifact::ArtifactReader;
 using artifact::ArtifactWriter;
 using cuda::CudaContext;
 using cuda::Driver;
-using cuda::FailOf;
 using element_code::Launch;
 using element_code::Recipe;
 

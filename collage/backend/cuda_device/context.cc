@@ -1,5 +1,6 @@
 #include "collage/backend/cuda_device/context.h"
 
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -215,7 +216,7 @@ Result<void*> CudaContext::DoAllocate(size_t bytes) {
   COLLAGE_TRY_STATUS(Enter());
   CUdeviceptr address = 0;
   COLLAGE_CUDA_CALL(cuMemAllocAsync, &address, bytes, stream_);
-  return reinterpret_cast<void*>(address);
+  return std::bit_cast<void*>(address);
 }
 
 void CudaContext::DoFree(void* address) {
