@@ -15,6 +15,9 @@
 #include <string_view>
 
 namespace collage {
+// What a program compiles of these classes would be called as the library's own of the same name, and the dynamic linker would take either
+// for the other.
+inline namespace wrapper {
 
 class Exception : public std::runtime_error {
  public:
@@ -99,6 +102,7 @@ class Session {
   std::unique_ptr<collage_session, void (*)(collage_session*)> session_;
 };
 
+}  // namespace wrapper
 }  // namespace collage
 
 #endif

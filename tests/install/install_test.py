@@ -75,7 +75,7 @@ class InstallTest:
         write_model(model, weight, bias)
         np.save(self.folder / "x.npy", self.input)
         self.input.tofile(self.folder / "x.bin")
-        run(self.binary, "compile", model, "-o", self.program, "--cache", self.folder / "prices", "--budget", "2s")
+        run(self.binary, "compile", model, "-o", self.program, "--cache", self.folder / "prices", "--budget", "2s", "--threads", 1)
 
     def check_outputs_of(self, program, given="x.npy", compiled=None):
         """Run in an environment that says nothing of where things are."""
@@ -97,6 +97,10 @@ class InstallTest:
         run("cmake", "--build", build)
         for example in ("run_in_c", "run_in_cpp"):
             self.check_outputs_of(build / example, "x.bin")
+        # What the program has of the header must not stand in for a class of the libraries.
+        symbols = run("nm", "--demangle", "--defined-only", build / "run_in_cpp").splitlines()
+        assert any("collage::wrapper::" in line for line in symbols), symbols
+        assert not [line for line in symbols if " collage::" in line and "collage::wrapper::" not in line], symbols
         compiled = self.folder / "in_c.collage"
         run(build / "compile_in_c", self.folder / "model.onnx", compiled, json.dumps({"budget": 2, "cache": str(self.folder / "prices")}))
         self.check_outputs_of(build / "run_in_c", "x.bin", compiled)
