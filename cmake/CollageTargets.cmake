@@ -12,8 +12,8 @@ if(COLLAGE_SANITIZE)
   target_link_options(collage_options INTERFACE $<BUILD_INTERFACE:-fsanitize=${COLLAGE_SANITIZE}>)
 endif()
 
-# collage_compile_together(<target>): under a sanitizer the sources of a target are compiled in groups, since most of the time of an
-# unoptimised object goes into headers and templates that its neighbours have, too. Sixteen files a group: more save nothing.
+# collage_compile_together(<target>): with COLLAGE_COMPILE_TOGETHER the sources of a target are compiled in groups, since most of the time of
+# an object goes into headers and templates that its neighbours have, too. Sixteen files a group: more save nothing.
 function(collage_compile_together target)
   get_target_property(all ${target} SOURCES)
   set(sources)
@@ -24,7 +24,7 @@ function(collage_compile_together target)
       list(APPEND sources ${source})
     endif()
   endforeach()
-  if(NOT COLLAGE_SANITIZE OR NOT sources)
+  if(NOT COLLAGE_COMPILE_TOGETHER OR NOT sources)
     return()
   endif()
   execute_process(COMMAND python3 ${CMAKE_SOURCE_DIR}/cmake/unity_groups.py 16 ${sources} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}

@@ -84,7 +84,7 @@ class BackendTest(InstallTest):
         self.expected = exponentials / exponentials.sum(axis=-1, keepdims=True)
         np.save(self.folder / "x.npy", x)
         np.savez(self.folder / "x.npz", x=x)
-        said = run(self.binary, "compile", model, "-o", self.program, "--cache", self.folder / "prices", "--budget", "20s", "--plugin",
+        said = run(self.binary, "compile", model, "-o", self.program, "--cache", self.folder / "prices", "--budget", "20s", "--threads", 1, "--plugin",
                    self.plugin, "--pin", "nn.softmax=rowwise", environment=self.plain)
         assert "rowwise" in said, said
         plan = run(self.binary, "explain", self.program, environment=self.plain)

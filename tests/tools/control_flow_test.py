@@ -34,7 +34,7 @@ MODELS = {
 class ControlFlowTest(InOneFolderTestCase):
     def compile(self, name, *words):
         program = self.folder / (name + ".collage")
-        done = self.collage("compile", CASES / (name + ".onnx"), "-o", program, "--cache", self.cache, "--budget", "10s", *words)
+        done = self.collage("compile", CASES / (name + ".onnx"), "-o", program, "--cache", self.cache, "--budget", "10s", "--threads", 1, *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         return program
 

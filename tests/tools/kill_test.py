@@ -39,7 +39,7 @@ class KillTest:
     def __init__(self, folder, options):
         self.folder, self.options = folder, options
         self.cache, self.output = folder / "prices.sqlite", folder / "out.collage"
-        self.words = [options.binary, "compile", options.model, "-o", self.output, "--cache", self.cache, "--budget", options.budget]
+        self.words = [options.binary, "compile", options.model, "-o", self.output, "--cache", self.cache, "--budget", options.budget, "--threads", 1]
 
     def check_files(self):
         """Only the cache with its journals, and a program that can be read."""

@@ -354,7 +354,7 @@ class RemainderTest(InOneFolderTestCase):
     def compile(self, name, proto, *words):
         program = self.folder / (name + ".collage")
         budget = [] if "--cache-only" in words else ["--budget", "5s"]
-        done = self.collage("compile", self.save(name, proto), "-o", program, "--cache", self.cache, *budget, "--threads", 2, *words)
+        done = self.collage("compile", self.save(name, proto), "-o", program, "--cache", self.cache, *budget, "--threads", 1, *words)
         return program, done
 
     def assert_right(self, proto, file, feed, *words):

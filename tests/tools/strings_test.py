@@ -65,7 +65,7 @@ class StringsTest(InOneFolderTestCase):
         model.write_bytes(labelled().SerializeToString())
         report_file = self.folder / "report.json"
         program = self.folder / "labelled.collage"
-        words = ["compile", model, "-o", program, "--threads", 2, "--budget", "5s", "--cache", self.folder / "prices.sqlite", "--json", report_file]
+        words = ["compile", model, "-o", program, "--threads", 1, "--budget", "5s", "--cache", self.folder / "prices.sqlite", "--json", report_file]
         self.collage(*words, code=0)
         report = json.loads(report_file.read_text())
         self.assertLess(report["difference_from_reference"]["chosen"], 1e-4)
@@ -88,7 +88,7 @@ class StringsTest(InOneFolderTestCase):
         model = self.folder / "trees.onnx"
         model.write_bytes(trees().SerializeToString())
         program = self.folder / "trees.collage"
-        self.collage("compile", model, "-o", program, "--threads", 2, "--budget", "5s", "--cache", self.folder / "prices.sqlite", code=0)
+        self.collage("compile", model, "-o", program, "--threads", 1, "--budget", "5s", "--cache", self.folder / "prices.sqlite", code=0)
         x = np.random.default_rng(7).standard_normal((6, 2)).astype(np.float32)
         np.savez(self.folder / "inputs.npz", x=x)
         label, scores = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"]).run(None, {"x": x})
@@ -121,7 +121,7 @@ class StringsTest(InOneFolderTestCase):
         files = []
         for words in ([], ["--cache-only"], ["--cache-only"]):
             program = self.folder / "warm.collage"
-            self.collage("compile", model, "-o", program, "--threads", 2, "--cache", self.folder / "warm.sqlite", *words, code=0)
+            self.collage("compile", model, "-o", program, "--threads", 1, "--cache", self.folder / "warm.sqlite", *words, code=0)
             files.append(program.read_bytes())
         self.assertEqual(files[1], files[2])
 

@@ -68,7 +68,7 @@ class WholeModelTest(CommandLineTestCase):
         targets = [word for name in compilers for word in ("--target", f"cpu -compiler={name}")]
         cache = self.folder / "prices.sqlite"
         done = self.collage(
-            "compile", "model.onnx", "-o", "out.collage", "--cache", cache, "--threads", "2", "--budget", "20s", *targets, *words
+            "compile", "model.onnx", "-o", "out.collage", "--cache", cache, "--threads", "1", "--budget", "20s", *targets, *words
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         exported = self.folder / "prices.jsonl"
