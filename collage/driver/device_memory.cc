@@ -243,6 +243,13 @@ size_t RefusalsOf(const Placement& placement) {
   return refusals;
 }
 
+Status CheckDevices(const Placement& placement) {
+  for (const auto& context : ContextsOf(placement)) {
+    if (context) COLLAGE_TRY_STATUS(context->Check());
+  }
+  return {};
+}
+
 Result<Decision> DecideWithinMemory(PlacementPointer placement, const std::function<Result<Decision>(const PlacementPointer&)>& decide,
                                     const std::function<std::optional<Misfit>()>& misfit) {
   while (true) {

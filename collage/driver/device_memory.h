@@ -43,6 +43,9 @@ std::vector<std::string> DescribeKeptOff(const Placement& placement);
 /// How often the devices have refused memory so far.
 size_t RefusalsOf(const Placement& placement);
 
+/// An error where one of the devices does nothing for this process any more (DeviceContext::Check).
+Status CheckDevices(const Placement& placement);
+
 /// Decides until the best cover fits: what one that does not has too much of is kept off. `decide` decides about a placement; where a cover
 /// that it wanted to time did not fit, `misfit` says which. Errors of `decide`; and where nothing fits, with the memory that is missing.
 Result<Decision> DecideWithinMemory(PlacementPointer placement, const std::function<Result<Decision>(const PlacementPointer&)>& decide,

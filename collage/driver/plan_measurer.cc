@@ -88,6 +88,7 @@ Result<Measurer::Found> PlanMeasurer::MeasureTogether(std::span<const size_t> ke
                                     placement_->PlaceOf(kernel.to, kernel.variant.outputs.front()));
       // A tensor for which a device has no memory cannot be brought there.
       const bool has_no_memory = !measured && RefusalsOf(*placement_) > refusals;
+      if (!measured) COLLAGE_TRY_STATUS(CheckDevices(*placement_));
       if (!measured && !has_no_memory) return Fail(measured.error());
       Evidence evidence = measured ? ToEvidence(*measured) : Evidence();
       if (has_no_memory) evidence.invalid_reason = measured.error().message;
@@ -144,7 +145,7 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
     evidence.invalid_reason =
         difference ? "differs from the reference by " + std::to_string(*difference) + " of the largest value" : difference.error().message;
     spdlog::info("{} {}: {}", kernel.key.backend, kernel.key.variant, evidence.invalid_reason);
-    COLLAGE_TRY_STATUS(pricer_.MarkInvalid(kernel.key, evidence.invalid_reason));
+    COLLAGE_TRY_STATUS(pricer_.MarkInvalid({kernel.key, ToPrice(candidate, kernel)}, evidence.invalid_reason));
     wrong.emplace_back(number, std::move(evidence));
   }
   return wrong.empty() ? Withdraw(std::move(differences), excess) : Result<Found>(std::move(wrong));
@@ -224,6 +225,7 @@ Result<ProfiledPlan> PlanMeasurer::Build(const std::vector<SearchChoice>& cover)
     const size_t refusals = RefusalsOf(*placement_);
     Result<ProfiledPlan> built = ProfiledPlan::Create(*placement_, plan, lower_, sample_.inputs, *activity_);
     if (lower_.is_limited()) TrimHeap();
+    if (!built) COLLAGE_TRY_STATUS(CheckDevices(*placement_));
     if (built || RefusalsOf(*placement_) == refusals) return built;
     if (!anchor_) return does_not_fit(true);
     ForgetPrograms();
@@ -357,11 +359,19 @@ Result<Measurer::Found> PlanMeasurer::Blame(const ProfiledPlan& failed, const Er
   const std::string reason = "failed inside a whole plan: " + error.message;
   const std::optional<CacheEntry> entry = InvalidKernel(activity_->CurrentLine(), reason);
   activity_->now().store(0);
-  if (!entry) return Fail(error);
+  if (!entry) {
+    COLLAGE_TRY_STATUS(CheckDevices(*placement_));
+    return Fail(error);
+  }
   for (const PlanKernel& kernel : failed.plan().kernels) {
-    if (!(placement_->kernels[kernel.kernel].key == entry->key)) continue;
+    const PlacedKernel& placed = placement_->kernels[kernel.kernel];
+    if (!(placed.key == entry->key)) continue;
     spdlog::warn("{} {} {}", entry->key.backend, entry->key.variant, reason);
-    COLLAGE_TRY_STATUS(pricer_.MarkInvalid(entry->key, reason));
+    COLLAGE_TRY_STATUS(pricer_.MarkInvalid({entry->key, ToPrice(placement_->candidates[placed.candidate], placed)}, reason));
+    // It works in other processes, but no program can run in this one.
+    if (const Status here = CheckDevices(*placement_); !here)
+      return Fail(here.error().message + ", since " + entry->key.backend + " " + entry->key.variant +
+                  " ran inside a whole plan; it is not used any more: compile again");
     Evidence evidence;
     evidence.invalid_reason = reason;
     const size_t number = kernel.kernel;

@@ -164,7 +164,9 @@ class PlanRace {
   Status Build(size_t i) {
     if (entries_[i].lowered) return {};
     if (lower_.is_limited()) TrimHeap();
-    entries_[i].lowered = COLLAGE_TRY(Lower(entries_[i].partitioned, lower_));
+    Result<LoweredModel> lowered = Lower(entries_[i].partitioned, lower_);
+    if (!lowered) COLLAGE_TRY_STATUS(CheckDevices(placement_));
+    entries_[i].lowered = COLLAGE_TRY(std::move(lowered));
     if (lower_.is_limited()) TrimHeap();
     if (options_.activity) WatchKernels(entries_[i].lowered->executable, placement_, *entries_[i].plan, *options_.activity);
     return {};
@@ -215,6 +217,8 @@ class PlanRace {
     if (options_.activity) options_.activity->now().store(0);
     // A race that was cut short serves this compile only.
     if (IsStopped()) return {};
+    const bool has_failed = std::any_of(results_.begin(), results_.end(), [](const RaceResult& result) { return !result.failure.empty(); });
+    if (has_failed) COLLAGE_TRY_STATUS(CheckDevices(placement_));
     if (anchor) COLLAGE_TRY_STATUS(pricer_.cache().Store(KeyOfDrift(), {{drift_}, {}}));
     for (size_t i = 0; i < results_.size(); ++i)
       COLLAGE_TRY_STATUS(pricer_.cache().Store(KeyOf(i), {results_[i].rounds, results_[i].failure}));
@@ -383,6 +387,7 @@ class PlanRace {
     const double tolerance = ToleranceOf(placement_, entry.plan->result.choices, sample);
     Measurement verdict;
     if (!agreement) {
+      COLLAGE_TRY_STATUS(CheckDevices(placement_));
       verdict.invalid_reason = "does not run (" + agreement.error().message + ")";
       Refuse(entry, verdict.invalid_reason);
     } else if (const std::string objection = ObjectionOfProgram(*agreement, tolerance); !objection.empty()) {

@@ -18,8 +18,9 @@ namespace {
 class TimerByBackend final : public KernelTimer {
  public:
   explicit TimerByBackend(WorkerOptions options) : worker_(std::move(options)) {}
-  Result<Measurement> Measure(const KernelJob& job) override { return TimerFor(job).Measure(job); }
-  Result<double> Difference(const KernelJob& job) override { return TimerFor(job).Difference(job); }
+  Result<Measurement> Measure(const KernelJob& job) override { return TimerFor(*job.backend).Measure(job); }
+  Result<double> Difference(const KernelJob& job) override { return TimerFor(*job.backend).Difference(job); }
+  Status CheckDevice(const Backend& backend, const Device& device) override { return TimerFor(backend).CheckDevice(backend, device); }
   Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs) override {
     const bool are_all_there = std::none_of(jobs.begin(), jobs.end(), [](const KernelJob& job) { return IsAdded(job.backend->Name()); });
     return are_all_there ? worker_.MeasureEach(jobs) : KernelTimer::MeasureEach(jobs);
@@ -27,8 +28,8 @@ class TimerByBackend final : public KernelTimer {
   [[nodiscard]] size_t AtOnce() const override { return worker_.AtOnce(); }
 
  private:
-  KernelTimer& TimerFor(const KernelJob& job) {
-    if (IsAdded(job.backend->Name())) return here_;
+  KernelTimer& TimerFor(const Backend& backend) {
+    if (IsAdded(backend.Name())) return here_;
     return worker_;
   }
 

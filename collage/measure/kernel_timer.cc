@@ -11,6 +11,11 @@ Result<std::unique_ptr<Kernel>> Compile(const KernelJob& job) {
 
 }  // namespace
 
+Status CheckDeviceHere(const Backend& backend, const Device& device) {
+  const std::shared_ptr<DeviceContext> context = COLLAGE_TRY(backend.Open(device));
+  return context ? context->Check() : Status();
+}
+
 Result<std::vector<Measurement>> KernelTimer::MeasureEach(std::span<const KernelJob> jobs) {
   std::vector<Measurement> measurements;
   for (const KernelJob& job : jobs) measurements.push_back(COLLAGE_TRY(Measure(job)));

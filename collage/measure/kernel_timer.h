@@ -23,6 +23,9 @@ struct KernelJob {
   MeasureOptions options;
 };
 
+/// Of this process: DeviceContext::Check, and an error where the device cannot be opened. The host always works.
+Status CheckDeviceHere(const Backend& backend, const Device& device);
+
 /// Compiles a kernel and times it, or compares it with the reference executor.
 class KernelTimer {
  public:
@@ -35,6 +38,9 @@ class KernelTimer {
   [[nodiscard]] virtual size_t AtOnce() const { return 1; }
   /// See DifferenceFromReference; an error is a reason why this kernel is Invalid.
   virtual Result<double> Difference(const KernelJob& job) = 0;
+  /// An error where a device does nothing any more for whoever times that backend's kernels there: what failed on it need not be a kernel's
+  /// fault.
+  virtual Status CheckDevice(const Backend& backend, const Device& device) = 0;
 };
 
 /// In this process: a kernel that crashes or hangs takes the process with it.
@@ -42,6 +48,7 @@ class InProcessTimer : public KernelTimer {
  public:
   Result<Measurement> Measure(const KernelJob& job) override;
   Result<double> Difference(const KernelJob& job) override;
+  Status CheckDevice(const Backend& backend, const Device& device) override { return CheckDeviceHere(backend, device); }
 };
 
 }  // namespace collage

@@ -151,6 +151,7 @@ void WorkerTimer::Receive(Task& task) {
   if (message->contains("stage")) return task.Enter((*message)["stage"]);
   task.outcome = Outcome{std::move(*message), {}};
   if (task.outcome->answer.contains("invalid")) task.outcome->invalid_reason = task.outcome->answer["invalid"];
+  if (task.outcome->answer.contains(kLostItsDevice)) processes_[task.process].reset();
 }
 
 void WorkerTimer::Await(std::span<Task> tasks) {
@@ -233,6 +234,15 @@ Result<double> WorkerTimer::Difference(const KernelJob& job) {
   // A difference that is no number travels as null.
   const Json& difference = outcome.answer.at("difference");
   return difference.is_number() ? difference.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+Status WorkerTimer::CheckDevice(const Backend& backend, const Device& device) {
+  if (device.kind == DeviceKind::kCpu) return {};
+  const Json request = {{"action", "check"}, {"job", ToMessage(backend, device)}};
+  const bool is_new = !processes_.front();
+  Outcome outcome = COLLAGE_TRY(Do(request));
+  if (!outcome.invalid_reason.empty() && !is_new) outcome = COLLAGE_TRY(Do(request));
+  return outcome.invalid_reason.empty() ? Status() : Fail(outcome.invalid_reason);
 }
 
 std::filesystem::path DefaultWorkerProgram() { return SharedObjectOf(&DefaultWorkerProgram).parent_path() / "collage" / "collage_worker"; }

@@ -23,8 +23,9 @@ struct WorkerOptions {
 };
 
 /// Times kernels in processes of their own. One is started again after a crash, a hang, or too much memory; each of these makes its
-/// kernel Invalid with the reason, and the compile goes on. Of up to AtOnce() kernels each process compiles one; then one after another
-/// they are timed, while the other processes wait. One of large weights (kLargeWeights) is compiled beside no other.
+/// kernel Invalid with the reason, and the compile goes on. So is one for which a device does nothing any more. Of up to AtOnce() kernels
+/// each process compiles one; then one after another they are timed, while the other processes wait. One of large weights (kLargeWeights)
+/// is compiled beside no other.
 class WorkerTimer : public KernelTimer {
  public:
   explicit WorkerTimer(WorkerOptions options);
@@ -35,6 +36,8 @@ class WorkerTimer : public KernelTimer {
   Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs) override;
   [[nodiscard]] size_t AtOnce() const override { return options_.at_once; }
   Result<double> Difference(const KernelJob& job) override;
+  /// Asks a new worker where one that is there says so.
+  Status CheckDevice(const Backend& backend, const Device& device) override;
   /// Likewise of a job that another process has written (ToMessage).
   Result<Measurement> MeasureMessage(const nlohmann::json& job);
 

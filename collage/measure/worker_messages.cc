@@ -158,14 +158,26 @@ Json ToMessage(const KernelJob& job, Weights weights) {
     constants.push_back(ConstantMessage(constant, weights));
     GiveBack(constant.Bytes(), constant.ByteCount());
   }
-  return {{"text", printed.text},
-          {"constants", std::move(constants)},
-          {"backend", job.backend->Name()},
-          {"variant", job.variant.name},
-          {"device_kind", static_cast<int>(job.device.kind)},
-          {"device_id", job.device.id},
-          {"threads", job.device.threads},
-          {"options", OptionsMessage(job.options)}};
+  Json message = ToMessage(*job.backend, job.device);
+  message.update({{"text", printed.text},
+                  {"constants", std::move(constants)},
+                  {"variant", job.variant.name},
+                  {"options", OptionsMessage(job.options)}});
+  return message;
+}
+
+Json ToMessage(const Backend& backend, const Device& device) {
+  return {
+      {"backend", backend.Name()}, {"device_kind", static_cast<int>(device.kind)}, {"device_id", device.id}, {"threads", device.threads}};
+}
+
+Result<JobPlace> PlaceFromMessage(const Json& message) {
+  try {
+    const Device device{static_cast<DeviceKind>(message.at("device_kind").get<int>()), message.at("device_id"), message.at("threads")};
+    return JobPlace{message.at("backend"), device};
+  } catch (const Json::exception& error) {
+    return Fail(std::string("malformed message: ") + error.what());
+  }
 }
 
 Result<ReceivedJob> JobFromMessage(const Json& message) {
@@ -177,9 +189,8 @@ Result<ReceivedJob> JobFromMessage(const Json& message) {
     };
     job.function = COLLAGE_TRY(ParseExpr(message.at("text").get<std::string>(), Operators(), parse)).expr;
     if (!job.function->As<Function>()) return Fail("the text is no function");
-    message.at("backend").get_to(job.backend);
+    job.place = COLLAGE_TRY(PlaceFromMessage(message));
     message.at("variant").get_to(job.variant);
-    job.device = {static_cast<DeviceKind>(message.at("device_kind").get<int>()), message.at("device_id"), message.at("threads")};
     job.options = OptionsFromMessage(message.at("options"));
     return job;
   } catch (const Json::exception& error) {

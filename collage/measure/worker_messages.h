@@ -25,11 +25,22 @@ nlohmann::json ToMessage(const KernelJob& job, Weights weights = Weights::kSampl
 /// The stage of a worker that was asked to wait (`"waits": true`): its kernel is compiled, and the next message lets it be timed.
 inline constexpr const char* kWaiting = "waiting";
 
+/// Beside "invalid": the worker's device does nothing any more for that process, which is of no further use.
+inline constexpr const char* kLostItsDevice = "lost its device";
+
+/// Where a kernel is made, and where it runs.
+struct JobPlace {
+  std::string backend;
+  Device device;
+};
+nlohmann::json ToMessage(const Backend& backend, const Device& device);
+/// Of such a message, or of a job's. Errors on any other.
+Result<JobPlace> PlaceFromMessage(const nlohmann::json& message);
+
 struct ReceivedJob {
   Expr function;
-  std::string backend;
+  JobPlace place;
   std::string variant;
-  Device device;
   MeasureOptions options;
 };
 /// Errors on a message that ToMessage does not write.

@@ -23,17 +23,29 @@ class Server {
     return answer ? *answer : Json{{"invalid", answer.error().message}};
   }
 
+  /// See KernelTimer::CheckDevice.
+  [[nodiscard]] Status CheckDevice(const Json& request) const {
+    const auto [name, device] = COLLAGE_TRY(PlaceFromMessage(request.at("job")));
+    if (device.kind == DeviceKind::kCpu) return {};
+    return CheckDeviceHere(*COLLAGE_TRY(find_backend_(name, device)), device);
+  }
+
  private:
   void Say(const char* stage) { SendMessage(socket_, {{"stage", stage}}); }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const ReceivedJob& job) const {
-    const Backend* backend = COLLAGE_TRY(find_backend_(job.backend, job.device));
+    const auto& [name, device] = job.place;
+    const Backend* backend = COLLAGE_TRY(find_backend_(name, device));
     const Function& function = *job.function->As<Function>();
-    const Variant variant = COLLAGE_TRY(FindVariant(*backend, function, job.device, job.variant));
-    return backend->Compile(function, job.device, variant);
+    const Variant variant = COLLAGE_TRY(FindVariant(*backend, function, device, job.variant));
+    return backend->Compile(function, device, variant);
   }
 
   Result<Json> Answer(const Json& request) {
+    if (request.at("action") == "check") {
+      COLLAGE_TRY_STATUS(CheckDevice(request));
+      return Json::object();
+    }
     const ReceivedJob job = COLLAGE_TRY(JobFromMessage(request.at("job")));
     Say("compiling");
     const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
@@ -49,7 +61,7 @@ class Server {
       if (!ReceiveMessage(socket_)) return Fail("nobody waits for it any more");
     }
     Say("running");
-    Measurement measurement = MeasureKernel(*kernel, inputs, job.device, job.options);
+    Measurement measurement = MeasureKernel(*kernel, inputs, job.place.device, job.options);
     if (!measurement.invalid_reason.empty()) return Fail(measurement.invalid_reason);
     return Json{{"samples", std::move(measurement.samples)}, {"anchors", std::move(measurement.anchors)}};
   }
@@ -74,7 +86,9 @@ Json DoSafely(Server& server, const Json& request) {
 void ServeKernelJobs(int socket, const FindBackendFunction& find_backend) {
   Server server(socket, find_backend);
   while (const std::optional<Json> request = ReceiveMessage(socket)) {
-    const Json answer = DoSafely(server, *request);
+    Json answer = DoSafely(server, *request);
+    // What comes next would find fault with kernels that are right.
+    if (answer.contains("invalid") && !server.CheckDevice(*request)) answer[kLostItsDevice] = true;
     TrimHeap();
     if (!SendMessage(socket, answer)) return;
   }

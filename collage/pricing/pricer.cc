@@ -138,13 +138,14 @@ Result<std::optional<Measurement>> Pricer::Find(const MeasurementKey& key) {
 Result<Measurement> Pricer::Measure(const MeasurementKey& key, const PricedKernel& kernel) {
   if (only_cached_) return Missed(PriceOf({key, kernel}));
   const Measurement measurement = COLLAGE_TRY(timer_->Measure(JobOf(kernel)));
-  COLLAGE_TRY_STATUS(Keep(key, measurement));
+  COLLAGE_TRY_STATUS(Keep({key, kernel}, measurement));
   return measurement;
 }
 
-Status Pricer::Keep(const MeasurementKey& key, const Measurement& measurement) {
-  Count(key, measurement);
-  return cache_.Store(key, measurement);
+Status Pricer::Keep(const KeyedKernel& kernel, const Measurement& measurement) {
+  if (!measurement.invalid_reason.empty()) COLLAGE_TRY_STATUS(timer_->CheckDevice(kernel.kernel.backend, kernel.kernel.device));
+  Count(kernel.key, measurement);
+  return cache_.Store(kernel.key, measurement);
 }
 
 void Pricer::Count(const MeasurementKey& key, const Measurement& measurement) {
@@ -191,7 +192,7 @@ Result<std::vector<std::optional<Measurement>>> Pricer::MeasureEach(std::span<co
     for (const size_t i : some) jobs.push_back(JobOf(kernels[i].kernel));
     const std::vector<Measurement> measured = COLLAGE_TRY(timer_->MeasureEach(jobs));
     for (size_t k = 0; k < some.size(); ++k) {
-      COLLAGE_TRY_STATUS(Keep(kernels[some[k]].key, measured[k]));
+      COLLAGE_TRY_STATUS(Keep(kernels[some[k]], measured[k]));
       found[some[k]] = measured[k];
     }
   }
@@ -227,6 +228,9 @@ Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const Tens
   // There are many, and little hangs on each.
   quick.budget_seconds = options_.budget_seconds / 8;
   const Measurement measurement = MeasureKernel(*kernel, {&input, 1}, device_, quick);
+  for (const TensorPlace* place : {&from, &to}) {
+    if (!measurement.invalid_reason.empty() && place->context) COLLAGE_TRY_STATUS(place->context->Check());
+  }
   COLLAGE_TRY_STATUS(cache_.Store(key, measurement));
   return measurement;
 }
@@ -239,9 +243,10 @@ Status Pricer::StoreInContext(const MeasurementKey& key, uint64_t context, const
   return cache_.Store(InContext(key, context), measurement);
 }
 
-Status Pricer::MarkInvalid(const MeasurementKey& key, const std::string& reason) {
+Status Pricer::MarkInvalid(const KeyedKernel& kernel, const std::string& reason) {
+  COLLAGE_TRY_STATUS(timer_->CheckDevice(kernel.kernel.backend, kernel.kernel.device));
   ++counts_.rejected;
-  return cache_.Store(key, {{}, reason});
+  return cache_.Store(kernel.key, {{}, reason});
 }
 
 }  // namespace collage

@@ -91,8 +91,9 @@ class Pricer {
   /// the anchor's seconds and its number.
   Result<std::optional<Measurement>> FindInContext(const MeasurementKey& key, uint64_t context);
   Status StoreInContext(const MeasurementKey& key, uint64_t context, const Measurement& measurement);
-  /// A kernel that was found to be wrong costs Invalid from now on.
-  Status MarkInvalid(const MeasurementKey& key, const std::string& reason);
+  /// A kernel that was found to be wrong costs Invalid from now on. An error where its device does not work any more (KernelTimer), as of
+  /// all that time kernels: then nothing is held against it.
+  Status MarkInvalid(const KeyedKernel& kernel, const std::string& reason);
 
   [[nodiscard]] const PricerCounts& counts() const { return counts_; }
   [[nodiscard]] MeasurementCache& cache() { return cache_; }
@@ -105,7 +106,7 @@ class Pricer {
   tl::unexpected<Error> Missed(const std::string& what);
   void Count(const MeasurementKey& key, const Measurement& measurement);
   /// Of what was measured here.
-  Status Keep(const MeasurementKey& key, const Measurement& measurement);
+  Status Keep(const KeyedKernel& kernel, const Measurement& measurement);
   [[nodiscard]] KernelJob JobOf(const PricedKernel& kernel) const {
     return {kernel.function, &kernel.backend, kernel.variant, kernel.device, options_};
   }

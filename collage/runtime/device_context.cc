@@ -97,6 +97,12 @@ void DeviceContext::Free(void* address) {
   DoFree(address);
 }
 
+Status DeviceContext::Check() {
+  (void)WaitForAll();
+  const Status works = WaitForAll();
+  return works ? works : Fail(ToString(device_) + " (" + name_ + ") does not work any more: " + works.error().message);
+}
+
 Result<std::unique_ptr<RecordedWork>> DeviceContext::RecordWork(std::vector<std::function<Status()>> parts) {
   return std::make_unique<KeptParts>(*this, std::move(parts));
 }

@@ -60,6 +60,9 @@ class DeviceContext {
   /// Until all before that place has run. The error of whatever has failed since the last call.
   virtual Status Wait(uint64_t place) = 0;
   Status WaitForAll() { return Wait(Record()); }
+  /// An error where the device does nothing for this process any more: it is gone, or what ran there has broken it. Then whatever failed
+  /// before is nobody's fault in particular. What has failed so far is taken as told, as by Wait.
+  Status Check();
 
   /// What the parts give to the stream; it does not run now. They wait for nothing, have been called before, and may be called again as
   /// long as the work lives, in their order. Where a device records nothing they are, each time. Errors are those of the parts and of the

@@ -153,6 +153,39 @@ TEST_F(DriverDevicesTest, TheSearchChoosesWhatPays) {
   EXPECT_EQ(Copies(), 2);
 }
 
+TEST_F(DriverDevicesTest, ALostDeviceIsSaidAndNothingIsHeldAgainstItsKernels) {
+  options_.choose_devices = true;
+  size_t lost = 0;
+  for (int good_waits = 1;; good_waits = good_waits * 5 / 4 + 1) {
+    MeasurementCache cache = MeasurementCache::Open({}).value();
+    const auto start = [&] {
+      return std::make_unique<Decided>(Parsed(kChain), Decided::On{{TargetOf(library_), accelerator_.Target()}}, cache, options_);
+    };
+    accelerator_.device->good_waits = good_waits;
+    Status ran;
+    {
+      const auto decided = start();
+      const Result<Decision> decision = decided->Decide();
+      if (!decision) ran = Fail(decision.error());
+      if (decision) {
+        const Result<RaceOutcome> race = decided->Race(decided->Plans().plans);
+        if (!race) ran = Fail(race.error());
+      }
+    }
+    accelerator_.device->good_waits = -1;
+    if (ran) break;
+    ++lost;
+    EXPECT_THAT(ran.error().message, HasSubstr("cuda:0 (fake accelerator) does not work any more: it has fallen off the bus"));
+    const auto decided = start();
+    const Result<Decision> decision = decided->Decide();
+    ASSERT_TRUE(decision) << decision.error().message;
+    const Result<RaceOutcome> race = decided->Race(decided->Plans().plans);
+    ASSERT_TRUE(race) << race.error().message;
+    EXPECT_EQ(Where(*decided, decided->Plans().plans.front()).back(), "tanh@cuda:0") << good_waits;
+  }
+  EXPECT_GT(lost, 10u);
+}
+
 TEST_F(DriverDevicesTest, CopiesThatCostMoreThanTheyGainAreNotMade) {
   options_.choose_devices = true;
   accelerator_.device->on_copy = [](size_t) { SimulatedClock::Pass(2e-3); };

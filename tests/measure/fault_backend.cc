@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/runtime/fake_device.h"
+
 namespace collage {
 namespace {
 
@@ -73,6 +75,21 @@ class FaultKernel : public Kernel {
   std::vector<std::string> leaked_;  // given back too late
 };
 
+/// Of this process.
+std::shared_ptr<FakeDevice> Accelerator() {
+  static const auto device = std::make_shared<FakeDevice>();
+  return device;
+}
+
+class BreakingKernel final : public FakeDeviceKernel {
+ public:
+  using FakeDeviceKernel::FakeDeviceKernel;
+  Status Run(std::span<const void* const>, std::span<void* const>, void*) override {
+    Accelerator()->good_waits = 0;
+    return {};
+  }
+};
+
 }  // namespace
 
 BackendRules FaultBackend::Rules() const {
@@ -83,22 +100,31 @@ BackendRules FaultBackend::Rules() const {
 
 std::vector<Variant> FaultBackend::Variants(const Function&, const Device&) const {
   std::vector<Variant> variants;
-  for (const char* name :
-       {"crash compiling", "crash running", "hang compiling", "hang running", "leak", "throw compiling", "throw running", "exit", "wrong",
-        "slightly wrong", "wrong in one", "not a number", "unwritten", "slow compiling", "meet, then alone", "right"}) {
+  for (const char* name : {"crash compiling", "crash running", "hang compiling", "hang running", "leak", "throw compiling", "throw running",
+                           "exit", "wrong", "slightly wrong", "wrong in one", "not a number", "unwritten", "slow compiling",
+                           "meet, then alone", "breaks its device", "right"}) {
     variants.push_back({name, {Layout()}, {Layout()}});
   }
   return variants;
 }
 
-Result<std::unique_ptr<Kernel>> FaultBackend::Compile(const Function& function, const Device&, const Variant& variant) const {
+Result<std::shared_ptr<DeviceContext>> FaultBackend::Open(const Device& device) const {
+  if (device.kind == DeviceKind::kCpu) return nullptr;
+  if (std::getenv(kDeviceIsGone)) Accelerator()->good_waits = 0;
+  return Accelerator();
+}
+
+Result<std::unique_ptr<Kernel>> FaultBackend::Compile(const Function& function, const Device& device, const Variant& variant) const {
   if (variant.name == "crash compiling") std::raise(SIGSEGV);
   if (variant.name == "hang compiling") Hang();
   if (variant.name == "throw compiling") throw std::runtime_error("out of luck");
   if (variant.name == "exit") ::_exit(3);
   if (variant.name == "meet, then alone") Meet();
   if (variant.name == "slow compiling") ::usleep(300'000);
-  return std::make_unique<FaultKernel>(*function.parameters[0]->type().AsTensor(), variant.name);
+  auto kernel = std::make_unique<FaultKernel>(*function.parameters[0]->type().AsTensor(), variant.name);
+  if (!COLLAGE_TRY(Open(device))) return kernel;
+  if (variant.name == "breaks its device") return std::make_unique<BreakingKernel>(Accelerator(), std::move(kernel));
+  return std::make_unique<FakeDeviceKernel>(Accelerator(), std::move(kernel));
 }
 
 }  // namespace collage

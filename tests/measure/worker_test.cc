@@ -21,13 +21,14 @@ using testing::StartsWith;
 
 class WorkerTest : public testing::Test {
  protected:
-  KernelJob Job(const std::string& variant) const {
+  KernelJob Job(const std::string& variant, const Device& device = {}) const {
     const Expr function = ParseExpr("fn (%x: Tensor[(1, 64), float32]) { copy(%x) }", Operators()).value().expr;
-    return {function, &backend_, {variant, {Layout()}, {Layout()}}, Device{}, {}};
+    return {function, &backend_, {variant, {Layout()}, {Layout()}}, device, {}};
   }
   static WorkerOptions Options(double most_seconds) { return {COLLAGE_FAULT_WORKER, most_seconds, /*most_bytes=*/size_t{700} << 20}; }
   std::string Reason(const std::string& variant) { return timer_.Measure(Job(variant)).value().invalid_reason; }
 
+  static constexpr Device kAccelerator{DeviceKind::kCuda, 0, 1};
   FaultBackend backend_;
   // So long that no machine is too slow for what does not hang.
   WorkerTimer timer_{Options(/*most_seconds=*/100)};
@@ -61,6 +62,27 @@ TEST_F(WorkerTest, AHangEndsAtTheLimit) {
 TEST_F(WorkerTest, TooMuchMemoryEndsAtTheLimit) {
   EXPECT_THAT(Reason("leak"), HasSubstr("of memory while running, more than 700 MiB"));
   EXPECT_EQ(Reason("right"), "");
+}
+
+TEST_F(WorkerTest, AKernelThatBreaksItsDeviceIsTheOnlyOneToBlame) {
+  const auto reason = [&](const std::string& variant) { return timer_.Measure(Job(variant, kAccelerator)).value().invalid_reason; };
+  EXPECT_EQ(reason("right"), "");
+  EXPECT_EQ(reason("breaks its device"), "it has fallen off the bus");
+  EXPECT_EQ(reason("right"), "");
+  EXPECT_EQ(timer_.starts(), 2u);
+  EXPECT_TRUE(timer_.CheckDevice(backend_, kAccelerator));
+  EXPECT_EQ(timer_.starts(), 2u);
+}
+
+TEST_F(WorkerTest, ADeviceIsGoneWhereNoProcessHasItAnyMore) {
+  ::setenv(kDeviceIsGone, "1", /*overwrite=*/1);
+  EXPECT_EQ(timer_.Measure(Job("right", kAccelerator)).value().invalid_reason, "it has fallen off the bus");
+  const Status works = timer_.CheckDevice(backend_, kAccelerator);
+  ::unsetenv(kDeviceIsGone);
+  ASSERT_FALSE(works);
+  EXPECT_EQ(works.error().message, "cuda:0 (fake accelerator) does not work any more: it has fallen off the bus");
+  EXPECT_TRUE(timer_.CheckDevice(backend_, {})) << "the host";
+  EXPECT_TRUE(timer_.CheckDevice(backend_, kAccelerator)) << "it is back";
 }
 
 TEST_F(WorkerTest, AnExceptionCostsNoWorker) {

@@ -66,6 +66,7 @@ class TwoAtOnce : public KernelTimer {
   }
   [[nodiscard]] size_t AtOnce() const override { return 2; }
   Result<double> Difference(const KernelJob&) override { return 0; }
+  Status CheckDevice(const Backend&, const Device&) override { return {}; }
   std::vector<size_t> groups;
 };
 
@@ -100,9 +101,31 @@ TEST(PricerTest, AWrongKernelStaysInvalid) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   Pricer pricer({}, cache, {});
   const MeasurementKey key = pricer.KeyOf(1, "fake", "1", "good");
-  ASSERT_TRUE(pricer.Measure(key, {Nothing(), FakeBackend(), {"good", {}, {}}, pricer.device()}));
-  ASSERT_TRUE(pricer.MarkInvalid(key, "differs from the reference"));
+  const FakeBackend backend;
+  const KeyedKernel kernel{key, {Nothing(), backend, {"good", {}, {}}, pricer.device()}};
+  ASSERT_TRUE(pricer.Measure(key, kernel.kernel));
+  ASSERT_TRUE(pricer.MarkInvalid(kernel, "differs from the reference"));
   EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->invalid_reason, "differs from the reference");
+}
+
+class TimerWithoutDevice : public KernelTimer {
+ public:
+  Result<Measurement> Measure(const KernelJob&) override { return Measurement{{}, "does not run"}; }
+  Result<double> Difference(const KernelJob&) override { return Fail("does not run"); }
+  Status CheckDevice(const Backend&, const Device&) override { return Fail("the device is gone"); }
+};
+
+TEST(PricerTest, NothingIsHeldAgainstAKernelWhoseDeviceIsGone) {
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  TimerWithoutDevice timer;
+  Pricer pricer({}, cache, {}, &timer);
+  const FakeBackend backend;
+  const MeasurementKey key = pricer.KeyOf(1, "fake", "1", "good");
+  const KeyedKernel kernel{key, {Nothing(), backend, {"good", {}, {}}, pricer.device()}};
+  EXPECT_EQ(pricer.Measure(key, kernel.kernel).error().message, "the device is gone");
+  EXPECT_EQ(pricer.MeasureEach({&kernel, 1}).error().message, "the device is gone");
+  EXPECT_EQ(pricer.MarkInvalid(kernel, "failed inside a whole plan").error().message, "the device is gone");
+  EXPECT_FALSE(cache.Find(key).value());
 }
 
 TEST(PricerTest, AConversionIsTimedLikeAKernelAndKept) {

@@ -15,7 +15,7 @@ namespace collage {
 
 /// An accelerator for tests. Its addresses are none of the host's: whoever follows one crashes, and a host address is none of its own.
 /// It runs its stream only when somebody waits for it, so that whoever does not wait finds nothing, and what is overwritten too early is
-/// wrong. Its memory may be small, and its copies may fail.
+/// wrong. Its memory may be small, its copies may fail, and it may be lost.
 class FakeDevice : public DeviceContext {
  public:
   /// Of a part of recorded work, as its clock tells.
@@ -54,6 +54,12 @@ class FakeDevice : public DeviceContext {
   uint64_t Record() override { return given_; }
   Status Wait(uint64_t place) override {
     ++waits;
+    if (good_waits > 0) --good_waits;
+    if (good_waits == 0) {
+      done_ += stream_.size();
+      stream_.clear();
+      return Fail("it has fallen off the bus");
+    }
     Status status;
     for (; done_ < place; ++done_) {
       const Status ran = stream_.front()();
@@ -99,6 +105,7 @@ class FakeDevice : public DeviceContext {
   std::function<void(size_t bytes)> on_copy;  ///< when one runs: what it costs
   size_t most_allocated = 0;                  ///< bytes at once
   int good_copies = -1;                       ///< so many succeed, then each fails; negative: all succeed
+  int good_waits = -1;                        ///< likewise: then it is lost, and does nothing any more
 
  protected:
   Result<void*> DoAllocate(size_t bytes) override {
