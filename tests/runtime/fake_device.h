@@ -54,12 +54,12 @@ class FakeDevice : public DeviceContext {
   uint64_t Record() override { return given_; }
   Status Wait(uint64_t place) override {
     ++waits;
-    if (good_waits > 0) --good_waits;
     if (good_waits == 0) {
       done_ += stream_.size();
       stream_.clear();
       return Fail("it has fallen off the bus");
     }
+    if (good_waits > 0) --good_waits;
     Status status;
     for (; done_ < place; ++done_) {
       const Status ran = stream_.front()();
