@@ -90,9 +90,9 @@ def run_seed(arguments, seed, folder):
         program = folder / f"model{run}.collage"
         cache = arguments.folder / "prices.sqlite"
         try:
-            collage(arguments, "compile", file, "-o", program, "--cache", cache, "--threads", 1, "--budget", arguments.budget, *shapes,
+            collage(arguments, "compile", file, "-o", program, "--cache", cache, "--threads", 2, "--budget", arguments.budget, *shapes,
                     *targets)
-            collage(arguments, "run", program, *words, "--threads", 1, "--output", folder / f"outputs{run}")
+            collage(arguments, "run", program, *words, "--threads", 2, "--output", folder / f"outputs{run}")
             compare(folder / f"outputs{run}", expected)
         except Failure as failure:
             raise Failure(f"[{' '.join(targets) or 'all targets'}] {failure}") from failure
