@@ -20,6 +20,7 @@ class FakeDevice : public DeviceContext {
  public:
   /// Of a part of recorded work, as its clock tells.
   static constexpr double kSecondsOfPart = 3e-6;
+  static constexpr const char* kLost = "it has fallen off the bus";
 
   explicit FakeDevice(int id = 0, size_t memory_bytes = size_t{1} << 30)
       : DeviceContext({DeviceKind::kCuda, id, 1}, "fake accelerator", memory_bytes), next_(kFirst + (uintptr_t(id) << 40)) {}
@@ -57,7 +58,7 @@ class FakeDevice : public DeviceContext {
     if (good_waits == 0) {
       done_ += stream_.size();
       stream_.clear();
-      return Fail("it has fallen off the bus");
+      return Fail(kLost);
     }
     if (good_waits > 0) --good_waits;
     Status status;
@@ -109,6 +110,7 @@ class FakeDevice : public DeviceContext {
 
  protected:
   Result<void*> DoAllocate(size_t bytes) override {
+    if (good_waits == 0) return Fail(kLost);
     const size_t rounded = (bytes + 63) / 64 * 64;
     void* memory = std::aligned_alloc(64, rounded);
     std::memset(memory, 0xa5, rounded);
