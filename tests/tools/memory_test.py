@@ -95,12 +95,12 @@ class MemoryTest(InOneFolderTestCase):
     def test_a_cold_compile_has_two_copies_of_the_weights_and_no_third(self):
         # Libraries, compilers and code, which the weights come on top of: how many are there at the same time is a matter of moments.
         base = max(self.peak(64)[0].bytes for _ in range(2))
-        peak, weights, said = self.peak(2048)
+        peak, weights, said = self.peak(3072)
         times = (peak.bytes - base) / weights
         what = f"{times:.2f} times {weights // MIB} MiB of weights above {base // MIB} MiB; {peak.when}\n{said}"
         print(what)
-        # Two programs that race are twice. What libraries have for themselves varies by 70 MiB, which is 0.4 of so few weights. A third copy is more.
-        self.assertLess(times, 2.8, what)
+        # Two programs that race are twice. Libraries and code vary by 100 MiB from moment to moment, which is less than half of a copy.
+        self.assertLess(times, 2.5, what)
 
 
 if __name__ == "__main__":
