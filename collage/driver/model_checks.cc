@@ -3,13 +3,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <string>
 
 #include "collage/ir/call_names.h"
 #include "collage/ir/visit.h"
-#include "collage/support/memory.h"
 
 namespace collage {
 namespace {
@@ -59,18 +57,6 @@ Status CheckFunction(const std::string& name, const Expr& function, double avail
 }
 
 }  // namespace
-
-size_t FreeMemory() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  size_t kilobytes = 0;
-  std::string unit;
-  while (file >> name >> kilobytes) {
-    if (name == "MemAvailable:") return kilobytes << 10;
-    std::getline(file, unit);
-  }
-  return PhysicalMemory();
-}
 
 Status CheckMemory(const IRModule& module, size_t available) {
   for (const auto& [name, function] : module.functions()) {

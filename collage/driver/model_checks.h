@@ -7,9 +7,6 @@
 
 namespace collage {
 
-/// What this machine could give a program now, bytes.
-size_t FreeMemory();
-
 /// Errors where an operator needs more bytes than `available` for its operands and its result, which are in memory at once; and where the
 /// inputs and the results of the module do. It says which, how large they are, and what there is.
 Status CheckMemory(const IRModule& module, size_t available);

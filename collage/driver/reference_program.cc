@@ -3,6 +3,7 @@
 #include "collage/driver/model_checks.h"
 #include "collage/onnx/reader.h"
 #include "collage/op/interpreter.h"
+#include "collage/support/memory.h"
 
 namespace collage {
 

@@ -47,7 +47,7 @@ std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads) {
   const std::filesystem::path worker = DefaultWorkerProgram();
   if (isolated && std::filesystem::exists(worker)) {
     WorkerOptions options{worker};
-    const size_t fit = std::max<size_t>(1, PhysicalMemory() / 2 / kBytesOfProcess);
+    const size_t fit = std::max<size_t>(1, UsableMemory() / 2 / kBytesOfProcess);
     options.at_once = std::min({static_cast<size_t>(threads), kMostAtOnce, fit});
     return std::make_unique<TimerByBackend>(std::move(options));
   }

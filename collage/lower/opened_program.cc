@@ -55,7 +55,7 @@ Status CheckArtifact(const KernelRecord& record, const StoredProgram& stored, co
 /// What a function computes inside must fit into memory too: some kernels allocate it when they are made.
 Status CheckSizes(const Function& function) {
   const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
-  const size_t machine = PhysicalMemory();
+  const size_t machine = UsableMemory();
   size_t all = 0;
   for (const OpSequence::Value& value : sequence.values) {
     const std::optional<size_t> bytes = CheckedByteCount(value.type, Layout());

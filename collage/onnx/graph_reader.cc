@@ -199,7 +199,7 @@ void GraphReader::LeaveOut(size_t index) {
 /// Reads a node whose inputs are all known, and computes what reading it has not.
 Status GraphReader::ComputeNode(size_t index) {
   const auto compute = [&]() -> Status {
-    model_.folder.ComputeWithin(static_cast<double>(PhysicalMemory()));
+    model_.folder.ComputeWithin(static_cast<double>(UsableMemory()));
     COLLAGE_TRY_STATUS(ReadNode(index));
     std::vector<std::string> names;
     std::vector<Expr> open;

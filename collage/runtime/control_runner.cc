@@ -92,7 +92,7 @@ void ControlRunner::ReleaseAll() {
 Result<ControlRunner::Buffer*> ControlRunner::Take(Block& block, size_t output, const TensorType& type) {
   if (block.idle[output].empty()) {
     bytes_ += type.ByteCount();
-    if (bytes_ > PhysicalMemory()) return Fail("the tensors that are alive at once need more memory than there is");
+    if (bytes_ > UsableMemory()) return Fail("the tensors that are alive at once need more memory than there is");
     buffers_.push_back({Tensor(type), 0, &block.idle[output]});
     return &buffers_.back();
   }

@@ -41,7 +41,7 @@ Result<std::shared_ptr<CpuContext>> CpuContext::Open(const CpuStatement& cpu) {
 }
 
 CpuContext::CpuContext(CpuStatement cpu)
-    : DeviceContext(cpu.ToDevice(), "processors " + ToText(cpu.processors), PhysicalMemory()),
+    : DeviceContext(cpu.ToDevice(), "processors " + ToText(cpu.processors), UsableMemory()),
       cpu_(std::move(cpu)),
       thread_([this] { Run(); }) {}
 

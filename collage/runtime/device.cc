@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "collage/support/control_group.h"
 #include "collage/support/hash.h"
 
 namespace collage {
@@ -45,7 +46,10 @@ int AvailableThreads() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return CPU_COUNT(&set);
+  const int processors = CPU_COUNT(&set);
+  // Rounded down: a team waits for its slowest thread, and where it has more than it may use all of the time, one is always stopped.
+  const double share = std::min<double>(processors, ReadControlGroupLimits().processors.value_or(processors));
+  return std::max(1, static_cast<int>(share));
 }
 
 }  // namespace collage

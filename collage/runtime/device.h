@@ -24,7 +24,7 @@ Result<Device> ParseDevice(const std::string& text, const Device& host);
 
 /// Identifies the processor for cached prices: vendor, family, model, stepping and instruction set extensions.
 std::string Fingerprint(const Device& device);
-/// Processors that this process may use.
+/// Processors that this process may use all of the time: its affinity, and the quota of its control groups (support/control_group.h).
 int AvailableThreads();
 
 }  // namespace collage

@@ -72,9 +72,9 @@ Status CheckMemory(const ExecutionPlan& plan, const Program& program) {
     for (const Endpoint& endpoint : *endpoints) bytes += program.values[endpoint.value].type.ByteCount();
   }
   for (const ExecutionPlan::ConstantUse& use : plan.constants) bytes += PhysicalByteCount(program.values[use.value].type, use.layout);
-  const size_t machine = PhysicalMemory();
+  const size_t machine = UsableMemory();
   if (bytes <= machine) return {};
-  return Fail("needs " + std::to_string(bytes) + " bytes for its tensors; this machine has " + std::to_string(machine));
+  return Fail("needs " + std::to_string(bytes) + " bytes for its tensors; there are " + std::to_string(machine));
 }
 
 }  // namespace

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <mutex>
+#include <string>
 
 #include "collage/support/check.h"
+#include "collage/support/control_group.h"
 #include "collage/support/mappings.h"
 
 namespace collage {
@@ -92,6 +95,23 @@ std::shared_ptr<std::byte> AllocateWeights(size_t bytes) {
 
 void TrimHeap() { ::malloc_trim(0); }
 
-size_t PhysicalMemory() { return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
+size_t UsableMemory() {
+  // Read once: what opens a program asks for each of its kernels.
+  static const size_t usable = [] {
+    const size_t machine = static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    return std::min(machine, ReadControlGroupLimits().memory.value_or(machine));
+  }();
+  return usable;
+}
+
+size_t FreeMemory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::string unit;
+  for (size_t kilobytes = 0; file >> name >> kilobytes; std::getline(file, unit)) {
+    if (name == "MemAvailable:") return std::min(kilobytes << 10, ReadControlGroupLimits().free_memory.value_or(kilobytes << 10));
+  }
+  return UsableMemory();
+}
 
 }  // namespace collage

@@ -25,7 +25,9 @@ std::shared_ptr<std::byte> AllocateWeights(size_t bytes);
 /// Gives back what was freed and the heap keeps for later: as much as compilers of whole models have used, beside the weights.
 void TrimHeap();
 
-/// Of this machine, bytes.
-size_t PhysicalMemory();
+/// Of this machine, bytes, or what its control groups leave to this process (support/control_group.h).
+size_t UsableMemory();
+/// What of it could be had now.
+size_t FreeMemory();
 
 }  // namespace collage

@@ -22,6 +22,7 @@
 #include "collage/op/interpreter.h"
 #include "collage/op/reference_sample.h"
 #include "collage/support/file.h"
+#include "collage/support/memory.h"
 #include "collage/transform/pass.h"
 #include "tests/fuzz/model_mutator.h"
 

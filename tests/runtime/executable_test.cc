@@ -294,9 +294,9 @@ TEST(ExecutableTest, SizesThatOverflowOrAreNotThereAreErrors) {
   EXPECT_THAT(error({{int64_t{1} << 61, 8, 0}}), HasSubstr("value 0 is no tensor that fits into memory"));
   const Shape half_of_all = {int64_t{1} << 43, 2};
   EXPECT_THAT(error({half_of_all, half_of_all}), HasSubstr("with value 0 the tensors are more than can be addressed"));
-  EXPECT_THAT(error({{int64_t{1} << 42}}), HasSubstr("bytes for its tensors; this machine has"));
+  EXPECT_THAT(error({{int64_t{1} << 42}}), HasSubstr("bytes for its tensors; there are"));
   EXPECT_THAT(error({}, SIZE_MAX), HasSubstr("workspace the tensors are more than can be addressed"));
-  EXPECT_THAT(error({}, size_t{1} << 44), HasSubstr("bytes for its tensors; this machine has"));
+  EXPECT_THAT(error({}, size_t{1} << 44), HasSubstr("bytes for its tensors; there are"));
 }
 
 TEST(ExecutableTest, ProfilesStepsOnDemand) {

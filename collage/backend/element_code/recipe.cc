@@ -61,7 +61,7 @@ Result<Recipe> Recipe::Read(ArtifactReader& reader, size_t artifact_bytes) {
   recipe.constants = COLLAGE_TRY(reader.Numbers(recipe.values));
   recipe.tensors = COLLAGE_TRY(reader.Tensors());
   recipe.intermediate = COLLAGE_TRY(reader.Numbers(recipe.values));
-  recipe.intermediate_bytes = COLLAGE_TRY(reader.Numbers(PhysicalMemory()));
+  recipe.intermediate_bytes = COLLAGE_TRY(reader.Numbers(UsableMemory()));
   const bool fits = recipe.inputs.size() == recipe.parameters.size() && recipe.outputs.size() == recipe.results.size() &&
                     recipe.constants.size() == recipe.tensors.size() && recipe.intermediate.size() == recipe.intermediate_bytes.size();
   if (!fits) return reader.Damaged();
