@@ -36,6 +36,7 @@ Status WriteOutputs(const std::filesystem::path& folder, const std::vector<Named
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::filesystem::path path = COLLAGE_TRY(FilePath(folder, types[i].name));
     const auto [other, is_new] = written.emplace(path, types[i].name);
+    if (!is_new && other->second == types[i].name) continue;  // the same value, given twice
     if (!is_new) return Fail("outputs '" + other->second + "' and '" + types[i].name + "' would both be written to " + path.string());
     COLLAGE_TRY_STATUS(WriteNpy(path, outputs[i]));
   }

@@ -5,6 +5,7 @@
 
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/function_calls.h"
+#include "collage/onnx/node_order.h"
 #include "collage/onnx/tensor_message.h"
 #include "onnx_message.pb.h"
 
@@ -86,7 +87,7 @@ class GraphParser {
       result.outputs.push_back(output.name());
       result.output_types.push_back(ReadInput(output));
     }
-    for (int i = 0; i < graph.node_size(); ++i) {
+    for (const int i : NodeOrder(graph)) {
       Status status = AppendNode(graph.node(i), place.value_or(static_cast<size_t>(i)), result);
       if (!status) return Fail(status.error().At(PlaceOf(graph.node(i), i)));
     }

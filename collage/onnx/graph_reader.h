@@ -34,7 +34,7 @@ std::vector<std::string> NamesRead(const OnnxNode& node);
 /// Errors where a node, or one in its bodies, is of an operator that is not supported; they name that node.
 Status CheckNode(const OnnxGraph& graph, size_t index);
 
-/// Turns the nodes of one graph into expressions, in their order, which ONNX demands to be topological.
+/// Turns the nodes of one graph into expressions, in their order, which is topological.
 class GraphReader : public BodyReader {
  public:
   /// `outer` is the graph around a body, null for the model's. All must outlive this. `unknown` is of the model's own nodes; one whose body

@@ -8,6 +8,7 @@
 #include "collage/ir/visit.h"
 #include "collage/onnx/graph.h"
 #include "collage/onnx/model_bytes.h"
+#include "collage/onnx/node_order.h"
 #include "collage/onnx/tensor_message.h"
 #include "collage/onnx/writer.h"
 #include "collage/support/base64.h"
@@ -32,13 +33,15 @@ Result<ModelProto> Parse(std::string_view message) {
   return model;
 }
 
-/// Some exporters write every weight as a node.
+/// Puts the nodes in an order in which they can run. Some exporters write every weight as a node: those become weights.
 void TakeConstants(GraphProto& graph, std::vector<NamedTensor>& weights) {
   constexpr size_t kLeastBytes = 512;  // shapes and axes stay where the reader of a model looks for them
   onnx_io::ExternalFiles no_files{{}};
+  const std::vector<int> order = onnx_io::NodeOrder(graph);
   auto nodes = std::move(*graph.mutable_node());
   graph.clear_node();
-  for (NodeProto& node : nodes) {
+  for (const int number : order) {
+    NodeProto& node = nodes[number];
     const bool may_be_weight = node.op_type() == "Constant" && node.output_size() == 1 && node.attribute_size() == 1 &&
                                node.attribute(0).name() == "value" && node.attribute(0).ByteSizeLong() >= kLeastBytes;
     Result<Tensor> value = may_be_weight ? ReadTensorMessage(node.attribute(0).t(), no_files) : Fail("no weight");
@@ -47,15 +50,6 @@ void TakeConstants(GraphProto& graph, std::vector<NamedTensor>& weights) {
     } else {
       graph.add_node()->Swap(&node);
     }
-  }
-}
-
-/// Recursion is as deep as bodies nest, which the message parser bounds.
-void AddNamesRead(const NodeProto& node, std::unordered_set<std::string>& names) {
-  names.insert(node.input().begin(), node.input().end());
-  for (const auto& attribute : node.attribute()) {
-    for (const NodeProto& inner : attribute.g().node()) AddNamesRead(inner, names);
-    for (const auto& output : attribute.g().output()) names.insert(output.name());
   }
 }
 
@@ -141,7 +135,7 @@ Result<OriginalModel> HeadOf(const OriginalModel& original, const std::vector<st
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return needed.contains(name); })) continue;
     is_kept[static_cast<size_t>(i)] = true;
     given.insert(names.begin(), names.end());
-    AddNamesRead(nodes[i], needed);
+    onnx_io::AddNamesRead(nodes[i], needed);
   }
   graph.clear_node();
   for (int i = 0; i < nodes.size(); ++i) {

@@ -143,6 +143,7 @@ Result<double> CoordinateOf(const Resizing& resizing, size_t axis, int64_t exten
     return begin * last + x * (end - begin) * last / (length - 1);
   }
   if (resizing.coordinates == "pytorch_half_pixel" && length <= 1) return 0;
+  if (resizing.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
   const double half_pixel = (x + 0.5) / scale - 0.5;
   if (resizing.coordinates == "half_pixel" || resizing.coordinates == "pytorch_half_pixel") return half_pixel;
   if (resizing.coordinates == "half_pixel_symmetric") {

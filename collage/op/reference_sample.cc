@@ -21,7 +21,7 @@ namespace {
 // What floating point parameters hold of which no operator asks for more, in the order in which it is tried. After numbers of both signs
 // positive ones, for what needs them in a way that intervals do not show; then ever smaller ones, for weights so large that values
 // overflow.
-constexpr ValueRange kChoices[] = {{-1, 1},
+constexpr ValueRange kNumbers[] = {{-1, 1},
                                    {0.25, 1},
                                    {0.75, 1.25},
                                    {-1, -0.25},
@@ -30,11 +30,20 @@ constexpr ValueRange kChoices[] = {{-1, 1},
                                    {-0x1p-32, 0x1p-32},
                                    {-0x1p-48, 0x1p-48},
                                    {-0x1p-64, 0x1p-64}};
+// The same of integers of which no operator asks for less. Many are masks, which models take from one and multiply by the lowest number
+// that there is: all but zeros and ones overflow, and where all are zero, softmax is left with nothing.
 constexpr ValueRange kIntegers{0, 7};
+constexpr ValueRange kMasks{0, 1};
+constexpr ValueRange kOnes{1, 1};
 // All choices are tried for a function of less work than this together, which is some five seconds of the reference executor's
 // convolutions. Of larger ones fewer are, but always three.
 constexpr double kMostTriedFlops = 1e11;
 constexpr size_t kTriedInAnyCase = 3;
+
+struct Choice {
+  ValueRange numbers;
+  ValueRange integers;
+};
 
 /// The numbers that a quantiser to bytes tells apart, where its scale is known.
 std::optional<ValueRange> RangeOfBytes(const OpSequence& sequence, const OpSequence::Step& step) {
@@ -287,9 +296,20 @@ class Sampler {
     if (Result<OpSequence> sequence = ToOpSequence(definition)) analysis_.emplace(std::move(*sequence));
   }
 
-  [[nodiscard]] bool IsShownFinite(const ValueRange& choice) const { return analysis_ && analysis_->IsFinite(RangesFor(choice)); }
+  /// In the order in which they are tried.
+  [[nodiscard]] std::vector<Choice> Choices() const {
+    const bool has_integers = std::ranges::any_of(types_, [](const TensorType& type) {
+      return !IsFloatingPoint(type.dtype) && type.dtype != DType::kBool && type.dtype != DType::kString;
+    });
+    std::vector<Choice> choices = {{kNumbers[0], kIntegers}};
+    if (has_integers) choices.insert(choices.end(), {{kNumbers[0], kMasks}, {kNumbers[0], kOnes}});
+    for (size_t i = 1; i < std::size(kNumbers); ++i) choices.push_back({kNumbers[i], has_integers ? kMasks : kIntegers});
+    return choices;
+  }
 
-  [[nodiscard]] std::vector<Tensor> InputsFor(const ValueRange& choice) const {
+  [[nodiscard]] bool IsShownFinite(const Choice& choice) const { return analysis_ && analysis_->IsFinite(RangesFor(choice)); }
+
+  [[nodiscard]] std::vector<Tensor> InputsFor(const Choice& choice) const {
     const std::vector<ValueRange> ranges = RangesFor(choice);
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < types_.size(); ++i) {
@@ -309,10 +329,11 @@ class Sampler {
   Result<ReferenceSample> Sample() const {
     std::optional<ReferenceSample> best;
     size_t least_born = 0;
-    const size_t tries = Tries();
+    const std::vector<Choice> choices = Choices();
+    const size_t tries = Tries(choices.size());
     for (size_t i = 0; i < tries; ++i) {
       Watch watch;
-      ReferenceSample sample{InputsFor(kChoices[i]), {}, {}, ToleranceOf(function_)};
+      ReferenceSample sample{InputsFor(choices[i]), {}, {}, ToleranceOf(function_)};
       sample.expected = COLLAGE_TRY(Run(sample.inputs, watch));
       sample.unreached = watch.Unreached();
       if (analysis_) sample.steps = QuantisationSteps(analysis_->sequence(), watch.scales());
@@ -326,11 +347,13 @@ class Sampler {
   }
 
  private:
-  [[nodiscard]] std::vector<ValueRange> RangesFor(const ValueRange& choice) const {
+  [[nodiscard]] std::vector<ValueRange> RangesFor(const Choice& choice) const {
     std::vector<ValueRange> ranges;
     for (size_t i = 0; i < types_.size(); ++i) {
-      const ValueRange numbers = analysis_ && analysis_->Quantised(i) ? Scaled(choice, *analysis_->Quantised(i)) : choice;
-      const ValueRange free = types_[i].dtype == DType::kBool ? ValueRange{0, 1} : IsFloatingPoint(types_[i].dtype) ? numbers : kIntegers;
+      const ValueRange numbers = analysis_ && analysis_->Quantised(i) ? Scaled(choice.numbers, *analysis_->Quantised(i)) : choice.numbers;
+      const ValueRange free = types_[i].dtype == DType::kBool    ? ValueRange{0, 1}
+                              : IsFloatingPoint(types_[i].dtype) ? numbers
+                                                                 : choice.integers;
       const bool is_index = !IsFloatingPoint(types_[i].dtype);
       const ValueRange demand = analysis_ ? analysis_->Demand(i) : ValueRange();
       // An index may be any; the ends of what is asked are numbers, where something is asked at all.
@@ -339,10 +362,9 @@ class Sampler {
     return ranges;
   }
 
-  [[nodiscard]] size_t Tries() const {
+  [[nodiscard]] size_t Tries(size_t most) const {
     const double affordable = analysis_ ? kMostTriedFlops / std::max(1.0, analysis_->Flops()) : 0;
-    return std::clamp(affordable < std::size(kChoices) ? static_cast<size_t>(affordable) : std::size(kChoices), kTriedInAnyCase,
-                      std::size(kChoices));
+    return std::clamp(affordable < static_cast<double>(most) ? static_cast<size_t>(affordable) : most, kTriedInAnyCase, most);
   }
 
   Result<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs, Watch& watch) const {
@@ -370,7 +392,8 @@ Result<ReferenceSample> SampleReference(const Expr& function, uint64_t seed, con
 
 Result<std::vector<Tensor>> SuitableInputs(const Expr& function, uint64_t seed, const InterpreterOptions& options) {
   const Sampler sampler(function, seed, options);
-  if (sampler.IsShownFinite(kChoices[0])) return sampler.InputsFor(kChoices[0]);
+  const Choice usual = sampler.Choices()[0];
+  if (sampler.IsShownFinite(usual)) return sampler.InputsFor(usual);
   return COLLAGE_TRY(sampler.Sample()).inputs;
 }
 

@@ -31,8 +31,8 @@ struct ReferenceSample {
 };
 
 /// Inputs and outputs of a function, the same for equal functions and seeds in every process. Floating point inputs are in [-1, 1] where
-/// nothing else is needed, or all over the range of a quantiser that reads them; indices are in range, other integers in {0, ..., 7}.
-/// Errors of the reference executor.
+/// nothing else is needed, or all over the range of a quantiser that reads them; indices are in range, other integers in {0, ..., 7}, or
+/// zeros and ones where those make no finite values. Errors of the reference executor.
 Result<ReferenceSample> SampleReference(const Expr& function, uint64_t seed, const InterpreterOptions& options = {});
 
 /// The inputs alone: they are found without running the function wherever that is possible.

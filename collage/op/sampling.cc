@@ -72,10 +72,8 @@ class Sampler {
     if (method_ == "nearest") x = std::nearbyint(x);
     const double low = corners_ ? 0 : -0.5;
     const double high = corners_ ? length - 1 : length - 0.5;
-    if (x < low || x > high) {
-      if (padding_ == "border") x = std::clamp(x, 0.0, length - 1);
-      if (padding_ == "reflection") x = Reflect(x, low, high);
-    }
+    // At the border it is each tap that the end stands in for, as in PyTorch, and not the place between them.
+    if (padding_ == "reflection" && (x < low || x > high)) x = Reflect(x, low, high);
     if (!std::isfinite(x)) return {};
     if (method_ == "nearest") return {{Padded(static_cast<int64_t>(std::trunc(x)), extent), 1.0}};
     return method_ == "bilinear" ? Around(x, extent, 0, 1) : Around(x, extent, -1, 2);

@@ -330,8 +330,24 @@ def resizes(cases):
                 cases.add(name + "_scales", opset, [node], x, {"s": np.array([1, 1, 2, 2], F)})
                 node = make_node("Resize", ["x", "", "", "n"], ["y"], **attributes)
                 cases.add(name + "_sizes", opset, [node], x, {"n": ints(1, 2, 7, 3)})
+    # Gone from ONNX since opset 13; TensorFlow's exporter writes it for all.
+    for opset in (11, 16):
+        for rounding in ("floor", "round_prefer_floor"):
+            attributes = {"mode": "nearest", "nearest_mode": rounding, "coordinate_transformation_mode": "tf_half_pixel_for_nn"}
+            node = make_node("Resize", ["x", "none", "none", "n"], ["y"], **attributes)
+            cases.add("Resize_tf_half_pixel_" + rounding, opset, [node], x, {"none": np.zeros(0, F), "n": ints(1, 2, 7, 3)})
     node = make_node("Resize", ["x", "", "s"], ["y"], mode="nearest", axes=[2, 3])
     cases.add("Resize_axes", 18, [node], x, {"s": np.array([2, 3], F)})
+
+
+def grids(cases):
+    """Behind the ends each of the four taps of a cubic counts for itself, unlike in ONNX's own evaluator."""
+    grid = {"x": data(1, 2, 4, 5), "grid": 3 * data(1, 3, 4, 2)}
+    for padding in ("zeros", "border", "reflection"):
+        for corners in (0, 1):
+            name = f"GridSample_cubic_{padding}_{corners}"
+            single(cases, "GridSample", (16,), grid, name=name, mode="bicubic", padding_mode=padding, align_corners=corners)
+            single(cases, "GridSample", (20,), grid, name=name, mode="cubic", padding_mode=padding, align_corners=corners)
 
 
 def chains(cases):
@@ -356,6 +372,16 @@ def chains(cases):
         make_node("Add", ["x", "sum"], ["y"]),
     ]
     cases.add("chain_expand", 13, nodes, x, {"one": ints(1), "three": ints(3), "ones": ints(3), "row": data(4)})
+    # As converters leave nodes that they add: behind those that read them, one of them inside a body.
+    body = onnx.helper.make_graph([make_node("Add", ["late", "early"], ["inner"])], "body", [], [onnx.ValueInfoProto(name="inner")])
+    nodes = [
+        make_node("If", ["yes"], ["chosen"], then_branch=body, else_branch=body),
+        make_node("Relu", ["chosen"], ["y"]),
+        make_node("Mul", ["early", "early"], ["late"]),
+        make_node("Cast", ["flag"], ["yes"], to=onnx.TensorProto.BOOL),
+        make_node("Tanh", ["x"], ["early"]),
+    ]
+    cases.add("chain_of_appended_nodes", 13, nodes, x, {"flag": ints(1)[0]})
 
 
 def functions(cases):
@@ -415,6 +441,7 @@ FAMILIES = (
     trees,
     linear_models,
     signals,
+    grids,
 )
 
 

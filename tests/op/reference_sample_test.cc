@@ -170,6 +170,19 @@ TEST(SampleReferenceTest, ACausalMaskIsNoReasonToLookForOtherInputs) {
   EXPECT_TRUE(BitwiseEqual(sample.inputs[0], SuitableInputs(Parsed("fn (%x: Tensor[(2, 2), float32]) { nn.relu(%x) }"), 1)->at(0)));
 }
 
+// Exporters write masks of integers so. Numbers up to seven overflow; where two masks are added, so do zeros.
+TEST(SampleReferenceTest, MasksOfIntegersLeaveNumbers) {
+  for (const char* mask : {"%0", "add(%0, %0)"}) {
+    const Expr function = Parsed(std::string("fn (%x: Tensor[(4, 4), float32], %m: Tensor[(1, 4), int64]) {") +
+                                 "  %0 = multiply(subtract(1f, cast(%m, dtype=\"float32\")), -3.4e38f);"
+                                 "  nn.softmax(add(%x, " +
+                                 mask + ")) }");
+    const ReferenceSample sample = SampleReference(function, 1).value();
+    EXPECT_TRUE(AllFinite(sample.expected)) << mask;
+    EXPECT_THAT(Unreached(sample), IsEmpty()) << mask;
+  }
+}
+
 // Weights so large that values of about one overflow behind them.
 TEST(SampleReferenceTest, SmallInputsForLargeWeights) {
   const Expr function = Parsed(
