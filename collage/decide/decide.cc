@@ -27,8 +27,8 @@ class Decider {
         measurer_(measurer),
         options_(options),
         at_centres_(arms, options.allowed, options.searched),
-        at_ends_(arms, options.allowed, options.searched),
-        at_usual_ends_(arms, options.allowed, options.searched) {
+        at_ends_(arms, options.allowed, options.searched, {.most_sets_unproven = kFewSets}),
+        at_usual_ends_(arms, options.allowed, options.searched, {.most_sets_unproven = kFewSets}) {
     COLLAGE_CHECK(evidence.size() == arms.kernels.kernels().size(), "evidence is not of these kernels");
     is_allowed_.assign(evidence.size(), options.allowed.empty());
     for (size_t c = 0; c < options.allowed.size(); ++c) {
@@ -44,8 +44,8 @@ class Decider {
       if (options_.report) options_.report(open_);
     }
     Decision decision{*best_, open_, is_settled_, {}, {}};
-    decision.likely_bound = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).lower_bound;
-    decision.proved_bound = COLLAGE_TRY(at_ends_.Search(ProvedLows(prices_))).lower_bound;
+    decision.likely_bound = COLLAGE_TRY(LowerBound(Lows(prices_)));
+    decision.proved_bound = COLLAGE_TRY(LowerBound(ProvedLows(prices_)));
     decision.best.lower_bound = decision.likely_bound;
     // Also where time has ended before the best cover has run as a whole.
     decision.open = std::min(decision.open, std::max(0.0, 1 - decision.likely_bound.ToSeconds() / best_->cost.ToSeconds()));
@@ -54,6 +54,12 @@ class Decider {
 
  private:
   [[nodiscard]] bool IsOver() const { return !measurer_ || measurer_->IsOver(); }
+
+  /// On what any cover costs at these prices. Where time has left much open, rooflines are most of them, nearly all covers tie, and the
+  /// optimum would take longer than the budget; what the searcher can say soon is a bound as well.
+  Result<Cost> LowerBound(const std::vector<Cost>& costs) {
+    return COLLAGE_TRY(is_settled_ ? at_ends_.Search(costs) : at_ends_.SearchBelow(costs, best_->cost)).lower_bound;
+  }
 
   /// True when there is nothing more to do.
   Result<bool> Step() {
@@ -93,7 +99,7 @@ class Decider {
     for (size_t kernel = 0; kernel < apart.size(); ++kernel) {
       if (arms_.kernels.kernels()[kernel].heavy.size() > 1 && IsUnknown(kernel)) apart[kernel] = Cost::Invalid();
     }
-    Result<SearchResult> found = at_ends_.Search(apart);
+    Result<SearchResult> found = measurer_ && measurer_->IsOver() ? SoonestKnown() : at_ends_.Search(apart);
     const SearchResult cover = found ? std::move(*found) : COLLAGE_TRY(at_ends_.Search(Lows(prices_)));
     const std::vector<size_t> unknown = UnknownIn(cover.choices);
     // A search that a limit has ended may find a cover at one price and none at another.
@@ -102,6 +108,17 @@ class Decider {
     // Where there is a rival, there is a plan already.
     if (options_.rival.IsKnown() && measurer_->IsOver()) return Fail(kTimeEnded);
     return MeasureSome(unknown, /*all=*/measurer_->IsOver());
+  }
+
+  /// When time has ended without a plan, the cover of which least is unknown, and of such the cheapest: often a whole model, one kernel
+  /// where the cheapest cover would ask for hundreds.
+  Result<SearchResult> SoonestKnown() const {
+    const Cost unknown = Cost::Seconds(10);  // more than a plan takes, and in sums of any number still a time
+    std::vector<Cost> costs = Lows(prices_);
+    for (size_t kernel = 0; kernel < costs.size(); ++kernel) {
+      if (IsUnknown(kernel)) costs[kernel] += unknown;
+    }
+    return PricedProblem(arms_, options_.allowed, options_.searched, {.most_sets_unproven = kFewSets}).Search(costs);
   }
 
   Result<bool> Challenge() {

@@ -100,7 +100,7 @@ class IncrementalSearch::State {
       }
       if (!is_graph_tried_) graph_ = CoverGraph::Build(problem_, options_.most_sets);
       is_graph_tried_ = true;
-      if (!graph_) return ResultOf(Sweep(tables_, limits, options_.reuse_segments, nullptr));
+      if (!graph_) return ResultOf(Sweep(tables_, {options_.most_states, options_.most_sets_unproven}, options_.reuse_segments, nullptr));
       relaxation_.emplace(tables_, *graph_);
     }
     relaxation_->Reprice();

@@ -165,22 +165,22 @@ class Steady : public Measurer {
   uint64_t round_ = 0;
 };
 
-TEST(DecideTest, AKernelOfManyOperatorsIsNotTimedWhereItsPartsRuleItOut) {
-  constexpr size_t kNodes = 12;
-  SearchProblem problem;
-  problem.node_count = kNodes;
-  problem.backend_count = 2;
-  for (size_t node = 0; node <= kNodes; ++node) {
-    SearchTensor tensor;
-    if (node > 0) tensor.producer = node - 1;
-    if (node < kNodes) tensor.consumers = {node};
-    tensor.is_result = node == kNodes;
-    problem.tensors.push_back(tensor);
+/// Operators in a row, and kernels of some of them.
+class OperatorsInARow : public Arms {
+ public:
+  OperatorsInARow(size_t nodes, size_t backends) {
+    problem.node_count = nodes;
+    problem.backend_count = backends;
+    for (size_t node = 0; node <= nodes; ++node) {
+      SearchTensor tensor;
+      if (node > 0) tensor.producer = node - 1;
+      if (node < nodes) tensor.consumers = {node};
+      tensor.is_result = node == nodes;
+      problem.tensors.push_back(tensor);
+    }
   }
-  Arms arms;
-  std::vector<KernelFacts> facts;
-  std::vector<double> seconds;
-  const auto add = [&](size_t first, size_t last, size_t backend, double seconds_of_one) {
+
+  void Add(size_t first, size_t last, size_t backend, double seconds_of_one) {
     SearchCandidate candidate;
     KernelFacts fact;
     for (size_t node = first; node <= last; ++node) {
@@ -193,26 +193,33 @@ TEST(DecideTest, AKernelOfManyOperatorsIsNotTimedWhereItsPartsRuleItOut) {
     candidate.outputs = {last + 1};
     candidate.variants = {{Cost(), {0}, {0}}};
     problem.candidates.push_back(candidate);
-    arms.kernel_of.push_back({facts.size()});
+    kernel_of.push_back({facts.size()});
     fact.variant = 2 * backend;
     fact.roofline = Cost::Microseconds(count);
     facts.push_back(fact);
     seconds.push_back(count * seconds_of_one);
-  };
-  // A library that takes single operators, and a compiler that takes any row of them and is half as fast.
-  for (size_t node = 0; node < kNodes; ++node) add(node, node, 0, 1e-3);
-  for (size_t first = 0; first < kNodes; ++first) {
-    for (size_t last = first; last < kNodes; ++last) add(first, last, 1, 2e-3);
+    kernels = KernelRelations(facts);
   }
-  arms.problem = std::move(problem);
-  arms.kernels = KernelRelations(facts);
-  std::vector<Evidence> evidence(facts.size());
-  Steady measurer(arms, seconds);
-  const Result<Decision> decision = Decide(arms, evidence, measurer, {});
+
+  std::vector<KernelFacts> facts;
+  std::vector<double> seconds;
+};
+
+TEST(DecideTest, AKernelOfManyOperatorsIsNotTimedWhereItsPartsRuleItOut) {
+  constexpr size_t kNodes = 12;
+  OperatorsInARow row(kNodes, 2);
+  // A library that takes single operators, and a compiler that takes any row of them and is half as fast.
+  for (size_t node = 0; node < kNodes; ++node) row.Add(node, node, 0, 1e-3);
+  for (size_t first = 0; first < kNodes; ++first) {
+    for (size_t last = first; last < kNodes; ++last) row.Add(first, last, 1, 2e-3);
+  }
+  std::vector<Evidence> evidence(row.facts.size());
+  Steady measurer(row, row.seconds);
+  const Result<Decision> decision = Decide(row, evidence, measurer, {});
   ASSERT_TRUE(decision) << decision.error().message;
   EXPECT_TRUE(decision->is_settled);
   EXPECT_NEAR(decision->best.cost.ToSeconds(), kNodes * 1e-3, 1e-5);
-  const auto is_large = [&](size_t kernel) { return facts[kernel].heavy.size() > 3; };
+  const auto is_large = [&](size_t kernel) { return row.facts[kernel].heavy.size() > 3; };
   // How the compiler's times in programs compare to those alone has to be seen before anything can be stated of the others.
   EXPECT_LE(std::count_if(measurer.alone.begin(), measurer.alone.end(), is_large), 2);
   EXPECT_LE(measurer.alone.size(), 2 * kNodes + 5) << "the parts, and a few rows of them";
@@ -309,6 +316,19 @@ TEST(DecideTest, WhereTimeEndsBeforeAnyPlanHasRunTheBoundSaysWhatIsOpen) {
         << "round " << round;
   }
   EXPECT_GT(decided, 20u);
+}
+
+TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatAsksForLeast) {
+  constexpr size_t kNodes = 12;
+  OperatorsInARow row(kNodes, 2);
+  for (size_t node = 0; node < kNodes; ++node) row.Add(node, node, 0, 1e-3);
+  row.Add(0, kNodes - 1, 1, 0.1);  // a whole model, far slower
+  std::vector<Evidence> evidence(row.facts.size());
+  Hurried measurer(row, row.seconds);
+  const Result<Decision> decision = Decide(row, evidence, measurer, {});
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_EQ(measurer.alone, std::vector<size_t>{kNodes});
+  EXPECT_EQ(decision->best.choices.size(), 1u);
 }
 
 }  // namespace
