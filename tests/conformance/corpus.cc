@@ -7,7 +7,7 @@ namespace collage::conformance {
 std::vector<ProgramCase> Corpus() {
   std::vector<ProgramCase> corpus;
   for (std::vector<ProgramCase> family : {ConvolutionCases(), MatrixCases(), PoolingCases(), NormalisationCases(), PointwiseCases(),
-                                          ReductionCases(), MovementCases(), BlockCases(), QuantisedCases(), RandomCases(4)}) {
+                                          ReductionCases(), MovementCases(), BlockCases(), QuantisedCases(), HalfCases(), RandomCases(4)}) {
     std::move(family.begin(), family.end(), std::back_inserter(corpus));
   }
   return corpus;

@@ -17,6 +17,8 @@ std::vector<ProgramCase> ReductionCases();
 std::vector<ProgramCase> MovementCases();
 std::vector<ProgramCase> BlockCases();
 std::vector<ProgramCase> QuantisedCases();
+/// Others of these in float16, which most backends refuse: whoever does not see the type reads and writes beyond the ends of tensors.
+std::vector<ProgramCase> HalfCases();
 /// Random shapes and attributes, `count` programs a kind, from fixed seeds.
 std::vector<ProgramCase> RandomCases(int count);
 

@@ -1,5 +1,6 @@
 #include "collage/backend/dnnl/layer_normalization.h"
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 
@@ -129,6 +130,8 @@ std::optional<LayerNormalization> FromOperator(const OpSequence& sequence) {
 
 std::optional<LayerNormalization> RecogniseLayerNormalization(const OpSequence& sequence) {
   if (sequence.steps.empty() || sequence.results.size() != 1) return std::nullopt;
+  const auto is_float32 = [](const OpSequence::Value& value) { return value.type.dtype == DType::kFloat32; };
+  if (!std::ranges::all_of(sequence.values, is_float32)) return std::nullopt;
   if (sequence.steps[0].op->name == "nn.layer_norm") return FromOperator(sequence);
   return Walk(sequence).Recognise();
 }
