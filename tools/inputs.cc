@@ -145,7 +145,7 @@ Result<std::pair<std::string, Shape>> ParseShapeOption(const std::string& text) 
   while (at < end) {
     int64_t extent = 0;
     const auto [next, error] = std::from_chars(at, end, extent);
-    if (error != std::errc() || extent < 0 || (next != end && (*next != 'x' || next + 1 == end))) return malformed();
+    if (error != std::errc() || *at == '-' || (next != end && (*next != 'x' || next + 1 == end))) return malformed();
     shape.push_back(extent);
     at = next == end ? end : next + 1;
   }

@@ -27,8 +27,8 @@ class Decider {
         measurer_(measurer),
         options_(options),
         at_centres_(arms, options.allowed, options.searched),
-        at_ends_(arms, options.allowed, options.searched, {.most_sets_unproven = kFewSets}),
-        at_usual_ends_(arms, options.allowed, options.searched, {.most_sets_unproven = kFewSets}) {
+        at_ends_(arms, options.allowed, options.searched),
+        at_usual_ends_(arms, options.allowed, options.searched) {
     COLLAGE_CHECK(evidence.size() == arms.kernels.kernels().size(), "evidence is not of these kernels");
     is_allowed_.assign(evidence.size(), options.allowed.empty());
     for (size_t c = 0; c < options.allowed.size(); ++c) {
@@ -44,8 +44,8 @@ class Decider {
       if (options_.report) options_.report(open_);
     }
     Decision decision{*best_, open_, is_settled_, {}, {}};
-    decision.likely_bound = COLLAGE_TRY(LowerBound(Lows(prices_)));
-    decision.proved_bound = COLLAGE_TRY(LowerBound(ProvedLows(prices_)));
+    decision.likely_bound = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).lower_bound;
+    decision.proved_bound = COLLAGE_TRY(at_ends_.Search(ProvedLows(prices_))).lower_bound;
     decision.best.lower_bound = decision.likely_bound;
     // Also where time has ended before the best cover has run as a whole.
     decision.open = std::min(decision.open, std::max(0.0, 1 - decision.likely_bound.ToSeconds() / best_->cost.ToSeconds()));
@@ -54,12 +54,6 @@ class Decider {
 
  private:
   [[nodiscard]] bool IsOver() const { return !measurer_ || measurer_->IsOver(); }
-
-  /// On what any cover costs at these prices. Where time has left much open, rooflines are most of them, nearly all covers tie, and the
-  /// optimum would take longer than the budget; what the searcher can say soon is a bound as well.
-  Result<Cost> LowerBound(const std::vector<Cost>& costs) {
-    return COLLAGE_TRY(is_settled_ ? at_ends_.Search(costs) : at_ends_.SearchBelow(costs, best_->cost)).lower_bound;
-  }
 
   /// True when there is nothing more to do.
   Result<bool> Step() {
@@ -112,13 +106,13 @@ class Decider {
 
   /// When time has ended without a plan, the cover of which least is unknown, and of such the cheapest: often a whole model, one kernel
   /// where the cheapest cover would ask for hundreds.
-  Result<SearchResult> SoonestKnown() const {
+  Result<SearchResult> SoonestKnown() {
     const Cost unknown = Cost::Seconds(10);  // more than a plan takes, and in sums of any number still a time
     std::vector<Cost> costs = Lows(prices_);
     for (size_t kernel = 0; kernel < costs.size(); ++kernel) {
       if (IsUnknown(kernel)) costs[kernel] += unknown;
     }
-    return PricedProblem(arms_, options_.allowed, options_.searched, {.most_sets_unproven = kFewSets}).Search(costs);
+    return at_ends_.Search(costs);
   }
 
   Result<bool> Challenge() {

@@ -8,7 +8,6 @@
 
 #include "collage/decide/decide.h"
 #include "collage/search/incremental.h"
-#include "collage/search/shortest_path.h"
 
 namespace collage {
 
@@ -18,7 +17,7 @@ class PricedProblem {
   using Searched = decltype(DecideOptions::searched);
 
   /// Candidates that are not `allowed` are not taken; empty: all are. `searched` is told of each search. `arms` must outlive it.
-  PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {}, const ShortestPathOptions& options = {});
+  PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {});
   PricedProblem(const PricedProblem&) = delete;
   PricedProblem& operator=(const PricedProblem&) = delete;
 

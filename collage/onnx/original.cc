@@ -33,15 +33,20 @@ Result<ModelProto> Parse(std::string_view message) {
   return model;
 }
 
-/// Puts the nodes in an order in which they can run. Some exporters write every weight as a node: those become weights.
-void TakeConstants(GraphProto& graph, std::vector<NamedTensor>& weights) {
-  constexpr size_t kLeastBytes = 512;  // shapes and axes stay where the reader of a model looks for them
-  onnx_io::ExternalFiles no_files{{}};
+void PutInOrder(GraphProto& graph) {
   const std::vector<int> order = onnx_io::NodeOrder(graph);
   auto nodes = std::move(*graph.mutable_node());
   graph.clear_node();
-  for (const int number : order) {
-    NodeProto& node = nodes[number];
+  for (const int number : order) graph.add_node()->Swap(&nodes[number]);
+}
+
+/// Some exporters write every weight as a node.
+void TakeConstants(GraphProto& graph, std::vector<NamedTensor>& weights) {
+  constexpr size_t kLeastBytes = 512;  // shapes and axes stay where the reader of a model looks for them
+  onnx_io::ExternalFiles no_files{{}};
+  auto nodes = std::move(*graph.mutable_node());
+  graph.clear_node();
+  for (NodeProto& node : nodes) {
     const bool may_be_weight = node.op_type() == "Constant" && node.output_size() == 1 && node.attribute_size() == 1 &&
                                node.attribute(0).name() == "value" && node.attribute(0).ByteSizeLong() >= kLeastBytes;
     Result<Tensor> value = may_be_weight ? ReadTensorMessage(node.attribute(0).t(), no_files) : Fail("no weight");
@@ -97,6 +102,7 @@ Result<OriginalModel> TakeApart(std::string_view bytes, const onnx_io::OnnxGraph
   DropRemarks(model);
   if (model.ir_version() < kInitializersAlone) model.set_ir_version(kInitializersAlone);
   std::vector<NamedTensor> weights = graph.initializers;
+  PutInOrder(message);
   TakeConstants(message, weights);
 
   OriginalModel original;

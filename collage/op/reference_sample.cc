@@ -36,7 +36,7 @@ constexpr ValueRange kIntegers{0, 7};
 constexpr ValueRange kMasks{0, 1};
 constexpr ValueRange kOnes{1, 1};
 // All choices are tried for a function of less work than this together, which is some five seconds of the reference executor's
-// convolutions. Of larger ones fewer are, but always three.
+// convolutions. Of larger ones fewer are, but always three, and all of integers.
 constexpr double kMostTriedFlops = 1e11;
 constexpr size_t kTriedInAnyCase = 3;
 
@@ -364,7 +364,8 @@ class Sampler {
 
   [[nodiscard]] size_t Tries(size_t most) const {
     const double affordable = analysis_ ? kMostTriedFlops / std::max(1.0, analysis_->Flops()) : 0;
-    return std::clamp(affordable < static_cast<double>(most) ? static_cast<size_t>(affordable) : most, kTriedInAnyCase, most);
+    const size_t in_any_case = kTriedInAnyCase + most - std::size(kNumbers);
+    return std::clamp(affordable < static_cast<double>(most) ? static_cast<size_t>(affordable) : most, in_any_case, most);
   }
 
   Result<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs, Watch& watch) const {

@@ -194,7 +194,7 @@ std::optional<Alternatives::Found> Alternatives::BestWithout(size_t i, const std
     part.problem.conversion = [&](size_t tensor, size_t from, size_t to) { return problem_.conversion(part.tensors[tensor], from, to); };
   ++searches_;
   searched_nodes_ += part.problem.node_count;
-  const Result<SearchResult> best = SearchShortestPath(part.problem, ShortestPathOptions{.most_sets_unproven = kFewSets});
+  const Result<SearchResult> best = SearchShortestPath(part.problem);
   if (!best || !best->cost.IsKnown()) return std::nullopt;
   std::vector<SearchChoice> chosen = ChosenIn(stretch, part);
   for (const SearchChoice& choice : chosen) {

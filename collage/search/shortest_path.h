@@ -6,17 +6,14 @@
 
 namespace collage {
 
-/// Of `most_sets_unproven`, for who asks often: at the low ends of what nobody has measured nearly all covers tie, and the widest sweeps,
-/// which took 12 s for a recurrent model, prove as little.
-inline constexpr size_t kFewSets = 64;
-
 struct ShortestPathOptions {
   /// Partial covers kept for one covered set; beyond it the dearest are dropped, and the result says what that may have cost.
   size_t most_states = 4096;
   /// Covered sets with the same first uncovered node.
   size_t most_sets = 4096;
-  /// The same where even `most_sets` are not all, so that no optimum can be proven: a sweep takes as many times longer.
-  size_t most_sets_unproven = most_sets;
+  /// The same where even `most_sets` are not all: no optimum can be proven then, and a sweep of 4 096 finds the same covers as one of 64,
+  /// whose bounds are a sixth lower, in 20 to 60 times as long (docs/design/search.md).
+  size_t most_sets_unproven = 64;
   /// A first search without bounds takes least time where no covered set has more states than this; beyond it bounds are found.
   size_t easy_states = 64;
   /// Searches for the sake of covers without cycles (acyclic.h).

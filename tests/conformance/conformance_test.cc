@@ -64,6 +64,11 @@ TEST(PresenceTest, KernelsThatCallALibraryAreTested) {
     EXPECT_NE(calling.find(program), std::string::npos) << program << "\n" << calling;
 }
 
+TEST(PresenceTest, OperatorsOfAllKindsAreTestedInFloat16) {
+  for (const char* name : {"conv_3x3_bias_relu", "matmul", "dense_odd", "max_pool_3x3_same", "layer_norm", "layer_norm_odd", "softmax"})
+    EXPECT_TRUE(CasesNamed(std::string(name) + "_float16")) << name;
+}
+
 TEST(PresenceTest, MergedRegionsOfLibrariesAreTested) {
   for (const char* library : {"dnnl", "openblas", "xsmm", "xnnpack"}) {
     const Result<const Backend*> backend = FindBackend(library, Cpu(1));

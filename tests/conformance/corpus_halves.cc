@@ -1,4 +1,5 @@
 #include <exception>
+#include <functional>
 #include <unordered_map>
 
 #include "collage/ir/visit.h"

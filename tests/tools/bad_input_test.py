@@ -86,7 +86,7 @@ class BadInputTest(CommandLineTestCase):
         self.assert_user_error(self.compile(self.folder / "m.onnx"), "--shape", "x=")
 
     def test_a_malformed_shape(self):
-        for shape in ("x", "x=", "x=1xx3", "x=1x3x", "=1x2", "x=1x-3"):
+        for shape in ("x", "x=", "x=1xx3", "x=1x-0x3", "x=1x3x", "=1x2", "x=1x-3"):
             with self.subTest(shape):
                 self.assert_user_error(self.compile(self.model, "--shape", shape), "--shape " + shape)
 

@@ -444,6 +444,25 @@ class GoodInputTest(CommandLineTestCase):
         done = self.compile(self.folder / "m.onnx", "--shape", "x=2x3x16x16", output=self.folder / "m.collage")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_extents_of_zero(self):
+        program = self.folder / "empty.collage"
+        small_model(self.folder / "m.onnx", batch="N")
+        done = self.compile(self.folder / "m.onnx", "--shape", "x=0x3x16x16", output=program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.collage("run", program, "--random", 1, "--output", self.folder / "empty")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(np.load(self.folder / "empty/y.npy").shape, (0, 8, 16, 16))
+
+    def test_an_output_that_is_given_twice(self):
+        model = onnx.load(self.model)
+        model.graph.output.append(model.graph.output[0])
+        onnx.save(model, self.folder / "twice.onnx")
+        done = self.compile(self.folder / "twice.onnx", output=self.folder / "twice.collage")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.collage("run", self.folder / "twice.collage", "--inputs", self.inputs, "--output", self.folder / "twice")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({path.name for path in (self.folder / "twice").iterdir()}, {"y.npy", "z.npy"})
+
     def test_backends_as_json(self):
         done = self.collage("backends", "--json", "-")
         names = {entry["name"] for entry in json.loads(done.stdout)["backends"]}

@@ -147,6 +147,8 @@ class PrimitiveKernel final : public Kernel {
       made_signed_.push_back({static_cast<size_t>(port), value.type.ByteCount(), begins});
       return {};
     }
+    if (argument.desc.get_size() > PhysicalByteCount(value.type, argument.layout))
+      return Fail("oneDNN: the primitive reaches beyond " + ToString(value.type));
     if (is_result) outputs_.push_back({value.type, argument.layout});
     std::vector<Binding>& bindings = is_result ? outputs_bound_ : inputs_bound_;
     bindings.push_back({memory(argument.desc, Engine(), DNNL_MEMORY_NONE), static_cast<size_t>(port)});
