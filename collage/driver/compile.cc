@@ -193,7 +193,7 @@ class Compile {
     measurer_.emplace(pricer_, *store_, lower_, sample, options_, measuring_);
     measurer_->SetPlacement(*placement_);
     measurer_->SetWhenUnexplained([this]() -> Status {
-      COLLAGE_TRY(Reference().Rounding());
+      COLLAGE_TRY(COLLAGE_TRY(Reference().Rounding())->RunAgain());
       return {};
     });
     const double left = seconds_left_ - Clock::SecondsSince(start_);

@@ -127,14 +127,17 @@ class ControlCompile {
                        [](const BlockReport& block) { return block.report.precision && block.report.precision->taken > 0; });
   }
 
+  [[nodiscard]] bool IsStopped() const { return options_.progress.stop_requested && options_.progress.stop_requested->load(); }
+
   /// By rounding, each block having been compared by itself.
   Result<bool> IsExcused(std::span<const Tensor> outputs, const ReferenceSample& sample, double tolerance) {
     options_.progress.Report({"running the reference with rounding", 0, 0, {}});
     const auto run = [this](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
       return InterpretMain(outlined_, inputs, rounded);
     };
-    const std::vector<Agreement> rounding = COLLAGE_TRY(RoundingEffect(run, sample, kSeed));
-    const std::optional<RoundingExcuse> excuse = RoundingExcuse::Find(outputs, sample, rounding, tolerance);
+    RoundingEffect rounding(run, sample, kSeed);
+    const std::optional<RoundingExcuse> excuse =
+        COLLAGE_TRY(RoundingExcuse::Find(outputs, sample, rounding, tolerance, [this] { return IsStopped(); }));
     if (excuse) rounding_ = excuse->Text();
     return excuse.has_value();
   }

@@ -1,7 +1,6 @@
 #include "collage/driver/model_inputs.h"
 
 #include "collage/ir/constant_memory.h"
-#include "collage/op/rounding_effect.h"
 #include "collage/support/clock.h"
 
 namespace collage {
@@ -25,15 +24,16 @@ Result<const ReferenceSample*> ModelReference::Sample() {
   return &*sample_;
 }
 
-Result<std::vector<Agreement>> ModelReference::Rounding() {
+Result<RoundingEffect*> ModelReference::Rounding() {
   if (!rounding_) {
     const auto run = [this](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
-      return InterpretFunction(function_, inputs, rounded);
+      Result<std::vector<Tensor>> found = InterpretFunction(function_, inputs, rounded);
+      GiveBackConstants(function_);
+      return found;
     };
-    rounding_ = COLLAGE_TRY(RoundingEffect(run, *COLLAGE_TRY(Sample()), kInputSeed, Watched("running the reference with rounding")));
-    GiveBackConstants(function_);
+    rounding_.emplace(run, *COLLAGE_TRY(Sample()), kInputSeed, Watched("running the reference with rounding"));
   }
-  return *rounding_;
+  return &*rounding_;
 }
 
 InterpreterOptions ModelReference::Watched(const char* stage) const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collage/op/reference_sample.h"
+#include "collage/op/rounding_effect.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/progress.h"
 
@@ -22,8 +23,8 @@ class ModelReference {
       : function_(std::move(function)), operators_(operators), progress_(progress) {}
 
   Result<const ReferenceSample*> Sample();
-  /// How far rounding alone takes each output of the sample (RoundingEffect).
-  Result<std::vector<Agreement>> Rounding();
+  /// How far rounding alone takes each output of the sample, as far as that was asked.
+  Result<RoundingEffect*> Rounding();
   /// That the sample took.
   [[nodiscard]] double SecondsOfSample() const { return seconds_of_sample_; }
 
@@ -34,7 +35,7 @@ class ModelReference {
   size_t operators_;
   const Progress& progress_;
   std::optional<ReferenceSample> sample_;
-  std::optional<std::vector<Agreement>> rounding_;
+  std::optional<RoundingEffect> rounding_;
   double seconds_of_sample_ = 0;
 };
 

@@ -417,7 +417,8 @@ class PlanRace {
                                                    double tolerance) {
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     if (!rounding_ || IsStopped() || !WhatWasNotCompared(sample, agreement).empty()) return std::optional<RoundingExcuse>();
-    const std::optional<RoundingExcuse> excuse = RoundingExcuse::Find(outputs, sample, COLLAGE_TRY(rounding_()), tolerance);
+    const std::optional<RoundingExcuse> excuse =
+        COLLAGE_TRY(RoundingExcuse::Find(outputs, sample, *COLLAGE_TRY(rounding_()), tolerance, [this] { return IsStopped(); }));
     if (excuse && COLLAGE_TRY(HasWrongKernels(i))) return std::optional<RoundingExcuse>();
     return excuse;
   }

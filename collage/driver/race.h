@@ -36,7 +36,7 @@ struct RaceOutcome {
 using GetSample = std::function<Result<const ReferenceSample*>()>;
 
 /// Gives the RoundingEffect on that sample; asked only where a program of right kernels differs by more than its tolerance.
-using GetRounding = std::function<Result<std::vector<Agreement>>()>;
+using GetRounding = std::function<Result<RoundingEffect*>()>;
 
 /// Looks for kernels of a plan that make it differ from the reference, by so many times its tolerance; true where it found some.
 using BlameKernels = std::function<Result<bool>(const Plan& plan, double excess)>;

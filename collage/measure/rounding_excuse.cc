@@ -9,10 +9,10 @@
 
 namespace collage {
 
-std::optional<RoundingExcuse> RoundingExcuse::Find(std::span<const Tensor> found, const ReferenceSample& sample,
-                                                   std::span<const Agreement> rounding, double tolerance) {
-  COLLAGE_CHECK(rounding.size() == sample.expected.size());
-  if (found.size() != sample.expected.size()) return std::nullopt;
+namespace {
+
+std::optional<RoundingExcuse> Excuse(std::span<const Tensor> found, const ReferenceSample& sample, std::span<const Agreement> rounding,
+                                     double tolerance) {
   RoundingExcuse excuse;
   for (size_t i = 0; i < found.size(); ++i) {
     const Agreement one = sample.CompareOutput(i, found[i]);
@@ -22,6 +22,19 @@ std::optional<RoundingExcuse> RoundingExcuse::Find(std::span<const Tensor> found
     excuse.rounding.unequal += rounding[i].unequal;
     const bool is_farther = one.difference > std::max(tolerance, rounding[i].difference) || one.unequal > rounding[i].unequal;
     if (is_farther && !ObjectionOfProgram(one, tolerance).empty()) return std::nullopt;
+  }
+  return excuse;
+}
+
+}  // namespace
+
+Result<std::optional<RoundingExcuse>> RoundingExcuse::Find(std::span<const Tensor> found, const ReferenceSample& sample,
+                                                           RoundingEffect& rounding, double tolerance, const std::function<bool()>& stop) {
+  COLLAGE_CHECK(rounding.farthest().size() == sample.expected.size(), "rounding is of another sample");
+  std::optional<RoundingExcuse> excuse;
+  if (found.size() != sample.expected.size()) return excuse;
+  while (!(excuse = Excuse(found, sample, rounding.farthest(), tolerance))) {
+    if ((stop && stop()) || !COLLAGE_TRY(rounding.RunAgain())) break;
   }
   return excuse;
 }

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collage/op/reference_sample.h"
+#include "collage/op/rounding_effect.h"
 #include "collage/tensor/agreement.h"
 
 namespace collage {
@@ -16,9 +18,10 @@ struct RoundingExcuse {
   Agreement program;
   Agreement rounding;
 
-  /// Nothing where some output differs by more than that. `rounding` is of each output of the sample.
-  static std::optional<RoundingExcuse> Find(std::span<const Tensor> found, const ReferenceSample& sample,
-                                            std::span<const Agreement> rounding, double tolerance);
+  /// Nothing where some output differs by more than that. `rounding`, of the same sample, runs as often as it takes, or until `stop` says
+  /// so.
+  static Result<std::optional<RoundingExcuse>> Find(std::span<const Tensor> found, const ReferenceSample& sample, RoundingEffect& rounding,
+                                                    double tolerance, const std::function<bool()>& stop = {});
   /// As a verdict keeps it, the program's difference first. Nothing where the numbers are of no excuse.
   static std::optional<RoundingExcuse> From(const std::vector<double>& samples);
   [[nodiscard]] std::vector<double> Samples() const;

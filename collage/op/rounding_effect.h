@@ -13,11 +13,26 @@ namespace collage {
 using RunReference = std::function<Result<std::vector<Tensor>>(const std::vector<Tensor>& inputs, const InterpreterOptions&)>;
 
 /// How far rounding alone takes each output of a function from the sample's, by Monte Carlo arithmetic (Parker, "Monte Carlo Arithmetic",
-/// 1997): the reference executor runs again, and each result of an operator is off by as much as a right kernel may be. The farthest of a
-/// few runs, whose errors are the same for equal functions and seeds in every process. Where a function amplifies rounding, or decides
-/// between nearly equal numbers (the largest of some, a box above a threshold), this is more than any tolerance of a single kernel.
-/// Errors of the reference executor.
-Result<std::vector<Agreement>> RoundingEffect(const RunReference& run, const ReferenceSample& sample, uint64_t seed,
-                                              const InterpreterOptions& options = {});
+/// 1997): the reference executor runs again, and each result of an operator is off by as much as a right kernel may be. Errors are the same
+/// for equal functions and seeds in every process. Where a function amplifies rounding, or decides between nearly equal numbers (the
+/// largest of some, a box above a threshold), this is more than any tolerance of a single kernel.
+class RoundingEffect {
+ public:
+  /// Nothing runs yet. `sample` must outlive it.
+  RoundingEffect(RunReference run, const ReferenceSample& sample, uint64_t seed, InterpreterOptions options = {});
+
+  /// One run more; false where there were all that are worth it. Errors of the reference executor.
+  Result<bool> RunAgain();
+  /// Of the runs so far, by output.
+  [[nodiscard]] const std::vector<Agreement>& farthest() const { return farthest_; }
+
+ private:
+  RunReference run_;
+  const ReferenceSample& sample_;
+  uint64_t seed_;
+  InterpreterOptions options_;
+  std::vector<Agreement> farthest_;
+  int runs_ = 0;
+};
 
 }  // namespace collage

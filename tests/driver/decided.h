@@ -128,6 +128,7 @@ class Decided {
   [[nodiscard]] CompileReport Report(const Plan& plan) const { return ReportOf(*placement_, {evidence_, Prices()}, plan); }
   [[nodiscard]] RecordedProblem Record(const Plan& plan) const { return RecordOf(*placement_, {evidence_, Prices()}, plan); }
 
+  [[nodiscard]] const ReferenceSample& sample() const { return sample_; }
   [[nodiscard]] const LowerOptions& lower() const { return lower_; }
   [[nodiscard]] const Placement& placement() const { return *placement_; }
   [[nodiscard]] const std::vector<Evidence>& evidence() const { return evidence_; }

@@ -275,12 +275,21 @@ TEST(VerdictTest, WhatRoundingAloneExplainsIsExcusedWhereNoKernelIsWrong) {
   Decided other(Adding(1000), {&limited}, cache);
   const std::vector<Plan> plans = other.Plans().plans;
   const auto blame = [](bool finds) { return [finds](const Plan&, double) -> Result<bool> { return finds; }; };
-  const auto rounding = [](double difference) {
-    return [difference]() -> Result<std::vector<Agreement>> { return std::vector<Agreement>{{.difference = difference}}; };
+  const auto effect_of = [](const ReferenceSample& sample, double difference) {
+    const auto run = [&sample, difference](const std::vector<Tensor>&, const InterpreterOptions&) -> Result<std::vector<Tensor>> {
+      const Tensor& expected = sample.expected[0];
+      std::vector<float> less(expected.Values<float>().begin(), expected.Values<float>().end());
+      for (float& value : less) value *= static_cast<float>(1 - difference);
+      return std::vector<Tensor>{Tensor::FromVector(expected.type(), less)};
+    };
+    return RoundingEffect(run, sample, 1);
   };
+  const auto given = [](RoundingEffect& effect) { return [&effect]() -> Result<RoundingEffect*> { return &effect; }; };
+  RoundingEffect enough = effect_of(other.sample(), 0.95);
+  RoundingEffect too_little = effect_of(other.sample(), 0.5);
   // It gives 100 in place of about 1000.
-  EXPECT_TRUE(other.Race(plans, blame(true), rounding(0.95)).value().is_of_wrong_kernels);
-  const Result<RaceOutcome> refused = other.Race(plans, blame(false), rounding(0.5));
+  EXPECT_TRUE(other.Race(plans, blame(true), given(enough)).value().is_of_wrong_kernels);
+  const Result<RaceOutcome> refused = other.Race(plans, blame(false), given(too_little));
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("no plan agrees with the reference"), std::string::npos) << refused.error().message;
 
@@ -289,7 +298,8 @@ TEST(VerdictTest, WhatRoundingAloneExplainsIsExcusedWhereNoKernelIsWrong) {
   Decided decided(Adding(1), {&limited}, of_its_own);
   ASSERT_TRUE(decided.Decide());
   Decided excused(Adding(1000), {&limited}, of_its_own);
-  const RaceOutcome race = excused.Race(excused.Plans().plans, blame(false), rounding(0.95)).value();
+  RoundingEffect enough_again = effect_of(excused.sample(), 0.95);
+  const RaceOutcome race = excused.Race(excused.Plans().plans, blame(false), given(enough_again)).value();
   EXPECT_NEAR(race.timings.front().difference.value(), 0.9, 0.01);
   EXPECT_EQ(race.rounding.rfind("rounding alone takes the reference 9.5e-01 of the largest value from itself", 0), 0u) << race.rounding;
   // The verdict is known, and says the same.
