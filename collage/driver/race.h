@@ -12,6 +12,7 @@
 #include "collage/explain/report.h"
 #include "collage/lower/lower.h"
 #include "collage/op/reference_sample.h"
+#include "collage/op/rounding_effect.h"
 
 namespace collage {
 
