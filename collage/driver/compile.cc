@@ -186,7 +186,8 @@ class Compile {
     return std::min(options_.race_seconds, seconds_left_ * kShare);
   }
 
-  /// Leaves time for what comes after: building the plans that race, and the race.
+  /// Leaves time for what comes after: building the plans that race, and the race. None for runs of the reference that tell how far
+  /// rounding goes: few models need them, and of a large one each takes a third of the budget.
   Status EnsureMeasurer() {
     if (measurer_) return {};
     const ReferenceSample& sample = *COLLAGE_TRY(Reference().Sample());
@@ -197,7 +198,7 @@ class Compile {
       return {};
     });
     const double left = seconds_left_ - Clock::SecondsSince(start_);
-    const double seconds = std::max(0.0, left - SecondsOfRace() - Reference().SecondsOfSample());
+    const double seconds = std::max(0.0, left - SecondsOfRace());
     measuring_.deadline = before_race_ = Clock::After(seconds);
     constexpr double kShareOfDeciding = 0.5;  // the rest is for whole plans of the graph level
     if (COLLAGE_TRY(FindSearcher(options_.search)).runs_whole_plans) measuring_.deadline = Clock::After(kShareOfDeciding * seconds);

@@ -1,7 +1,6 @@
 #include "collage/driver/model_inputs.h"
 
 #include "collage/ir/constant_memory.h"
-#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
@@ -16,10 +15,8 @@ Result<ReferenceSample> ModelSample(const Expr& function, const InterpreterOptio
 
 Result<const ReferenceSample*> ModelReference::Sample() {
   if (!sample_) {
-    const Clock::time_point start = Clock::now();
     sample_ = COLLAGE_TRY(ModelSample(function_, Watched("running the reference")));
     GiveBackConstants(function_);
-    seconds_of_sample_ = Clock::SecondsSince(start);
   }
   return &*sample_;
 }

@@ -25,8 +25,6 @@ class ModelReference {
   Result<const ReferenceSample*> Sample();
   /// How far rounding alone takes each output of the sample, as far as that was asked.
   Result<RoundingEffect*> Rounding();
-  /// That the sample took.
-  [[nodiscard]] double SecondsOfSample() const { return seconds_of_sample_; }
 
  private:
   [[nodiscard]] InterpreterOptions Watched(const char* stage) const;
@@ -36,7 +34,6 @@ class ModelReference {
   const Progress& progress_;
   std::optional<ReferenceSample> sample_;
   std::optional<RoundingEffect> rounding_;
-  double seconds_of_sample_ = 0;
 };
 
 /// Random inputs, the same in every process, whatever the operators behind them need.

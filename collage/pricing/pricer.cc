@@ -28,22 +28,54 @@ class ConversionKernel : public Kernel {
   LayoutConversion conversion_;
 };
 
-/// As a plan brings a tensor from one device to another: out to the host, converted there, and in.
+/// Within the memory of a device, by itself.
+class TranspositionKernel : public Kernel {
+ public:
+  TranspositionKernel(const TensorType& type, const Layout& from, const Layout& to, const Transposition& transposition,
+                      std::shared_ptr<DeviceContext> context)
+      : transposition_(transposition) {
+    inputs_.push_back({type, from});
+    outputs_.push_back({type, to});
+    context_ = std::move(context);
+  }
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void*) override {
+    return context_->Transpose(transposition_, outputs[0], inputs[0]);
+  }
+
+ private:
+  Transposition transposition_;
+};
+
+/// Nothing where the device does not convert so, or is the host.
+std::optional<Transposition> TranspositionOn(const std::shared_ptr<DeviceContext>& context, const TensorType& type, const Layout& from,
+                                             const Layout& to) {
+  const std::optional<Transposition> transposition = context ? AsTransposition(type, from, to) : std::nullopt;
+  return transposition && context->CanTranspose(*transposition) ? transposition : std::nullopt;
+}
+
+/// As a plan brings a tensor from one device to another: out to the host and in, and converted where it is wanted, or where it is made, or
+/// on the way.
 class TransferKernel : public Kernel {
  public:
   static Result<std::unique_ptr<Kernel>> Create(const TensorType& type, const TensorPlace& from, const TensorPlace& to, int threads) {
     std::unique_ptr<TransferKernel> kernel(new TransferKernel(type, from, to, threads));
     for (const TensorPlace* place : {&from, &to}) {
-      const size_t bytes = PhysicalByteCount(type, place->layout);
-      if (place->context) kernel->on_devices_.push_back(COLLAGE_TRY(DeviceMemory::Allocate(place->context, bytes)));
+      if (place->context) kernel->on_devices_.push_back(COLLAGE_TRY(DeviceMemory::Allocate(place->context, kernel->most_bytes_)));
     }
+    if (const auto& converts = kernel->there_ ? to.context : from.context; kernel->there_ || kernel->here_)
+      kernel->on_devices_.push_back(COLLAGE_TRY(DeviceMemory::Allocate(converts, kernel->most_bytes_)));
     return kernel;
   }
 
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void*) override {
     const void* host = inputs[0];
     if (from_) {
-      COLLAGE_TRY_STATUS(from_->CopyOut(staged_.MutableBytes(), on_devices_.front().address(), staged_.ByteCount()));
+      const void* out = on_devices_.front().address();
+      if (here_) {
+        COLLAGE_TRY_STATUS(from_->Transpose(*here_, on_devices_.back().address(), out));
+        out = on_devices_.back().address();
+      }
+      COLLAGE_TRY_STATUS(from_->CopyOut(staged_.MutableBytes(), out, staged_.ByteCount()));
       COLLAGE_TRY_STATUS(from_->WaitForAll());
       host = staged_.Bytes();
     }
@@ -52,14 +84,19 @@ class TransferKernel : public Kernel {
       host = outputs[0];
     }
     if (!to_) return {};
-    COLLAGE_TRY_STATUS(to_->CopyIn(on_devices_.back().address(), host, PhysicalByteCount(outputs_[0].type, outputs_[0].layout)));
+    void* in = on_devices_[from_ ? 1 : 0].address();
+    COLLAGE_TRY_STATUS(to_->CopyIn(in, host, PhysicalByteCount(outputs_[0].type, outputs_[0].layout)));
+    if (there_) COLLAGE_TRY_STATUS(to_->Transpose(*there_, on_devices_.back().address(), in));
     return to_->WaitForAll();
   }
 
  private:
   TransferKernel(const TensorType& type, const TensorPlace& from, const TensorPlace& to, int threads)
       : conversion_(type, from.layout, to.layout, threads),
-        is_identity_(conversion_.IsIdentity()),
+        there_(TranspositionOn(to.context, type, from.layout, to.layout)),
+        here_(there_ ? std::nullopt : TranspositionOn(from.context, type, from.layout, to.layout)),
+        is_identity_(there_ || here_ || conversion_.IsIdentity()),
+        most_bytes_(std::max(PhysicalByteCount(type, from.layout), PhysicalByteCount(type, to.layout))),
         from_(from.context),
         to_(to.context),
         staged_(TensorType{{static_cast<int64_t>(PhysicalByteCount(type, from.layout))}, DType::kUInt8}) {
@@ -68,7 +105,10 @@ class TransferKernel : public Kernel {
   }
 
   LayoutConversion conversion_;
-  bool is_identity_;
+  std::optional<Transposition> there_;  // where it is wanted
+  std::optional<Transposition> here_;   // where it is made
+  bool is_identity_;                    // on the way
+  size_t most_bytes_;
   std::shared_ptr<DeviceContext> from_;
   std::shared_ptr<DeviceContext> to_;
   Tensor staged_;
@@ -217,7 +257,10 @@ Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const Tens
   if (only_cached_) return Missed("the price of converting " + ToString(type) + " " + key.variant);
   ++counts_.measured;
   std::unique_ptr<Kernel> kernel;
-  if (from.context || to.context) {
+  const auto within = from.context == to.context ? TranspositionOn(to.context, type, from.layout, to.layout) : std::nullopt;
+  if (within) {
+    kernel = std::make_unique<TranspositionKernel>(type, from.layout, to.layout, *within, to.context);
+  } else if (from.context || to.context) {
     kernel = COLLAGE_TRY(TransferKernel::Create(type, from, to, device_.threads));
   } else {
     kernel = std::make_unique<ConversionKernel>(type, from.layout, to.layout, device_.threads);

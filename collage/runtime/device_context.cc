@@ -97,6 +97,10 @@ void DeviceContext::Free(void* address) {
   DoFree(address);
 }
 
+Status DeviceContext::Transpose(const Transposition& /*transposition*/, void* /*to*/, const void* /*from*/) {
+  COLLAGE_CHECK(false, ToString(device_) + " transposes nothing");
+}
+
 Status DeviceContext::Check() {
   (void)WaitForAll();
   const Status works = WaitForAll();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collage/runtime/device.h"
+#include "collage/runtime/transposition.h"
 #include "collage/support/result.h"
 
 namespace collage {
@@ -54,6 +55,10 @@ class DeviceContext {
   /// Nobody may read host memory before the stream has been waited for.
   virtual Status CopyOut(void* to_host, const void* from, size_t bytes) = 0;
   virtual Status CopyWithin(void* to, const void* from, size_t bytes) = 0;
+  /// Whether the device itself brings tensors from one layout into another in this way. What it does not, the host does.
+  [[nodiscard]] virtual bool CanTranspose(const Transposition& /*transposition*/) const { return false; }
+  /// Of what it can; `from` and `to` do not overlap.
+  virtual Status Transpose(const Transposition& transposition, void* to, const void* from);
 
   /// A place in the stream: behind all that was given so far.
   virtual uint64_t Record() = 0;

@@ -33,11 +33,11 @@ std::vector<NamedType> TypesOf(const Program& program, const std::vector<Endpoin
 
 /// "plain@cpu:0 -> plain@opencl:0 of Tensor[(1, 64), float32]".
 std::string DescribeTransfer(const ExecutionPlan& plan, const ExecutionPlan::Step& step, const Device& host) {
-  const auto place = [&](size_t buffer) {
+  const auto place = [&](const Layout& layout, size_t buffer) {
     const auto& context = plan.arenas[plan.buffers[buffer].device].context;
-    return step.from.ToString() + "@" + ToString(context ? context->device() : host);
+    return layout.ToString() + "@" + ToString(context ? context->device() : host);
   };
-  return place(step.inputs[0]) + " -> " + place(step.outputs[0]) + " of " + ToString(step.type);
+  return place(step.from, step.inputs[0]) + " -> " + place(step.to, step.outputs[0]) + " of " + ToString(step.type);
 }
 
 StepProfile Describe(const ExecutionPlan& plan, const ExecutionPlan::Step& step, const Program& program, const Device& host) {
@@ -49,7 +49,8 @@ StepProfile Describe(const ExecutionPlan& plan, const ExecutionPlan::Step& step,
     profile.record = program.calls[step.call].record;
   } else if (step.kind == Kind::kConversion) {
     profile.kind = "conversion";
-    profile.record.name = step.from.ToString() + " -> " + step.to.ToString() + " of " + ToString(step.type);
+    profile.record.name =
+        context ? DescribeTransfer(plan, step, host) : step.from.ToString() + " -> " + step.to.ToString() + " of " + ToString(step.type);
   } else if (step.kind == Kind::kTransfer) {
     profile.kind = "transfer";
     profile.record.name = DescribeTransfer(plan, step, host);
@@ -163,7 +164,7 @@ void Executable::State::Bind(std::span<const Tensor> given_inputs, std::span<Ten
 }
 
 Status Executable::State::DoStep(const ExecutionPlan::Step& step) {
-  if (step.kind == Kind::kTransfer || step.kind == Kind::kWait) {
+  if (step.kind == Kind::kTransfer || step.kind == Kind::kWait || (step.kind == Kind::kConversion && step.device != 0)) {
     Status status = runner.DoStep(step, nullptr);
     if (!status) return Fail(status.error().At(DeviceName(step)));
     return status;

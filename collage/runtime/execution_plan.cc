@@ -209,17 +209,44 @@ class Planner {
     return buffer;
   }
 
-  /// From where the value is made; by way of the host, which alone converts layouts.
+  /// From where the value is made. It is converted where it is wanted, or where it is made, or on the way, by the host.
   size_t Bring(size_t value, size_t device, const Layout& layout) {
     const TensorType& type = program_.values[value].type;
     for (const Available::Form& form : of_value_[value].forms) {
       if (form.device == device && LayoutConversion(type, form.layout, layout, threads_).IsIdentity()) return form.buffer;
     }
     const Available::Form made = of_value_[value].forms.front();
+    if (const auto there = TranspositionOn(device, type, made.layout, layout))
+      return Transpose(type, device, FormOf(value, device, made.layout), *there, made.layout, layout);
     if (device != kHost) return Transfer(type, FormOf(value, kHost, layout), device, layout);
     if (made.device == kHost) return Convert(type, made.buffer, made.layout, layout);
     if (made.layout == layout) return Transfer(type, made.buffer, kHost, layout);
+    if (TranspositionOn(made.device, type, made.layout, layout)) return Transfer(type, FormOf(value, made.device, layout), kHost, layout);
     return Convert(type, FormOf(value, kHost, made.layout), made.layout, layout);
+  }
+
+  /// Nothing where that device does not convert so.
+  [[nodiscard]] std::optional<Transposition> TranspositionOn(size_t device, const TensorType& type, const Layout& from,
+                                                             const Layout& to) const {
+    const auto& context = plan_.arenas[device].context;
+    if (!context || IsCpu(device)) return std::nullopt;
+    const std::optional<Transposition> transposition = AsTransposition(type, from, to);
+    return transposition && context->CanTranspose(*transposition) ? transposition : std::nullopt;
+  }
+
+  size_t Transpose(const TensorType& type, size_t device, size_t buffer, const Transposition& transposition, const Layout& from,
+                   const Layout& to) {
+    ExecutionPlan::Step step;
+    step.kind = Kind::kConversion;
+    step.device = device;
+    step.transposition = transposition;
+    step.inputs = {buffer};
+    step.outputs = {AddBuffer(Storage::kArena, 0, PhysicalByteCount(type, to), device)};
+    step.type = type;
+    step.from = from;
+    step.to = to;
+    plan_.steps.push_back(std::move(step));
+    return plan_.steps.back().outputs[0];
   }
 
   size_t Convert(const TensorType& type, size_t buffer, const Layout& from, const Layout& to) {

@@ -7,6 +7,7 @@
 
 #include "collage/runtime/layout_conversion.h"
 #include "collage/runtime/program.h"
+#include "collage/runtime/transposition.h"
 
 namespace collage {
 
@@ -18,7 +19,8 @@ namespace collage {
 /// where it has a place elsewhere already: an input of the program, or what lies at another place of another join.
 ///
 /// Devices are numbered, the host being number 0. What is given to another device's stream runs there in order; the host goes on, and waits
-/// where it needs what is made there, where it writes to what is read there, and at the end. Layouts are converted by the host.
+/// where it needs what is made there, where it writes to what is read there, and at the end. Layouts are converted by the device that wants
+/// them or by the one that has them, where that can, else by the host.
 ///
 /// The memory of a CPU beside the host is the host's, so nothing is copied: its kernels read and write where the host does, and what they
 /// alone use lies in an arena of their own. Where there is such a CPU, calls are given as early as what they read allows, and what makes
@@ -42,7 +44,7 @@ struct ExecutionPlan {
   struct Step {
     enum class Kind {
       kKernel,
-      kConversion,  ///< by the host
+      kConversion,  ///< by the host, or in the stream of a device that can
       kCopy,        ///< within one device
       kTransfer,    ///< between the host and another device
       kWait         ///< for a place in a stream, and so for all before it; the inputs are host buffers then free to be used
@@ -51,7 +53,8 @@ struct ExecutionPlan {
     size_t device = 0;                           ///< whose stream it is; of a transfer, that which is not the host
     size_t place = kNoPlace;                     ///< the number of its place in that stream; kWait: of that which it waits for
     size_t call = 0;                             ///< kKernel: index into Program::calls
-    std::optional<LayoutConversion> conversion;  ///< otherwise
+    std::optional<LayoutConversion> conversion;  ///< of the host's, otherwise
+    std::optional<Transposition> transposition;  ///< what a conversion on another device is
     std::vector<size_t> inputs;                  ///< buffers
     std::vector<size_t> outputs;                 ///< buffers
     TensorType type;                             ///< kConversion, kTransfer: what is brought elsewhere

@@ -135,8 +135,11 @@ Status PlanRunner::DoStep(const ExecutionPlan::Step& step, Kernel* kernel) {
         const size_t bytes = plan_->buffers[step.inputs[0]].bytes;
         return plan_->arenas[step.device].context->CopyWithin(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes);
       }
-      [[fallthrough]];
+      step.conversion->Run(pointers_[step.inputs[0]], pointers_[step.outputs[0]]);
+      return {};
     case Kind::kConversion:
+      if (step.device != 0)
+        return plan_->arenas[step.device].context->Transpose(*step.transposition, pointers_[step.outputs[0]], pointers_[step.inputs[0]]);
       step.conversion->Run(pointers_[step.inputs[0]], pointers_[step.outputs[0]]);
   }
   return {};

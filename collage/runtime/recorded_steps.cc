@@ -11,7 +11,7 @@ using Step = ExecutionPlan::Step;
 constexpr size_t kNone = static_cast<size_t>(-1);
 
 bool IsRecordable(const ExecutionPlan& plan, const Step& step) {
-  if (step.kind != Step::Kind::kKernel && step.kind != Step::Kind::kCopy) return false;
+  if (step.kind == Step::Kind::kTransfer || step.kind == Step::Kind::kWait) return false;
   const auto& context = plan.arenas[step.device].context;
   // The stream of a CPU is a thread, which is given functions in any case.
   return context && !AsCpu(context.get());

@@ -68,6 +68,7 @@ TEST(DevicesTest, RandomProgramsOnThreeDevicesGiveWhatDirectEvaluationGives) {
     const Devices devices = MakeDevices();
     TestProgram test = RandomProgram(seed);
     std::mt19937 random(seed + 2000000);
+    for (const auto& device : devices) device->transposes = random() % 2 == 0;
     PutAnywhere(test, devices, random);
     Result<Executable> executable = Executable::Create(std::move(test.program), kHost);
     ASSERT_TRUE(executable) << executable.error().message;
@@ -127,6 +128,36 @@ TEST(DevicesTest, TheHostWaitsWhereItReads) {
   device->waits = 0;
   ASSERT_TRUE(executable->Run(RandomInputs(TwoBranches(device), *std::make_unique<std::mt19937>(1))));
   EXPECT_EQ(device->waits, 1);
+}
+
+/// A call on a device that gives its result with channels last, and two that want it with channels first.
+TestProgram ChannelsLastThenFirst(const std::shared_ptr<FakeDevice>& device) {
+  TestProgram test;
+  const TensorType type = IntType({2, 5, 3, 4});
+  const Layout last = Layout::Of("acdb");
+  const size_t x = test.AddInput(type);
+  const size_t a = test.AddCall({x}, {last}, {{type, last}})[0];
+  test.AddOutput(test.AddCall({a}, {Layout()}, {{type, last}})[0]);
+  test.AddOutput(test.AddCall({a}, {Layout()}, {{type, Layout()}})[0]);
+  for (Program::KernelCall& call : test.program.calls) Move(call, device);
+  return test;
+}
+
+TEST(DevicesTest, ADeviceThatTransposesConvertsLayoutsItself) {
+  const auto device = std::make_shared<FakeDevice>();
+  device->transposes = true;
+  TestProgram test = ChannelsLastThenFirst(device);
+  Result<Executable> executable = Executable::Create(std::move(test.program), kHost);
+  ASSERT_TRUE(executable);
+  EXPECT_THAT(StepsOf(*executable),
+              ElementsAre("transfer cuda:0", "conversion cuda:0", "kernel cuda:0", "conversion cuda:0", "kernel cuda:0", "kernel cuda:0",
+                          "conversion cuda:0", "transfer cuda:0", "transfer cuda:0", "wait cuda:0"));
+  EXPECT_EQ(executable->profile()[1].record.name, "plain@cuda:0 -> acdb@cuda:0 of Tensor[(2, 5, 3, 4), int32]");
+  EXPECT_EQ(executable->profile()[7].record.name, "plain@cuda:0 -> plain@cpu:0 of Tensor[(2, 5, 3, 4), int32]");
+  std::mt19937 random(3);
+  for (int run = 0; run < 3; ++run) ASSERT_NO_FATAL_FAILURE(ExpectWhatEvaluationGives(*executable, ChannelsLastThenFirst(device), random));
+  EXPECT_EQ(device->recordings, 1) << "conversions are no reason to stop recording";
+  EXPECT_GT(device->transpositions, 0);
 }
 
 TEST(DevicesTest, WhatADeviceIsGivenBetweenStepsOfTheHostIsRecordedOnceAndToldApartByItsClock) {

@@ -52,6 +52,22 @@ class FakeDevice : public DeviceContext {
       return {};
     });
   }
+  [[nodiscard]] bool CanTranspose(const Transposition& /*transposition*/) const override { return transposes; }
+  Status Transpose(const Transposition& transposition, void* to, const void* from) override {
+    ++transpositions;
+    return Give([this, t = transposition, to, from]() -> Status {
+      const size_t bytes = static_cast<size_t>(t.batches * t.rows * t.columns) * t.element_bytes;
+      const auto* source = static_cast<const std::byte*>(COLLAGE_TRY(HostAddress(from, bytes)));
+      auto* target = static_cast<std::byte*>(COLLAGE_TRY(HostAddress(to, bytes)));
+      for (int64_t i = 0; i < t.batches * t.rows * t.columns; ++i) {
+        const int64_t row = i / t.columns % t.rows;
+        const int64_t place = (i / (t.rows * t.columns) * t.columns + i % t.columns) * t.rows + row;
+        std::memcpy(target + static_cast<size_t>(place) * t.element_bytes, source + static_cast<size_t>(i) * t.element_bytes,
+                    t.element_bytes);
+      }
+      return {};
+    });
+  }
   uint64_t Record() override { return given_; }
   Status Wait(uint64_t place) override {
     ++waits;
@@ -100,6 +116,8 @@ class FakeDevice : public DeviceContext {
 
   int copies_in = 0;
   int copies_out = 0;
+  bool transposes = false;  ///< whether it converts layouts itself
+  int transpositions = 0;
   int waits = 0;
   int recordings = 0;
   int recorded_runs = 0;                      ///< of all recordings

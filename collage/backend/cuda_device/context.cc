@@ -6,6 +6,7 @@
 
 #include "collage/backend/cuda_device/driver.h"
 #include "collage/backend/cuda_device/work.h"
+#include "collage/support/log.h"
 
 namespace collage::cuda {
 namespace {
@@ -90,6 +91,8 @@ Status CudaContext::Start() {
   // What is freed is kept for the next allocation instead of given back when the stream is waited for.
   cuuint64_t most = ~cuuint64_t{0};
   COLLAGE_CUDA_CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &most);
+  const Status loaded = transpose_.Load();
+  if (!loaded) spdlog::warn("{} ({}) converts no layouts, the host does: {}", ToString(device()), name(), loaded.error().message);
   return {};
 }
 
@@ -100,6 +103,7 @@ CudaContext::~CudaContext() {
     if (stream_) driver.cuStreamSynchronize(stream_);
     for (const Mark& mark : marks_) driver.cuEventDestroy(mark.event);
     if (eviction_) driver.cuMemFreeAsync(eviction_, stream_);
+    transpose_.Unload();
     if (stream_) driver.cuStreamDestroy(stream_);
   }
   driver.cuDevicePrimaryCtxRelease(id_);
@@ -142,6 +146,11 @@ Result<CUevent> CudaContext::RecordEvent() {
     return FailOf("cuEventRecord", result);
   }
   return event;
+}
+
+Status CudaContext::Transpose(const Transposition& transposition, void* to, const void* from) {
+  COLLAGE_TRY_STATUS(Enter());
+  return transpose_.Give(transposition, Address(to), Address(from), stream());
 }
 
 uint64_t CudaContext::Record() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collage/backend/backend.h"
+#include "collage/backend/cuda_device/transpose.h"
 #include "collage/runtime/device_context.h"
 
 namespace collage::cuda {
@@ -31,6 +32,10 @@ class CudaContext final : public DeviceContext {
   Status CopyIn(void* to, const void* from_host, size_t bytes) override;
   Status CopyOut(void* to_host, const void* from, size_t bytes) override;
   Status CopyWithin(void* to, const void* from, size_t bytes) override;
+  [[nodiscard]] bool CanTranspose(const Transposition& transposition) const override {
+    return transpose_.IsLoaded() && HasTransposeKernel(transposition);
+  }
+  Status Transpose(const Transposition& transposition, void* to, const void* from) override;
   uint64_t Record() override;
   Status Wait(uint64_t place) override;
   /// As a graph, launched whole.
@@ -64,6 +69,7 @@ class CudaContext final : public DeviceContext {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   Capabilities capabilities_;
+  TransposeKernels transpose_;
   std::mutex marks_mutex_;
   std::deque<Mark> marks_;
   uint64_t last_place_ = 0;
