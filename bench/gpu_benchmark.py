@@ -3,7 +3,8 @@
 
 Needs a folder of scripts/gpu_bundle, or a build tree, and a Python with numpy, onnx and torch; nothing else of ours. Models are
 names of bench/models.py, which makes them (and wants onnxruntime), or ONNX files. A batch other than the file's is set in its
-inputs, its outputs and the shapes of its Reshapes. PyTorch runs in float32 without TF32, eager and compiled (max-autotune).
+inputs, its outputs and the shapes of its Reshapes. PyTorch runs eager and compiled (max-autotune). --precision says in what both
+sides compute: float32, float32 with TF32 permitted, or float16, which is the model with all of its tensors rounded.
 
 A run is timed from arrays of NumPy to arrays of NumPy; PyTorch goes through pinned buffers that are kept. Beside that stand
 PyTorch's time between events on the device, and of Collage the times of its steps, one by one. Each round runs every entry once,
@@ -12,7 +13,7 @@ same program once more.
 
 One process runs the models, and is started again after a failure. Results are written after each model: results.json, results.md.
 
-Exit code: 0; 1 when outputs differ by more than 1e-4 of the largest value; 2 when a model could not be run.
+Exit code: 0; 1 when outputs differ by more than the precision lets them; 2 when a model could not be run.
 """
 
 import argparse
@@ -27,11 +28,14 @@ import time
 import numpy as np
 
 import demo
+import float16_model
 import peers
 from gpu_race import batched_inputs, began, is_torch, say, step
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TOLERANCE = 1e-4  # as of benchmark.py
+# Of the largest value of an output, against float32 on the CPU. float32 as of benchmark.py; the others keep 11 bits of each
+# number, and errors of a hundred layers add up to some tens of the last one.
+TOLERANCES = {"float32": 1e-4, "tf32": 1e-2, "float16": 2e-2}
 MODELS = ["squeezenet", "mobilenet_v2", "resnet50", "vgg19", "bert_encoder"]
 # Of the seconds of a compile. A budget ends in time, but not what loads and saves: ResNet-50 with 25 s took more than 28.
 RACING_SHARE = 0.3
@@ -91,15 +95,22 @@ def make_models(arguments):
     return paths, failures
 
 
-def prepare(source, batch, folder):
-    """The model and its inputs at this batch: paths."""
+def prepare(source, batch, folder, precision):
+    """The model and its inputs at this batch, and what ONNX Runtime gives for it in float32: paths."""
     import onnx
 
     folder.mkdir(parents=True, exist_ok=True)
     path, archive = folder / "model.onnx", folder / "inputs.npz"
-    onnx.save(with_batch(onnx.load(source), batch), path)
-    np.savez(archive, **batched_inputs(peers.make_inputs(source, {}), batch))
-    return path, archive
+    model = with_batch(onnx.load(source), batch)
+    inputs = batched_inputs(peers.make_inputs(source, {}), batch)
+    onnx.save(model, path)
+    np.savez(archive, **inputs)
+    with step("what ONNX Runtime gives"):
+        expected = expected_outputs(path, archive, folder / "expected.npz")
+    if precision == "float16":
+        onnx.save(float16_model.to_float16(model), path)
+        np.savez(archive, **float16_model.halved_inputs(inputs))
+    return path, archive, expected
 
 
 def expected_outputs(model, archive, path):
@@ -126,6 +137,8 @@ def compile_model(arguments, model, folder, seconds):
         words += ["--target", target]
     if arguments.torch_device == "cuda":
         words.append("--choose-devices")
+    if arguments.precision == "tf32":
+        words += ["--precision", f"bf16={TOLERANCES['tf32']}"]
     words += arguments.compile_option
     with open(folder / "compile.log", "w") as log:
         try:
@@ -238,16 +251,18 @@ def table(facts, results):
             f"{result['compile_again_seconds']:.1f}", str(result["measured_again"]),
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", "| model | batch | entry | median ms | p10 ms | times ours | on the device, ms | difference |"]
-    lines += ["|" + "---|" * 8]
+    lines += ["", "| model | batch | entry | median ms | p10 ms | times ours | on the device, ms | difference |"
+              " device memory, MiB |"]
+    lines += ["|" + "---|" * 9]
     for result in results:
         for name, row in result.get("rows", {}).items():
             difference = f"{row['difference']:.1e}" if "difference" in row else "-"
+            memory = f"{row['device_mib']:.0f}" if row["device_mib"] is not None else "-"
             cells = [result["model"], str(result["batch"]), name, milliseconds(row), milliseconds(row, "p10_ms"), ratio_text(row),
-                     milliseconds(row, "device_ms"), difference]
+                     milliseconds(row, "device_ms"), difference, memory]
             lines.append("| " + " | ".join(cells) + " |")
         for name, failure in result.get("failures", {}).items():
-            lines.append(f"| {result['model']} | {result['batch']} | {name} | failed: {failure} |" + " - |" * 4)
+            lines.append(f"| {result['model']} | {result['batch']} | {name} | failed: {failure} |" + " - |" * 5)
     lines += ["", "| model | batch | steps of ours one by one, us |", "|---|---|---|"]
     for result in results:
         steps = result.get("rows", {}).get("collage", {}).get("steps_us", {})
@@ -298,9 +313,7 @@ def one(arguments, runner, source, name, batch, seconds_left):
     """Of one model at one batch."""
     folder = arguments.output / f"{name}_b{batch}"
     with step("model and inputs"):
-        model, archive = prepare(source, batch, folder)
-    with step("what ONNX Runtime gives"):
-        expected = expected_outputs(model, archive, folder / "expected.npz")
+        model, archive, expected = prepare(source, batch, folder, arguments.precision)
     with step("collage compile") as compiled:
         program, singles, report = compile_model(arguments, model, folder, seconds_left())
     with step("collage compile, prices known") as again:
@@ -309,7 +322,8 @@ def one(arguments, runner, source, name, batch, seconds_left):
     job = {"model": str(model), "inputs": str(archive), "expected": expected, "batch": batch,
            "programs": programs_of(program, singles, report),
            "runtime": str(arguments.runtime), "threads": arguments.threads, "rounds": arguments.rounds,
-           "race_seconds": arguments.race_seconds, "torch": arguments.torch, "torch_device": arguments.torch_device,
+           "tf32": arguments.precision == "tf32", "race_seconds": arguments.race_seconds, "torch": arguments.torch,
+           "torch_device": arguments.torch_device,
            "torch_seconds": min(arguments.torch_seconds, seconds_left())}
     with step("running"):
         result = runner.ask(job, min(seconds_left(), arguments.model_seconds))
@@ -327,7 +341,7 @@ def run(arguments):
     def seconds_left():
         return max(1.0, arguments.seconds - (time.monotonic() - began))
 
-    facts = our_facts(arguments)
+    facts = {"precision": arguments.precision} | our_facts(arguments)
     runner = Runner(arguments.torch_device)
     runner.start()
     with step("models"):
@@ -357,7 +371,8 @@ def run(arguments):
     print(table(facts, results))
     if any("failure" in result for result in results):
         return 2
-    return 0 if all(result["rows"]["collage"].get("difference", 0) <= TOLERANCE for result in results) else 1
+    tolerance = TOLERANCES[arguments.precision]
+    return 0 if all(result["rows"]["collage"].get("difference", 0) <= tolerance for result in results) else 1
 
 
 def numbers(text):
@@ -372,6 +387,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"default: {' '.join(MODELS)}")
     parser.add_argument("--batch", type=numbers, default=[1, 16], help="sizes, separated by commas (default: 1,16)")
+    parser.add_argument("--precision", choices=list(TOLERANCES), default="float32", help="default: %(default)s")
     parser.add_argument("--bundle", type=pathlib.Path, default=ROOT / "build/gpu",
                         help="with bin/collage and lib (default: build/gpu)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/gpu_bench", help="default: build/gpu_bench")

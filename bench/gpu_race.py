@@ -20,7 +20,7 @@ import peers
 
 FEWEST_ROUNDS = 5
 PROFILED_RUNS = 5
-DEVICE_STEPS = ("cuda", "cublas", "cudnn", "copy")
+DEVICE_STEPS = ("cuda", "cublas", "cudnn", "copy", "conversion")
 
 began = time.monotonic()
 
@@ -165,31 +165,53 @@ def torch_entries(job, model, inputs, failures):
 
     device = job["torch_device"]
     names = [value.name for value in model.graph.output]
-    module = torch_graph.torch_module(model).to(device)
+    with device_memory(torch, device) as weights:
+        module = torch_graph.torch_module(model).to(device)
     entries = {}
     for kind in job["torch"]:
         name = "PyTorch" if kind == "eager" else f"PyTorch {kind}"
         try:
-            with step(name), limited(job["torch_seconds"]):
+            with step(name), limited(job["torch_seconds"]), device_memory(torch, device) as memory:
                 runs = module if kind == "eager" else torch.compile(module, mode=kind, dynamic=False)
                 entries[name] = TorchEntry(torch, runs, device, inputs, names)
                 for _ in range(3):  # CUDA graphs are recorded in the second
                     entries[name].run()
+            entries[name].device_mib = weights.mib + memory.mib if memory.mib is not None else None
         except Exception as error:
             failures[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
             entries.pop(name, None)
     return entries
 
 
+class device_memory:
+    """What the device has less of afterwards, MiB, as the driver says; None without one."""
+
+    def __init__(self, torch, device):
+        self.torch, self.is_cuda = torch, device == "cuda"
+
+    def __enter__(self):
+        if self.is_cuda:
+            self.torch.cuda.empty_cache()
+            self.before = self.torch.cuda.mem_get_info()[0]
+        return self
+
+    def __exit__(self, *_):
+        self.mib = (self.before - self.torch.cuda.mem_get_info()[0]) / 2**20 if self.is_cuda else None
+
+
 def collage_entries(job, inputs, failures):
+    import torch
+
     library = c_session.Library(job["runtime"])
     entries = {}
     for name, program in job["programs"].items():
         try:
-            with step(f"loading {name}"):
+            with step(f"loading {name}"), device_memory(torch, job["torch_device"]) as memory:
                 entry = CollageEntry(library, program, inputs, job["threads"])
-                entry.run()
-                entries[name] = entry
+                for _ in range(3):  # from the second on a run is recorded
+                    entry.run()
+            entry.device_mib = memory.mib
+            entries[name] = entry
         except c_session.Error as error:
             failures[name] = str(error)
     return entries
@@ -231,6 +253,7 @@ def measure(job):
         inputs = batched_inputs(dict(archive), job["batch"])
     inputs = {value.name: inputs[value.name] for value in model.graph.input if value.name in inputs}
     failures = {}
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job["tf32"]
     with torch.inference_mode():
         entries = collage_entries(job, inputs, failures)
         try:
@@ -253,6 +276,7 @@ def measure(job):
                     "ratio": float(np.median(ratios)),
                     "ratio_interval": [float(end) for end in peers.median_interval(ratios)],
                     "samples_ms": samples[name],
+                    "device_mib": entry.device_mib,
                 } | entry.device_only()
                 if expected:
                     rows[name]["difference"] = peers.relative_difference(entry.outputs(), expected)
@@ -281,8 +305,6 @@ def serve(device):
     os.dup2(2, 1)  # what libraries print is for people
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     if device == "cuda" and not torch.cuda.is_available():
         failure = "PyTorch finds no CUDA device here; --torch-device cpu tries this program without one"

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "tests/runtime/fake_device.h"
 
 namespace collage {
 namespace {
@@ -136,6 +139,32 @@ TEST(PricerTest, AConversionIsTimedLikeAKernelAndKept) {
   ASSERT_FALSE(measured.samples.empty());
   const MeasurementKey key = pricer.KeyOfConversion(type, {Layout()}, {Layout::Of("aBcd16b")});
   EXPECT_EQ(Pricer({}, cache, {}).Find(key).value()->samples, measured.samples);
+}
+
+TEST(PricerTest, AConversionIsTimedWhereAPlanDoesIt) {
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Pricer pricer({}, cache, {});
+  const TensorType type{{1, 64, 4, 4}, DType::kFloat32};
+  const Layout last = Layout::Of("acdb");
+  const auto device = std::make_shared<FakeDevice>();
+  const auto other = std::make_shared<FakeDevice>(1);
+  const std::vector<std::pair<TensorPlace, TensorPlace>> ways = {{{Layout(), device}, {last, device}},
+                                                                 {{Layout(), nullptr}, {last, device}},
+                                                                 {{last, device}, {Layout(), nullptr}},
+                                                                 {{last, other}, {Layout(), device}}};
+  for (const bool transposes : {true, false}) {
+    device->transposes = transposes;
+    for (const auto& [from, to] : ways) {
+      const bool within = from.context == to.context;
+      device->transpositions = device->copies_in = device->copies_out = 0;
+      const Measurement measured = pricer.MeasureConversion(type, from, to).value();
+      EXPECT_EQ(measured.invalid_reason, "");
+      ASSERT_FALSE(measured.samples.empty());
+      EXPECT_EQ(device->transpositions > 0, transposes);
+      // Beside the buffers, which come in once.
+      EXPECT_EQ(device->copies_in + device->copies_out > 2, !(within && transposes));
+    }
+  }
 }
 
 }  // namespace

@@ -106,8 +106,9 @@ class CudnnBackend final : public Backend {
   static std::vector<Variant> VariantsOf(const OpSequence& sequence, const Layer& layer, Session& session) {
     std::vector<Variant> variants;
     for (const bool channels_last : {false, true}) {
-      // The host converts layouts, over the bus: channels last is for what has no engine otherwise. Float16 is mostly a whole model's.
-      if (channels_last && layer.dtype == DType::kFloat32 && !variants.empty()) break;
+      // Tensor cores read channels last. Engines that do not use them are no faster so, and would all have to be priced twice.
+      const bool by_tensor_cores = layer.in_tf32 || layer.dtype != DType::kFloat32;
+      if (channels_last && !by_tensor_cores && !variants.empty()) break;
       for (const Choice& choice : Choices(sequence, layer, channels_last, session))
         variants.push_back(VariantOf(sequence, layer, channels_last, choice));
     }

@@ -2,14 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 
 #include "collage/backend/cuda_device/context.h"
+#include "collage/backend/cuda_device/driver.h"
 #include "tests/backend/device_harness.h"
 #include "tests/backend/generated_functions.h"
 
 namespace collage {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
@@ -94,6 +97,82 @@ TEST_F(CudaTest, EmptyingTheCachesTakesAsLongAsWritingThemOver) {
   ASSERT_TRUE(work->GiveTimed(seconds));
   constexpr double kMostBytesPerSecond = 2e13;  // above all caches that are sold
   EXPECT_GT(seconds[0], static_cast<double>(context.capabilities().l2_bytes) / kMostBytesPerSecond);
+}
+
+TEST_F(CudaTest, LayoutsAreConvertedAsTheHostDoes) {
+  for (const DType dtype : {DType::kInt8, DType::kFloat16, DType::kFloat32, DType::kInt64}) {
+    for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{1, 64, 7, 7}, Shape{3, 33, 65, 31}, Shape{1, 1, 32, 2}, Shape{70000, 2, 2, 1}}) {
+      const TensorType type{shape, dtype};
+      const Layout last = Layout::Of("acdb");
+      for (const auto& [from, to] : {std::pair(Layout(), last), std::pair(last, Layout())}) {
+        const auto transposition = AsTransposition(type, from, to);
+        if (!transposition) continue;
+        SCOPED_TRACE(ToString(type) + " " + from.ToString());
+        ASSERT_TRUE(context_->CanTranspose(*transposition));
+        Tensor tensor(type);
+        for (size_t i = 0; i < tensor.ByteCount(); ++i) tensor.MutableBytes()[i] = static_cast<std::byte>(i * 7 + i / 256);
+        const DeviceMemory source = *DeviceMemory::Allocate(context_, tensor.ByteCount());
+        const DeviceMemory target = *DeviceMemory::Allocate(context_, tensor.ByteCount());
+        ASSERT_TRUE(context_->CopyIn(source.address(), tensor.Bytes(), tensor.ByteCount()));
+        ASSERT_TRUE(context_->Transpose(*transposition, target.address(), source.address()));
+        Tensor found(type);
+        ASSERT_TRUE(context_->CopyOut(found.MutableBytes(), target.address(), found.ByteCount()));
+        ASSERT_TRUE(context_->WaitForAll());
+        EXPECT_TRUE(BitwiseEqual(found, Converted(tensor, from, to)));
+      }
+    }
+  }
+}
+
+TEST_F(CudaTest, ManyBytesComeInPiecesAndInOrder) {
+  for (const size_t bytes : {size_t{3} << 19, (size_t{5} << 19) + 12, size_t{1} << 10}) {
+    Tensor tensor(TensorType{{static_cast<int64_t>(bytes)}, DType::kUInt8});
+    const DeviceMemory memory = *DeviceMemory::Allocate(context_, bytes);
+    for (int round = 0; round < 3; ++round) {
+      for (size_t i = 0; i < bytes; ++i) tensor.MutableBytes()[i] = static_cast<std::byte>(i / 1000 + i + static_cast<size_t>(round));
+      ASSERT_TRUE(context_->CopyIn(memory.address(), tensor.Bytes(), bytes, /*threads=*/2));
+      Tensor found(tensor.type());
+      ASSERT_TRUE(context_->CopyOut(found.MutableBytes(), memory.address(), bytes));
+      ASSERT_TRUE(context_->WaitForAll());
+      EXPECT_TRUE(BitwiseEqual(found, tensor));
+    }
+  }
+}
+
+/// Breaks the device for this process, so it is run in one of its own, where somebody asks for it.
+class CudaLostDeviceTest : public CudaTest {
+ protected:
+  void SetUp() override {
+    if (!std::getenv("COLLAGE_TEST_BREAKS_DEVICE")) GTEST_SKIP() << "COLLAGE_TEST_BREAKS_DEVICE is not set: no test could follow";
+    CudaTest::SetUp();
+  }
+
+  /// Gives the device a kernel that ends in a trap.
+  static void Break(const cuda::CudaContext& context) {
+    const cuda::Driver& driver = cuda::Driver::Use();
+    ASSERT_TRUE(context.Enter());
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    constexpr const char* kText = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry broken() { trap; }\n";
+    ASSERT_EQ(driver.cuModuleLoadData(&module, kText), CUDA_SUCCESS);
+    ASSERT_EQ(driver.cuModuleGetFunction(&function, module, "broken"), CUDA_SUCCESS);
+    ASSERT_EQ(driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, context.stream(), nullptr, nullptr), CUDA_SUCCESS);
+  }
+};
+
+TEST_F(CudaLostDeviceTest, ErrorsSaySoFromThenOn) {
+  const std::unique_ptr<Kernel> kernel = Compiled(Relu(), "element");
+  ASSERT_TRUE(kernel);
+  const DeviceMemory memory = *DeviceMemory::Allocate(context_, 64 * 100 * sizeof(float));
+  ASSERT_NO_FATAL_FAILURE(Break(static_cast<const cuda::CudaContext&>(*context_)));
+  EXPECT_FALSE(context_->WaitForAll());
+  const Status works = context_->Check();
+  ASSERT_FALSE(works);
+  EXPECT_THAT(works.error().message, AllOf(HasSubstr("cuda:0"), HasSubstr("does not work any more")));
+  const std::array<const void*, 1> inputs = {memory.address()};
+  const std::array<void*, 1> outputs = {memory.address()};
+  const bool is_given = static_cast<bool>(kernel->Run(inputs, outputs, nullptr));
+  EXPECT_FALSE(is_given && context_->WaitForAll());
 }
 
 TEST(CudaPresenceTest, AnotherDeviceIsNoneOfItsOwn) {
