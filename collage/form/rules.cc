@@ -8,10 +8,21 @@
 namespace collage {
 
 const std::vector<FormRule>& FormRules() {
-  static const std::vector<FormRule> rules = {
-      TransposedConvolutionForm(),   ShortDepthForm(),       DepthAloneForm(),       SiblingConvolutionsForm(), SiblingDensesForm(),
-      SiblingProductsForm(),         StridedPointwiseForm(), PointwiseProductForm(), WholePlaneForm(),          PooledPointwiseForm(),
-      GloballyPooledPointwiseForm(), MergedGroupsForm(),     IntegerProductForm(),   RecomputationForm()};
+  static const std::vector<FormRule> rules = {TransposedConvolutionForm(),
+                                              TransposedConvolutionProductForm(),
+                                              ShortDepthForm(),
+                                              DepthAloneForm(),
+                                              SiblingConvolutionsForm(),
+                                              SiblingDensesForm(),
+                                              SiblingProductsForm(),
+                                              StridedPointwiseForm(),
+                                              PointwiseProductForm(),
+                                              WholePlaneForm(),
+                                              PooledPointwiseForm(),
+                                              GloballyPooledPointwiseForm(),
+                                              MergedGroupsForm(),
+                                              IntegerProductForm(),
+                                              RecomputationForm()};
   return rules;
 }
 

@@ -13,6 +13,10 @@ namespace collage {
 /// does no more work than before.
 FormRule TransposedConvolutionForm();
 
+/// nn.conv2d_transpose or nn.conv3d_transpose as the product of its weights, transposed once, with the data's places as columns, and
+/// nn.col2im, which adds up what overlaps. Both reshapes are views.
+FormRule TransposedConvolutionProductForm();
+
 /// nn.conv3d as nn.conv2d over planes whose channels are all channels of all depths: weights are zero where no tap of the kernel reaches
 /// from one depth to another, so that is for data of few depths. Both reshapes are views.
 FormRule ShortDepthForm();

@@ -43,7 +43,9 @@ class Writer {
  public:
   explicit Writer(const PartitionedModel& model) : model_(model), value_names_(model.values.size()) {
     options_.is_complete = true;
+    // All functions are of one operator set, as a checker wants it.
     if (HasStrings()) options_.opset = kOpsetOfStrings;
+    for (const PartitionedModel::Call& call : model.calls) options_.opset = std::max(options_.opset, WrittenOpset(call.function));
   }
 
   Result<PartitionedForm> Write() {
@@ -73,7 +75,6 @@ class Writer {
     import.set_version(version);
   }
 
-  /// All functions are of one operator set, as a checker wants it.
   [[nodiscard]] bool HasStrings() const {
     bool found = false;
     for (const PartitionedModel::Value& value : model_.values) found = found || value.type.dtype == DType::kString;

@@ -2,65 +2,49 @@
 #include <cmath>
 
 #include "collage/onnx/formula.h"
+#include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
 #include "collage/onnx/window.h"
 
 namespace collage::onnx_io {
 namespace {
 
-/// Blocks laid over each other and added up where they overlap. For each tap of the window one place in the image for each block;
-/// which is known, so it is an addition at constant indices. What lies in the padding goes to an element that is dropped.
 Result<std::vector<Expr>> ReadCol2Im(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));
-  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   const Shape image = COLLAGE_TRY(node.IntsInput(1, "image_shape"));
   const std::vector<int64_t> block = COLLAGE_TRY(node.IntsInput(2, "block_shape"));
-  COLLAGE_TRY_STATUS(CheckExtents(image));
-  COLLAGE_TRY_STATUS(CheckExtents(block));
   Shape window_data{1, 1};
   window_data.insert(window_data.end(), image.begin(), image.end());
   const Window window = COLLAGE_TRY(ReadWindow(node, window_data, block));
-  const int64_t taps = ElementCount(block);
-  Shape steps;
-  for (size_t d = 0; d < image.size(); ++d) {
-    const int64_t room = image[d] + window.padding[d] + window.padding[d + image.size()] - (block[d] - 1) * window.dilations[d] - 1;
-    if (room < 0) return Fail("blocks of " + ToString(block) + " do not fit an image of " + ToString(image));
-    steps.push_back(room / window.strides[d] + 1);
+  return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.col2im", {data},
+                                                 {{"output_size", std::vector<int64_t>(image)},
+                                                  {"kernel_size", block},
+                                                  {"strides", window.strides},
+                                                  {"dilation", window.dilations},
+                                                  {"padding", window.padding}}))};
+}
+
+/// ONNX has it from two dimensions on, so one is the second of two.
+Status WriteCol2Im(NodeWriter& writer) {
+  const Attributes& attributes = writer.attributes();
+  std::vector<int64_t> image = COLLAGE_TRY(attributes.Ints("output_size", {}));
+  const bool is_line = image.size() == 1;
+  std::vector<int64_t> kernel = COLLAGE_TRY(Many(attributes, "kernel_size", image.size(), 1));
+  std::vector<int64_t> strides = COLLAGE_TRY(Many(attributes, "strides", image.size(), 1));
+  std::vector<int64_t> dilations = COLLAGE_TRY(Many(attributes, "dilation", image.size(), 1));
+  std::vector<int64_t> padding = COLLAGE_TRY(Many(attributes, "padding", 2 * image.size(), 0));
+  if (is_line) {
+    for (std::vector<int64_t>* values : {&image, &kernel, &strides, &dilations}) values->insert(values->begin(), 1);
+    padding = {0, padding[0], 0, padding[1]};
   }
-  const int64_t blocks = ElementCount(steps);
-  if (taps < 1 || type.shape.size() != 3 || type.shape[1] % taps != 0 || type.shape[2] != blocks) {
-    return Fail("data " + ToString(type.shape) + " is not (batch, channels * " + std::to_string(taps) + ", " + std::to_string(blocks) +
-                ")");
+  const std::vector<std::string> inputs{writer.Input(0), writer.Ints(image), writer.Ints(kernel)};
+  const OnnxAttributes written{{"strides", strides}, {"dilations", dilations}, {"pads", padding}};
+  if (is_line) {
+    writer.Emit("Reshape", {writer.EmitIntermediate("Col2Im", inputs, written), writer.Ints(writer.OutputType().shape)});
+  } else {
+    writer.Emit("Col2Im", inputs, written);
   }
-  const int64_t elements = ElementCount(image);
-  COLLAGE_TRY_STATUS(node.folder().Reserve(8.0 * static_cast<double>(taps * blocks)));
-  std::vector<int64_t> places;
-  const std::vector<int64_t> block_strides = RowMajorStrides(block);
-  const std::vector<int64_t> step_strides = RowMajorStrides(steps);
-  for (int64_t i = 0; i < taps * blocks; ++i) {
-    int64_t place = 0;
-    for (size_t d = 0; d < image.size(); ++d) {
-      const int64_t tap = i / blocks / block_strides[d] % block[d];
-      const int64_t step = i % blocks / step_strides[d] % steps[d];
-      const int64_t x = step * window.strides[d] + tap * window.dilations[d] - window.padding[d];
-      if (x < 0 || x >= image[d] || place < 0) {
-        place = -1;
-      } else {
-        place = place * image[d] + x;
-      }
-    }
-    places.push_back(place < 0 ? elements : place);
-  }
-  const int64_t channels = type.shape[1] / taps;
-  const int64_t planes = type.shape[0] * channels;
-  Formula formula(node, type.dtype);
-  const Expr updates = formula.Transpose(formula.Reshape(data, {planes, taps * blocks}), {1, 0});
-  const Expr indices = MakeConstant(Tensor::FromVector(TensorType{{1, taps * blocks}, DType::kInt64}, places));
-  const Expr empty = formula.Zeros({elements + 1, planes}, type.dtype);
-  const Expr sums = formula.Slice(formula.Apply("scatter_nd", {empty, indices, updates}, {{"mode", "add"}}), 0, 0, elements);
-  Shape result{type.shape[0], channels};
-  result.insert(result.end(), image.begin(), image.end());
-  return formula.Done(formula.Reshape(formula.Transpose(sums, {1, 0}), result));
+  return {};
 }
 
 /// Each axis cut or padded with zeros evenly on both sides.
@@ -252,9 +236,10 @@ constexpr ReadRow kRead[] = {{"DeformConv", ReadDeformConv},
                              {"CenterCropPad", ReadCenterCropPad},
                              {"MaxUnpool", ReadMaxUnpool},
                              {"GlobalLpPool", ReadGlobalLpPool}};
+constexpr WriteRow kWrite[] = {{"nn.col2im", WriteCol2Im, 18}};
 
 }  // namespace
 
-OperatorFamily PatchFamily() { return {kRead, {}}; }
+OperatorFamily PatchFamily() { return {kRead, kWrite}; }
 
 }  // namespace collage::onnx_io

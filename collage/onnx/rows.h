@@ -23,6 +23,7 @@ struct ReadRow {
 struct WriteRow {
   std::string_view op;
   Status (*write)(NodeWriter& writer);
+  int64_t since = 0;  ///< the operator set in which what is written came, where that is younger than kWrittenOpset (writer.h)
 };
 
 /// The operators of one family, ONNX to Relay and back.

@@ -1,6 +1,9 @@
 #include "collage/onnx/writer.h"
 
+#include <algorithm>
+
 #include "collage/ir/op_sequence.h"
+#include "collage/ir/visit.h"
 #include "collage/onnx/graph_writer.h"
 #include "collage/onnx/rows.h"
 #include "collage/op/table.h"
@@ -8,7 +11,19 @@
 namespace collage {
 
 Result<std::string> WriteOnnx(const Function& function, const WriteOptions& options) {
-  return onnx_io::GraphWriter(COLLAGE_TRY(ToOpSequence(function)), options).Write();
+  WriteOptions adjusted = options;
+  adjusted.opset = std::max(options.opset, WrittenOpset(function.body));
+  return onnx_io::GraphWriter(COLLAGE_TRY(ToOpSequence(function)), adjusted).Write();
+}
+
+int64_t WrittenOpset(const Expr& expr) {
+  int64_t opset = kWrittenOpset;
+  PostOrder(expr, [&](const Expr& inner) {
+    const OpDef* op = CalledOp(inner);
+    const onnx_io::WriteRow* row = op == nullptr ? nullptr : onnx_io::FindWriteRow(op->name);
+    if (row != nullptr) opset = std::max(opset, row->since);
+  });
+  return opset;
 }
 
 std::vector<std::string> OperatorsWithoutOnnxForm() {

@@ -24,6 +24,7 @@ struct WriteOptions {
   /// One name a tensor of the result. Empty: r0, r1, ...
   std::vector<std::string> output_names;
   std::string graph_name = "collage";
+  /// A younger one is written where an operator came in that.
   int64_t opset = kWrittenOpset;
   /// Whatever ONNX can say is written, for people and other tools: strings, and products of integers, which graph compilers are not given
   /// (they would be slow, or another meaning of saturation).
@@ -37,6 +38,9 @@ struct WriteOptions {
 /// the form graph compilers expect. Errors on what is not straight-line, on operators without an ONNX form, and over 2 GiB
 /// (the limit of the format).
 Result<std::string> WriteOnnx(const Function& function, const WriteOptions& options = {});
+
+/// The oldest operator set, from kWrittenOpset on, that has what is written for all operators of an expression.
+int64_t WrittenOpset(const Expr& expr);
 
 /// Names of the operators of the table that WriteOnnx cannot express.
 std::vector<std::string> OperatorsWithoutOnnxForm();

@@ -30,6 +30,7 @@ void AddRoiPoolOperators(OpTable& table);
 void AddLinearAttentionOperators(OpTable& table);
 void AddPairwiseCouplingOperators(OpTable& table);
 void AddResizeOperators(OpTable& table);
+void AddCol2ImOperators(OpTable& table);
 void AddCreationOperators(OpTable& table);
 void AddStringOperators(OpTable& table);
 void AddDeviceOperators(OpTable& table);

@@ -157,6 +157,7 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
       {"nn.depth_to_space", FirstAlone},
       {"nn.space_to_depth", FirstAlone},
       {"nn.upsampling", FirstAlone},
+      {"nn.col2im", FirstAlone},
       {"nn.dense", Dense},
       {"nn.matmul", Matmul},
       {"nn.batch_matmul", BatchMatmul},

@@ -31,6 +31,7 @@ OpTable BuildTable() {
                          AddLinearAttentionOperators,
                          AddPairwiseCouplingOperators,
                          AddResizeOperators,
+                         AddCol2ImOperators,
                          AddCreationOperators,
                          AddStringOperators,
                          AddDeviceOperators}) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "collage/op/col2im.h"
 #include "collage/op/rules.h"
 #include "collage/tensor/narrow.h"
 
@@ -155,6 +156,11 @@ ValueRange Sum(const Step& step, Ranges inputs) {
   const double count = ElementsOfEach(step);
   return {count * inputs[0].low, count * inputs[0].high};
 }
+/// An element is a sum of at most one of each place in a block.
+ValueRange OfBlocks(const Step& step, Ranges inputs) {
+  const auto taps = static_cast<double>(ReadCol2Im(*step.argument_types[0].AsTensor(), step.attributes)->Taps());
+  return {taps * std::min(0.0, inputs[0].low), taps * std::max(0.0, inputs[0].high)};
+}
 ValueRange Prod(const Step& step, Ranges inputs) {
   const double count = ElementsOfEach(step);
   const ValueRange& x = inputs[0];
@@ -226,6 +232,7 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
                                                      {"nn.avg_pool2d", OfFirstOrZero},
                                                      {"sum", Sum},
                                                      {"prod", Prod},
+                                                     {"nn.col2im", OfBlocks},
                                                      {"nn.layer_norm", Normalised},
                                                      {"nn.instance_norm", Normalised},
                                                      {"nn.group_norm", Normalised},

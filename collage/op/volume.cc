@@ -10,26 +10,11 @@
 namespace collage {
 namespace {
 
-// Keeps every product of extents, strides and dilations inside 64 bits.
-constexpr int64_t kMaximumExtent = int64_t{1} << 30;
-
-/// `Count` integers between `minimum` and 2^30; one value is for all.
 template <size_t Count>
 Result<std::array<int64_t, Count>> ReadMany(const Attributes& attributes, const char* name, int64_t fallback, int64_t minimum) {
-  std::vector<int64_t> values = IntsAttribute(attributes, name, {fallback});
-  if (values.size() == 1) values.assign(Count, values[0]);
-  if (values.size() != Count) {
-    return Fail("attribute '" + std::string(name) + "' has " + std::to_string(values.size()) + " values, expected 1 or " +
-                std::to_string(Count));
-  }
+  const std::vector<int64_t> values = COLLAGE_TRY(collage::ReadMany(attributes, name, Count, fallback, minimum));
   std::array<int64_t, Count> result{};
-  for (size_t i = 0; i < Count; ++i) {
-    if (values[i] < minimum || values[i] > kMaximumExtent) {
-      return Fail("attribute '" + std::string(name) + "' has the value " + std::to_string(values[i]) + ", expected at least " +
-                  std::to_string(minimum));
-    }
-    result[i] = values[i];
-  }
+  std::copy(values.begin(), values.end(), result.begin());
   return result;
 }
 

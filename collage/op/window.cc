@@ -8,9 +8,6 @@
 namespace collage {
 namespace {
 
-// Keeps every product of extents, strides and dilations inside 64 bits.
-constexpr int64_t kMaximumExtent = int64_t{1} << 30;
-
 Result<std::array<int64_t, 2>> Pair(const Attributes& attributes, const char* name, int64_t fallback, int64_t minimum) {
   const std::vector<int64_t> values = IntsAttribute(attributes, name, {fallback, fallback});
   if (values.empty() || values.size() > 2) {
@@ -119,6 +116,22 @@ int64_t OutputExtent(const Window& window, size_t d, int64_t input, bool ceil_mo
 }
 
 }  // namespace
+
+Result<std::vector<int64_t>> ReadMany(const Attributes& attributes, const char* name, size_t count, int64_t fallback, int64_t minimum) {
+  std::vector<int64_t> values = IntsAttribute(attributes, name, {fallback});
+  if (values.size() == 1) values.assign(count, values[0]);
+  if (values.size() != count) {
+    return Fail("attribute '" + std::string(name) + "' has " + std::to_string(values.size()) + " values, expected 1 or " +
+                std::to_string(count));
+  }
+  for (const int64_t value : values) {
+    if (value < minimum || value > kMaximumExtent) {
+      return Fail("attribute '" + std::string(name) + "' has the value " + std::to_string(value) + ", expected at least " +
+                  std::to_string(minimum));
+    }
+  }
+  return values;
+}
 
 Result<Convolution> ReadConvolution(const TensorType& data, const TensorType& weight, const Attributes& attributes) {
   Convolution convolution = COLLAGE_TRY(ReadCommon(data, weight, attributes));

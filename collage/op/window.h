@@ -5,12 +5,19 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "collage/ir/attributes.h"
 #include "collage/support/result.h"
 #include "collage/tensor/tensor_type.h"
 
 namespace collage {
+
+/// Keeps every product of extents, strides and dilations inside 64 bits.
+inline constexpr int64_t kMaximumExtent = int64_t{1} << 30;
+
+/// An attribute of `count` integers between `minimum` and 2^30; one value is for all.
+Result<std::vector<int64_t>> ReadMany(const Attributes& attributes, const char* name, size_t count, int64_t fallback, int64_t minimum);
 
 /// A two-dimensional window; [0] is height, [1] is width.
 struct Window {

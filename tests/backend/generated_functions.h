@@ -46,6 +46,31 @@ inline std::vector<std::pair<std::string, Expr>> GeneratedFunctions() {
   add("join", image, CallOp("nn.relu", {join}));
   add("join of parts", image,
       CallOp("concatenate", {MakeTuple({*MakeTupleGetItem(parts, 2), *MakeTupleGetItem(parts, 0)})}, {{"axis", -3}}));
+  const Expr depth = Input({2, 12, 3, 5});
+  for (const char* mode : {"DCR", "CRD"}) {
+    const Expr space = CallOp("nn.depth_to_space", {CallOp("negative", {depth})}, {{"block_size", 2}, {"mode", mode}});
+    add(std::string("depth to space in the order ") + mode, depth, CallOp("nn.relu", {space}));
+  }
+  using Widths = std::vector<int64_t>;
+  const Attributes widths{{"pad_width", AttributeValue::List{Widths{0, 1}, Widths{0, 0}, Widths{2, 1}, Widths{0, 4}}}};
+  const Expr around = CallOp("nn.pad", {CallOp("tanh", {image}), Scalar(0.5)}, widths);
+  add("pad", image, CallOp("multiply", {around, Scalar(2)}));
+  add("space to depth", image, CallOp("exp", {CallOp("nn.space_to_depth", {around}, {{"block_size", 4}})}));
+  const auto add_blocks = [&](const std::string& name, const Expr& blocks, const Attributes& geometry) {
+    const Expr sum = CallOp("nn.col2im", {CallOp("negative", {blocks})}, geometry);
+    add("blocks " + name, blocks, CallOp("nn.relu", {CallOp("add", {sum, Scalar(0.5)})}));
+  };
+  add_blocks("of a line", Input({2, 6, 4}), {{"output_size", Widths{9}}, {"kernel_size", 3}, {"strides", 2}});
+  add_blocks("that overlap", Input({2, 48, 20}),
+             {{"output_size", Widths{9, 11}}, {"kernel_size", 4}, {"strides", 2}, {"padding", Widths{1, 0, 1, 1}}});
+  add_blocks("with gaps", Input({1, 8, 9}), {{"output_size", Widths{11, 12}}, {"kernel_size", Widths{2, 1}}, {"strides", 4}});
+  add_blocks("that are dilated", Input({1, 18, 15}),
+             {{"output_size", Widths{13, 8}},
+              {"kernel_size", 3},
+              {"strides", Widths{6, 3}},
+              {"dilation", Widths{4, 2}},
+              {"padding", Widths{5, 4, 3, 6}}});
+  add_blocks("of a volume", Input({1, 16, 18}), {{"output_size", Widths{4, 4, 4}}, {"kernel_size", 2}, {"strides", Widths{1, 2, 1}}});
   add("power", image, CallOp("power", {CallOp("abs", {image}), RandomConstant({9, 8}, 6)}));
   add("leaky relu", image, CallOp("nn.leaky_relu", {image}, {{"alpha", 0.2}}));
   const Expr matrix = Input({33, 20});

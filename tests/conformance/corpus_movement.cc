@@ -39,6 +39,30 @@ void AddPads(std::vector<ProgramCase>& cases) {
                    }});
 }
 
+void AddBlocks(std::vector<ProgramCase>& cases) {
+  const Attributes overlapping{{"output_size", Ints{9, 8}}, {"kernel_size", Ints{4, 4}}, {"strides", Ints{2, 2}}, {"padding", 1}};
+  cases.push_back(Move("col2im", "nn.col2im", {1, 48, 16}, overlapping));
+  cases.push_back(Move("col2im_batch", "nn.col2im", {3, 32, 16}, overlapping));
+  cases.push_back(Move("col2im_apart", "nn.col2im", {1, 12, 12}, {{"output_size", Ints{9, 12}}, {"kernel_size", 2}, {"strides", 3}}));
+  cases.push_back(Move("col2im_line", "nn.col2im", {2, 15, 40}, {{"output_size", 84}, {"kernel_size", 5}, {"strides", 2}}));
+  cases.push_back(Move("col2im_dilated", "nn.col2im", {2, 18, 15},
+                       {{"output_size", Ints{13, 8}},
+                        {"kernel_size", 3},
+                        {"strides", Ints{6, 3}},
+                        {"dilation", Ints{4, 2}},
+                        {"padding", Ints{5, 4, 3, 6}}}));
+  cases.push_back(
+      Move("col2im_volume", "nn.col2im", {1, 16, 18}, {{"output_size", Ints{4, 4, 4}}, {"kernel_size", 2}, {"strides", Ints{1, 2, 1}}}));
+  cases.push_back(
+      Move("col2im_dilated_volume", "nn.col2im", {1, 16, 8}, {{"output_size", Ints{4, 4, 4}}, {"kernel_size", 2}, {"dilation", 2}}));
+  cases.push_back({"transposed_convolution_as_product", [=] {
+                     B b;
+                     const Expr product = B::Call("nn.matmul", {b.Weight({48, 6}, 6), b.Input({6, 16})});
+                     const Expr blocks = B::Call("reshape", {product}, {{"newshape", Ints{1, 48, 16}}});
+                     return b.Finish(B::Relu(b.Bias(B::Call("nn.col2im", {blocks}, overlapping))));
+                   }});
+}
+
 void AddGathers(std::vector<ProgramCase>& cases) {
   const auto take = [&](const char* name, const Shape& data, const Shape& indices, int64_t axis, DType dtype) {
     cases.push_back({name, [=] {
@@ -149,6 +173,7 @@ std::vector<ProgramCase> MovementCases() {
   };
   AddHalves(cases);
   AddPads(cases);
+  AddBlocks(cases);
   AddGathers(cases);
   AddSplits(cases);
   AddFills(cases);

@@ -259,6 +259,14 @@ def shapes(cases):
         single(cases, "SpaceToDepth", (28,), {"x": data(2, 3, 4, 6)}, name="SpaceToDepth_" + mode, blocksize=2, mode=mode)
 
 
+def blocks(cases):
+    """ONNX Runtime has them in float32."""
+    shape = {"i": ints(9, 8), "b": ints(4, 3)}
+    single(cases, "Col2Im", (18,), {"x": data(2, 24, 16)}, shape, strides=[2, 2], pads=[1, 0, 1, 2])
+    single(cases, "Col2Im", (18,), {"x": data(2, 24, 12)}, shape, "Col2Im_dilated", strides=[1, 1], dilations=[2, 2])
+    single(cases, "Col2Im", (18,), {"x": data(1, 16, 18)}, {"i": ints(3, 4, 4), "b": ints(2, 2, 2)}, "Col2Im_volume")
+
+
 def indexing(cases):
     x = {"x": data(4, 5, 6)}
     largest = np.iinfo(I).max
@@ -442,6 +450,7 @@ FAMILIES = (
     linear_models,
     signals,
     grids,
+    blocks,
 )
 
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "collage/ir/parse.h"
+#include "collage/onnx/graph.h"
 #include "collage/onnx/reader.h"
 #include "collage/op/interpreter.h"
 #include "collage/op/table.h"
@@ -75,6 +76,19 @@ TEST(Partitioned, EachPartitionIsACallAndTheResultsAreThoseOfTheFunctions) {
   EXPECT_EQ(form.functions, 2U);
   EXPECT_THAT(form.bytes,
               testing::AllOf(HasSubstr("conv2d_bias_add_relu"), HasSubstr("conv2d_bias_add_clip"), HasSubstr("collage.backend")));
+}
+
+TEST(Partitioned, AllFunctionsAreOfTheOperatorSetThatOneNeeds) {
+  const Expr blocks = Parse(
+      "fn (%x: Tensor[(1, 4, 6, 6), float32], Primitive=1) {\n"
+      "  %0 = reshape(%x, newshape=[1, 16, 9]);\n"
+      "  nn.col2im(%0, output_size=[6, 6], kernel_size=[2, 2], strides=[2, 2])\n}");
+  const Tensor image = Random({1, 4, 6, 6}, 9);
+  const Tensor between = InterpretFunction(Convolution(1), {image}).value()[0];
+  const Tensor expected = InterpretFunction(blocks, {between}).value()[0];
+  const PartitionedModel model = Chain({Convolution(1), blocks});
+  EXPECT_LE(RelativeDifference(RunWritten(model, {image})[0], expected), 1e-6);
+  EXPECT_EQ(onnx_io::ParseOnnxGraph(onnx_io::TensorBytes{WritePartitioned(model)->bytes}, {})->opset, 18);
 }
 
 TEST(Partitioned, PartitionsThatDifferInWeightsOnlyShareAFunctionAndEqualWeightsAreStoredOnce) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collage/onnx/graph.h"
 #include "collage/onnx/reader.h"
 #include "collage/op/interpreter.h"
 #include "collage/op/table.h"
@@ -117,6 +118,16 @@ TEST(OnnxWriter, CompositesAreInlined) {
   const Expr composite = *MakeFunction({inner}, Op("nn.relu", {Op("negative", {inner})}), {{"Composite", "test.negative_relu"}});
   const Expr x = Input("x", {2, 3});
   ExpectRoundTrip(*MakeFunction({x}, *MakeCall(composite, {Op("exp", {x})})));
+}
+
+TEST(OnnxWriter, TheOperatorSetIsTheOldestThatHasAllOperators) {
+  const Expr x = Input("x", {2, 6, 4});
+  const Expr line = Op("nn.col2im", {x}, {{"output_size", 9}, {"kernel_size", 3}, {"strides", 2}, {"padding", std::vector<int64_t>{1, 0}}});
+  const Expr function = *MakeFunction({x}, Op("max", {line}, {{"axis", 1}}));
+  EXPECT_EQ(WrittenOpset(function), 18);
+  EXPECT_EQ(WrittenOpset(x), kWrittenOpset);
+  const std::string bytes = ExpectRoundTrip(function);
+  EXPECT_EQ(onnx_io::ParseOnnxGraph(onnx_io::TensorBytes{bytes}, {})->opset, 18) << "ONNX Runtime refuses Col2Im in an older one";
 }
 
 Expr Integers(Shape shape, DType dtype, int64_t first) {

@@ -71,6 +71,7 @@ TEST(RowIndependenceTest, OperatorsThatKeepRows) {
       "%x: Tensor[(N, 4, 6, 6), float32]) { nn.global_avg_pool2d(%x) }",
       "%x: Tensor[(N, 4, 6, 6), float32]) { nn.upsampling(%x, scale_h=2f, scale_w=2f) }",
       "%x: Tensor[(N, 4, 6, 6), float32]) { nn.space_to_depth(%x, block_size=2) }",
+      "%x: Tensor[(N, 8, 6), float32]) { nn.col2im(%x, output_size=[3, 4], kernel_size=[2, 2]) }",
       "%x: Tensor[(N, 6), float32], %w: Tensor[(3, 6), float32]) { nn.dense(%x, %w) }",
       "%x: Tensor[(N, 6), float32], %w: Tensor[(6, 3), float32]) { nn.matmul(%x, %w) }",
       "%x: Tensor[(N, 5, 6), float32], %w: Tensor[(6, 3), float32]) { nn.matmul(%x, %w) }",

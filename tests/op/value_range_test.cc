@@ -63,8 +63,8 @@ INSTANTIATE_TEST_SUITE_P(Operators, ValueRangeTest,
                                          "nn.batch_matmul(%x, %y)", "nn.layer_norm(%x, max(%x, axis=[0, 1]), min(%y, axis=[0, 1]))",
                                          "nn.instance_norm(%x, %v, %v)", "nn.group_norm(%x, %v, %v, num_groups=2)",
                                          "nn.batch_norm(%x, %v, %v, %v, abs(%v)).0", "nn.lrn(%x, size=3)", "concatenate((%x, %y), axis=1)",
-                                         "nn.pad(%x, 9f, pad_width=[[0, 0], [1, 1], [0, 0]])", "cast(%x, dtype=\"int8\")",
-                                         "zeros_like(%x)"));
+                                         "nn.pad(%x, 9f, pad_width=[[0, 0], [1, 1], [0, 0]])", "cast(%x, dtype=\"int8\")", "zeros_like(%x)",
+                                         "nn.col2im(%x, output_size=[3, 4], kernel_size=[2, 2])"));
 
 }  // namespace
 }  // namespace collage

@@ -35,6 +35,12 @@ TEST(WorkTest, PaddingIsNoWork) {
   ExpectWork(WorkOf("nn.conv3d", {T({1, 2, 4, 4, 4}), T({3, 2, 3, 3, 3})}, {{"padding", 1}}), 2.0 * 3 * 2 * 1000, 4.0 * (128 + 162 + 192));
 }
 
+TEST(WorkTest, BlocksAddWhatLiesInTheImage) {
+  // Two dimensions with three blocks of three at -1, 0 and 1 of an image of three: 2, 3 and 2 elements of each lie in it.
+  ExpectWork(WorkOf("nn.col2im", {T({2, 18, 9})}, {{"output_size", Ints{3, 3}}, {"kernel_size", 3}, {"padding", 1}}), 4.0 * 7 * 7,
+             4.0 * (2 * 18 * 9 + 2 * 2 * 9));
+}
+
 TEST(WorkTest, ProductsMultiplyAndAddOnceATerm) {
   ExpectWork(WorkOf("nn.dense", {T({3, 5}), T({7, 5})}), 2.0 * 3 * 5 * 7, 4.0 * (15 + 35 + 21));
   ExpectWork(WorkOf("nn.matmul", {T({4, 3, 5}), T({5, 7})}), 2.0 * 4 * 3 * 5 * 7, 4.0 * (60 + 35 + 84));

@@ -1,6 +1,7 @@
 #include "collage/backend/element_code/source.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 
 #include "collage/backend/element_code/loops.h"
+#include "collage/op/col2im.h"
 #include "collage/op/rules.h"
 #include "collage/op/slice.h"
 
@@ -43,8 +45,11 @@ const std::unordered_map<std::string, std::string>& Formulas() {
   return formulas;
 }
 
+/// Computed where it is read, by statements of its own or as another element of its argument.
 bool IsMovement(const std::string& name) {
-  return name == "transpose" || name == "strided_slice" || name == "split" || name == "concatenate";
+  static const std::set<std::string> names = {"transpose",         "strided_slice",     "split",    "concatenate", "nn.pad",
+                                              "nn.depth_to_space", "nn.space_to_depth", "nn.col2im"};
+  return names.contains(name);
 }
 
 class Generator {
@@ -128,6 +133,8 @@ class Generator {
   std::string Computed(KernelBody& body, const Step& step, size_t output, const std::string& index) {
     if (step.op->is_view) return Element(body, step.inputs[0], index);
     if (step.op->name == "concatenate") return Joined(body, step, output, index);
+    if (step.op->name == "nn.pad") return Padded(body, step, output, index);
+    if (step.op->name == "nn.col2im") return Gathered(body, step, index);
     if (IsMovement(step.op->name)) return Element(body, step.inputs[0], body.Int(MovedIndex(step, output, index)));
     std::string text = FormulaOf(step);
     for (size_t operand = step.inputs.size(); operand-- > 0;) {
@@ -164,6 +171,8 @@ class Generator {
   /// Where the element lies that an operator moves to `index` of its output.
   [[nodiscard]] std::string MovedIndex(const Step& step, size_t output, const std::string& index) const {
     if (step.op->name == "transpose") return TransposedIndex(step, output, index);
+    if (step.op->name == "nn.depth_to_space") return DepthToSpaceIndex(step, output, index);
+    if (step.op->name == "nn.space_to_depth") return SpaceToDepthIndex(step, output, index);
     return step.op->name == "split" ? SplitIndex(step, output, index) : SlicedIndex(step, output, index);
   }
 
@@ -172,6 +181,27 @@ class Generator {
     std::vector<size_t> of(axes.size());
     for (size_t d = 0; d < axes.size(); ++d) of[axes[d]] = d;
     return Regrouped(index, TypeOf(output).shape, TypeOf(step.inputs[0]).shape, [&](size_t d) { return of[d]; });
+  }
+
+  [[nodiscard]] std::string DepthToSpaceIndex(const Step& step, size_t output, const std::string& index) const {
+    const Shape& from = TypeOf(step.inputs[0]).shape;
+    const int64_t block = IntAttribute(step.attributes, "block_size", 1);
+    const int64_t channels = TypeOf(output).shape[1];
+    const Shape to = {from[0], channels, from[2], block, from[3], block};
+    const bool depth_first = StringAttribute(step.attributes, "mode", "DCR") == "DCR";
+    const Shape parts =
+        depth_first ? Shape{from[0], block, block, channels, from[2], from[3]} : Shape{from[0], channels, block, block, from[2], from[3]};
+    const std::array<size_t, 6> of = depth_first ? std::array<size_t, 6>{0, 3, 5, 1, 2, 4} : std::array<size_t, 6>{0, 1, 3, 5, 2, 4};
+    return Regrouped(index, to, parts, [&](size_t d) { return of[d]; });
+  }
+
+  [[nodiscard]] std::string SpaceToDepthIndex(const Step& step, size_t output, const std::string& index) const {
+    const Shape& to = TypeOf(output).shape;
+    const int64_t block = IntAttribute(step.attributes, "block_size", 1);
+    const int64_t channels = TypeOf(step.inputs[0]).shape[1];
+    constexpr std::array<size_t, 6> of = {0, 3, 4, 1, 5, 2};
+    return Regrouped(index, {to[0], block, block, channels, to[2], to[3]}, {to[0], channels, to[2], block, to[3], block},
+                     [&](size_t d) { return of[d]; });
   }
 
   [[nodiscard]] std::string SlicedIndex(const Step& step, size_t output, const std::string& index) const {
@@ -234,6 +264,73 @@ class Generator {
     return element;
   }
 
+  std::string Padded(KernelBody& body, const Step& step, size_t output, const std::string& index) {
+    const Shape& from = TypeOf(step.inputs[0]).shape;
+    const Shape& to = TypeOf(output).shape;
+    const auto widths = *ReadPadWidth(TypeOf(step.inputs[0]), step.attributes);
+    std::string source;
+    std::string is_inside;
+    int64_t stride = 1;
+    int64_t inside = 1;
+    for (size_t d = to.size(); d-- > 0; inside *= to[d], stride *= from[d]) {
+      if (to[d] == 1) continue;
+      const std::string before = std::to_string(widths[d][0]);
+      const std::string place = body.Int("(" + index + ") / " + std::to_string(inside) + " % " + std::to_string(to[d]));
+      source += (source.empty() ? "" : " + ") + std::string("(") + place + " - " + before + ") * " + std::to_string(stride);
+      if (from[d] == to[d]) continue;
+      is_inside +=
+          (is_inside.empty() ? "" : " && ") + place + " >= " + before + " && " + place + " < " + std::to_string(widths[d][0] + from[d]);
+    }
+    if (is_inside.empty()) return Element(body, step.inputs[0], index);
+    const std::string element = body.Float();
+    body.Line(element + " = " + Element(body, step.inputs[1], "0") + ";");
+    body.Begin("if (" + is_inside + ") {");
+    body.Line(element + " = " + Element(body, step.inputs[0], body.Int(source)) + ";");
+    body.End();
+    return element;
+  }
+
+  /// The sum of the taps that reach an element. Each element of the blocks is in one sum only, so they too are computed where they are
+  /// read.
+  std::string Gathered(KernelBody& body, const Step& step, const std::string& index) {
+    const Col2Im c = *ReadCol2Im(TypeOf(step.inputs[0]), step.attributes);
+    const size_t dimensions = c.image.size();
+    const auto number = [](int64_t value) { return std::to_string(value); };
+    const std::string plane = body.Int("(" + index + ") / " + number(ElementCount(c.image)));
+    std::vector<std::string> places;
+    std::vector<std::string> firsts;
+    const std::vector<int64_t> strides = RowMajorStrides(c.image);
+    for (size_t d = 0; d < dimensions; ++d) {
+      const TapsAlong taps(c, d);
+      places.push_back(body.Int("(" + index + ") / " + number(strides[d]) + " % " + number(c.image[d]) + " + " + number(c.pad_begin[d])));
+      std::string first =
+          places[d] + " % " + number(c.stride[d]) + " / " + number(taps.divisor) + " * " + number(taps.factor) + " % " + number(taps.step);
+      if (taps.divisor > 1) first = places[d] + " % " + number(taps.divisor) + " != 0 ? " + number(c.kernel[d]) + " : " + first;
+      firsts.push_back(body.Int(first));
+    }
+    const std::string sum = body.Float();
+    body.Line(sum + " = 0.0f;");
+    std::string tap = plane;
+    std::string block = "0";
+    for (size_t d = 0; d < dimensions; ++d) {
+      const std::string tap_along = "tap" + number(static_cast<int64_t>(d));
+      const std::string block_along = "block" + number(static_cast<int64_t>(d));
+      body.Begin("for (int " + tap_along + " = " + firsts[d] + "; " + tap_along + " < " + number(c.kernel[d]) + "; " + tap_along +
+                 " += " + number(TapsAlong(c, d).step) + ") {");
+      body.Line("const int " + block_along + " = (" + places[d] + " - " + tap_along + " * " + number(c.dilation[d]) + ") / " +
+                number(c.stride[d]) + ";");
+      // Not by the quotient, which is 0 just below 0 too.
+      body.Line("if (" + tap_along + " * " + number(c.dilation[d]) + " > " + places[d] + " || " + block_along +
+                " >= " + number(c.blocks[d]) + ") continue;");
+      tap = "(" + tap + ") * " + number(c.kernel[d]) + " + " + tap_along;
+      block = "(" + block + ") * " + number(c.blocks[d]) + " + " + block_along;
+    }
+    const std::string at = body.Int("(" + tap + ") * " + number(ElementCount(c.blocks)) + " + " + block);
+    body.Line(sum + " += " + Element(body, step.inputs[0], at) + ";");
+    for (size_t d = 0; d < dimensions; ++d) body.End();
+    return sum;
+  }
+
   /// The flat index in an array `from` whose dimension d is dimension of(d) of the array `to`; what has one element only is always at 0.
   static std::string Regrouped(const std::string& index, const Shape& to, const Shape& from, const std::function<size_t(size_t)>& of) {
     std::string text;
@@ -278,6 +375,8 @@ std::string Objection(const Expr& expr) {
   for (const Expr& argument : expr->As<Call>()->args) {
     for (TensorType& type : FlattenTensors(argument->type())) types.push_back(std::move(type));
   }
+  if (op->name == "nn.pad" && StringAttribute(expr->As<Call>()->attributes, "pad_mode", "constant") != "constant")
+    return "nn.pad with other than a constant";
   if (IsReduction(op->name) && !RowsOfReduction(*expr->As<Call>())) return "a reduction of axes that are not neighbours";
   for (const TensorType& type : types) {
     if (std::string objection = Objection(type); !objection.empty()) return objection;

@@ -1,7 +1,9 @@
 #include "collage/backend/native/supports.h"
 
+#include <algorithm>
 #include <unordered_set>
 
+#include "collage/op/col2im.h"
 #include "collage/op/rules.h"
 #include "collage/tensor/narrow.h"
 
@@ -89,7 +91,8 @@ const std::unordered_set<std::string_view>& Pointwise() {
                                                              "argmin",
                                                              "nn.global_avg_pool2d",
                                                              "nn.global_max_pool2d",
-                                                             "nn.max_pool2d"};
+                                                             "nn.max_pool2d",
+                                                             "nn.col2im"};
   return names;
 }
 
@@ -126,6 +129,12 @@ Verdict SupportsAttributes(const OpDef& op, const Call& call) {
     }
   }
   constexpr int64_t kMostTaps = 64;  // the window is written out
+  if (op.name == "nn.col2im") {
+    const Col2Im col2im = *ReadCol2Im(*data, call.attributes);
+    int64_t overlap = 1;
+    for (size_t d = 0; d < col2im.image.size(); ++d) overlap *= std::min(TapsAlong(col2im, d).most, kMostTaps + 1);
+    if (overlap > kMostTaps) return Verdict::Reject("nn.col2im where more than 64 blocks overlap");
+  }
   if (op.name == "nn.max_pool2d" || op.name == "nn.avg_pool2d") {
     const std::vector<int64_t> window = IntsAttribute(call.attributes, "pool_size", {1, 1});
     if (window.front() * window.back() > kMostTaps) return Verdict::Reject(op.name + " with a window of more than 64 elements");

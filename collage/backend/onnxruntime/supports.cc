@@ -8,6 +8,7 @@
 
 #include "collage/backend/onnxruntime/session.h"
 #include "collage/onnx/call_form.h"
+#include "collage/op/col2im.h"
 #include "collage/tensor/narrow.h"
 
 namespace collage::onnxruntime {
@@ -37,6 +38,13 @@ bool MayDivideByZero(const Call& call) {
   return false;
 }
 
+/// In other than two dimensions it reads dilated blocks at the wrong places (1.31.0).
+bool MisplacesBlocks(const Call& call) {
+  if (call.callee->As<Op>()->def->name != "nn.col2im") return false;
+  const Result<Col2Im> col2im = ReadCol2Im(*call.args[0]->type().AsTensor(), call.attributes);
+  return col2im->image.size() > 2 && std::ranges::any_of(col2im->dilation, [](int64_t dilation) { return dilation != 1; });
+}
+
 Verdict TrySession(const std::string& model) {
   static std::mutex mutex;
   static auto* known = new std::unordered_map<std::string, Verdict>;
@@ -57,6 +65,7 @@ Verdict Supports(const Expr& expr) {
   for (size_t i = 0; i < call.args.size() && types.accepted; ++i) types = CheckTypes(call.args[i]->type());
   if (!types.accepted) return types;
   if (MayDivideByZero(call)) return Verdict::Reject("a divisor may be zero, where it stops");
+  if (MisplacesBlocks(call)) return Verdict::Reject("it misplaces dilated blocks of more than two dimensions");
   const Result<std::string> model = WriteOnnxCall(call);
   return model ? TrySession(*model) : Verdict::Reject(model.error().message);
 }

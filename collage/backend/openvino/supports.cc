@@ -61,6 +61,7 @@ Verdict CheckOperator(const std::string& op, const Call& call) {
   if (op == "max" || op == "min") return Verdict::Reject("of infinities alone it gives the largest finite number");
   if (op == "floor_mod") return Verdict::Reject("remainders by a rounded quotient");
   if (op == "nn.pad" && !call.args[1]->As<Constant>()) return Verdict::Reject("pads with zeros where the value is computed");
+  if (op == "nn.col2im" && call.attributes.Ints("output_size", {})->size() > 2) return Verdict::Reject("has blocks of two dimensions only");
   if (op == "linalg.det") return Verdict::Reject("has no determinants");
   return Verdict::Accept();
 }

@@ -108,6 +108,34 @@ TEST(NativeMovement, GatheringByIndices) {
   ExpectMatchesReference({data, coordinates}, CallNamed("gather_nd", {data, shifted}));
 }
 
+TEST(NativeMovement, BlocksThatAddUp) {
+  const auto expect_sums = [](const Shape& shape, const Attributes& geometry) {
+    const Expr integers = Parameter("x", shape, DType::kInt32);
+    ExpectMatchesReference({integers}, CallNamed("nn.col2im", {integers}, geometry));
+    const Expr x = Parameter("x", shape);
+    const Expr sums = CallNamed("nn.col2im", {CallNamed("negative", {x})}, geometry);
+    ExpectMatchesReference({x}, CallNamed("nn.relu", {CallNamed("add", {sums, ScalarConstant(1)})}), {.tolerance = kTolerance});
+  };
+  using Ints = std::vector<int64_t>;
+  for (const int64_t extent : {4, 40}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      for (int64_t more = 0; more < stride; ++more) {
+        const int64_t image = (extent - 1) * stride + 4 - 2 + more;
+        expect_sums({2, 32, extent * extent},
+                    {{"output_size", Ints{image, image}}, {"kernel_size", 4}, {"strides", stride}, {"padding", 1}});
+      }
+    }
+  }
+  expect_sums({2, 15, 400}, {{"output_size", 803}, {"kernel_size", 5}, {"strides", 2}});
+  expect_sums({1, 256, 16}, {{"output_size", Ints{56, 56}}, {"kernel_size", 16}, {"strides", 16}, {"dilation", 1}, {"padding", 4}});
+  expect_sums(
+      {1, 18, 15},
+      {{"output_size", Ints{13, 8}}, {"kernel_size", 3}, {"strides", Ints{6, 3}}, {"dilation", Ints{4, 2}}, {"padding", Ints{5, 4, 3, 6}}});
+  expect_sums({1, 16, 18}, {{"output_size", Ints{4, 4, 4}}, {"kernel_size", 2}, {"strides", Ints{1, 2, 1}}});
+  expect_sums({1, 6, 7},
+              {{"output_size", Ints{14, 1}}, {"kernel_size", Ints{3, 1}}, {"strides", Ints{2, 1}}, {"padding", Ints{1, 0, 0, 0}}});
+}
+
 TEST(NativeMovement, BlocksAndScales) {
   const Expr x = Parameter("x", {2, 12, 6, 10});
   for (const char* mode : {"DCR", "CRD"})

@@ -10,6 +10,7 @@ EmitOperator FindEmitOperator(const std::string& name) {
     AddReductions(all);
     AddNormalisation(all);
     AddPooling(all);
+    AddCol2Im(all);
     AddConvolution(all);
     AddMatmul(all);
     return all;

@@ -14,6 +14,7 @@ void AddMovement(EmitTable& table);
 void AddReductions(EmitTable& table);
 void AddNormalisation(EmitTable& table);
 void AddPooling(EmitTable& table);
+void AddCol2Im(EmitTable& table);
 void AddConvolution(EmitTable& table);
 void AddMatmul(EmitTable& table);
 

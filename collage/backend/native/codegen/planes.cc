@@ -47,6 +47,16 @@ void WindowedInput::ComputeAt(Func& host, const std::optional<Var>& at) {
   if (input_[1] + window_.pad_begin[1] >= lanes) copy_.vectorize(x_, lanes, Halide::TailStrategy::RoundUp);
 }
 
+std::optional<Var> VectoriseRow(Func& func, const Var& row, int64_t extent, int lanes) {
+  if (extent < lanes) {
+    if (extent > 1) func.vectorize(row);
+    return std::nullopt;
+  }
+  Var vector("vector");
+  func.split(row, row, vector, lanes, Halide::TailStrategy::ShiftInwards).vectorize(vector);
+  return row;
+}
+
 void DefinePlanes(Emitter& emitter, size_t output, const std::shared_ptr<WindowedInput>& input, std::array<int64_t, 2> extents, double taps,
                   const PlaneBody& body) {
   const Shape& shape = emitter.ShapeOf(output);
@@ -67,14 +77,7 @@ void DefinePlanes(Emitter& emitter, size_t output, const std::shared_ptr<Windowe
     const std::optional<Var> at = emitter.ParallelOuter(host, inside, cost);
     input->ComputeAt(host.func, at);
     if (inside == host.loops.size()) return;
-    Var innermost = host.vars.back();
-    Var vector("vector");
-    const int64_t extent = host.loops.back()->extent;
-    if (extent >= lanes) {
-      host.func.split(innermost, innermost, vector, lanes, Halide::TailStrategy::ShiftInwards).vectorize(vector);
-    } else if (extent > 1) {
-      host.func.vectorize(innermost);
-    }
+    VectoriseRow(host.func, host.vars.back(), host.loops.back()->extent, lanes);
   };
   emitter.DefineAnchor(output, std::move(anchor));
 }

@@ -35,6 +35,9 @@ class WindowedInput {
   Halide::Var x_{"x"}, y_{"y"}, plane_{"plane"};
 };
 
+/// Makes vectors of a loop of this extent; gives the loop over them where there are several.
+std::optional<Halide::Var> VectoriseRow(Halide::Func& func, const Halide::Var& row, int64_t extent, int lanes);
+
 using PlaneBody = std::function<Halide::Expr(const Halide::Expr& plane, const Halide::Expr& y, const Halide::Expr& x)>;
 
 /// Defines a value of shape [batch, channels, height, width] from the elements of its planes. `taps` rules whether threads
