@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/backend/cast_values.h"
 #include "tests/backend/kernel_harness.h"
 #include "tests/op/in_type.h"
 
@@ -60,10 +61,11 @@ inline std::vector<std::pair<std::string, Expr>> GeneratedFunctionsOfFloat32() {
 /// From each type that has code to each other, behind and before operators of its own.
 inline std::vector<std::pair<std::string, Expr>> GeneratedCasts() {
   std::vector<std::pair<std::string, Expr>> functions;
-  for (const DType from : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt32, DType::kInt64, DType::kBool}) {
+  for (const DType from : kCastTypes) {
     const Expr x = MakeVar("x", TensorType{{5, 7}, from});
     const Expr moved = CallOp("transpose", {IsFloatingPoint(from) ? CallOp("exp", {x}) : x});
-    for (const char* to : {"float32", "float16", "bfloat16", "int32", "int64", "bool"}) {
+    for (const DType cast : kCastTypes) {
+      const std::string to(Name(cast));
       const std::string name = std::string(Name(from)) + " to " + to;
       functions.emplace_back("cast of " + name, FunctionOf({x}, CallOp("cast", {moved}, {{"dtype", to}})));
       const Expr there = CallOp("cast", {x}, {{"dtype", to}});

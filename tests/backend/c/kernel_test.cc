@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/backend/cast_values.h"
 #include "tests/backend/generated_functions.h"
 #include "tests/backend/kernel_harness.h"
 
@@ -42,6 +43,10 @@ TEST(CBackendTest, AllThatIsGeneratedComputesWhatTheReferenceDoes) {
     SCOPED_TRACE(name);
     CheckAllVariants(C(), function);
   }
+}
+
+TEST(CBackendTest, EveryNumberIsCastAsTheReferenceDoes) {
+  ForEachCast([](const Expr& function, const Tensor& values) { ExpectBits(Runner(Compile(function))({values}), function, values); });
 }
 
 TEST(CBackendTest, OneValueAsTwoResultsIsDeclined) {

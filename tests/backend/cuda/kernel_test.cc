@@ -4,6 +4,7 @@
 #include <array>
 
 #include "collage/backend/cuda_device/context.h"
+#include "tests/backend/cast_values.h"
 #include "tests/backend/device_harness.h"
 #include "tests/backend/generated_functions.h"
 
@@ -30,6 +31,14 @@ TEST_F(CudaTest, EveryVariantComputesWhatTheReferenceDoes) {
     SCOPED_TRACE(name);
     ExpectAgreement(function);
   }
+}
+
+TEST_F(CudaTest, EveryNumberIsCastAsTheReferenceDoes) {
+  ForEachCast([this](const Expr& function, const Tensor& values) {
+    const std::unique_ptr<Kernel> kernel = Compiled(function, "element");
+    ASSERT_TRUE(kernel);
+    ExpectBits(RunOnDevice(*kernel, {values}), function, values);
+  });
 }
 
 TEST_F(CudaTest, ASavedKernelComputesTheSame) {
