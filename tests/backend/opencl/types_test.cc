@@ -36,7 +36,7 @@ TEST_F(OpenClTypesTest, ASavedKernelOfFloat16ComputesTheSame) {
   const Expr function = InType(*whole->As<Function>(), DType::kFloat16);
   const std::unique_ptr<Kernel> kernel = Compiled(function, kBuffer);
   ASSERT_TRUE(kernel);
-  EXPECT_EQ(kernel->workspace_bytes(), 4u * 32u * sizeof(uint16_t));
+  EXPECT_EQ(kernel->workspace_bytes(), size_t{4} * 32 * sizeof(uint16_t));
   const Result<std::unique_ptr<Kernel>> loaded = backend_->Load(kernel->Serialize(), device_);
   ASSERT_TRUE(loaded) << loaded.error().message;
   const std::vector<Tensor> inputs = testing_backend::RandomInputs(function);
