@@ -264,26 +264,6 @@ class Watch {
   size_t born_ = 0;
 };
 
-/// A value that an operator makes of a wider type is rounded; what only moves such values is exact. No permit asks for less than what is
-/// asked of float32.
-double ToleranceOf(const Expr& function) {
-  const std::optional<Precision> precision = PermittedPrecision(*function->As<Function>());
-  double tolerance = precision ? std::max(kTolerance, precision->tolerance) : kTolerance;
-  PostOrder(function, [&](const Expr& expr) {
-    const Call* call = expr->As<Call>();
-    if (!call) return;
-    std::vector<DType> given;
-    for (const Expr& arg : call->args) {
-      for (const TensorType& type : FlattenTensors(arg->type())) given.push_back(type.dtype);
-    }
-    for (const TensorType& type : FlattenTensors(expr->type())) {
-      if (std::any_of(given.begin(), given.end(), [&](DType dtype) { return dtype != type.dtype; }))
-        tolerance = std::max(tolerance, Tolerance(type.dtype));
-    }
-  });
-  return tolerance;
-}
-
 class Sampler {
  public:
   Sampler(const Expr& function, uint64_t seed, const InterpreterOptions& options) : function_(function), seed_(seed), options_(options) {
@@ -333,7 +313,7 @@ class Sampler {
     const size_t tries = Tries(choices.size());
     for (size_t i = 0; i < tries; ++i) {
       Watch watch;
-      ReferenceSample sample{InputsFor(choices[i]), {}, {}, ToleranceOf(function_)};
+      ReferenceSample sample{InputsFor(choices[i]), {}, {}, RoundingTolerance(function_)};
       sample.expected = COLLAGE_TRY(Run(sample.inputs, watch));
       sample.unreached = watch.Unreached();
       if (analysis_) sample.steps = QuantisationSteps(analysis_->sequence(), watch.scales());
@@ -386,6 +366,28 @@ class Sampler {
 };
 
 }  // namespace
+
+double RoundingTolerance(const Expr& function) {
+  const std::optional<Precision> precision = PermittedPrecision(*function->As<Function>());
+  double tolerance = precision ? std::max(kTolerance, precision->tolerance) : kTolerance;
+  PostOrder(function, [&](const Expr& expr) {
+    const Call* call = expr->As<Call>();
+    if (!call) return;
+    std::vector<DType> given;
+    std::vector<Type> types;
+    for (const Expr& arg : call->args) {
+      types.push_back(arg->type());
+      for (const TensorType& type : FlattenTensors(arg->type())) given.push_back(type.dtype);
+    }
+    const OpDef* op = CalledOp(expr);
+    const bool computes = op && op->work && op->work(types, expr->type(), call->attributes).flops > 0;
+    for (const TensorType& type : FlattenTensors(expr->type())) {
+      if (computes || std::any_of(given.begin(), given.end(), [&](DType dtype) { return dtype != type.dtype; }))
+        tolerance = std::max(tolerance, Tolerance(type.dtype));
+    }
+  });
+  return tolerance;
+}
 
 Result<ReferenceSample> SampleReference(const Expr& function, uint64_t seed, const InterpreterOptions& options) {
   return Sampler(function, seed, options).Sample();

@@ -19,8 +19,7 @@ struct ReferenceSample {
   /// Calls of operators that saw or gave no finite value, in the order in which they ran. What they compute has not been compared, whatever
   /// the outputs are.
   std::vector<Expr> unreached;
-  /// What the function's own rounding explains: Tolerance of the coarsest type that a value is rounded to, or that of its permit.
-  double tolerance = kTolerance;
+  double tolerance = kTolerance;  ///< RoundingTolerance of the function
   /// QuantisationSteps of the outputs, where the function has no control flow.
   std::vector<double> steps = {};
 
@@ -29,6 +28,11 @@ struct ReferenceSample {
     return Compare(found, expected[output], output < steps.size() ? steps[output] : 0);
   }
 };
+
+/// By how much the function's own rounding explains that results differ: Tolerance of the coarsest type that a value is rounded to, or that
+/// of its permit, which asks for no less than what is asked of float32. A value that an operator makes of a wider type is rounded, and so
+/// is one of a narrow type that it computes: a sum in another order may be rounded the other way. What only moves such values is exact.
+double RoundingTolerance(const Expr& function);
 
 /// Inputs and outputs of a function, the same for equal functions and seeds in every process. Floating point inputs are in [-1, 1] where
 /// nothing else is needed, or all over the range of a quantiser that reads them; indices are in range, other integers in {0, ..., 7}, or

@@ -1,15 +1,20 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/backend/cast_values.h"
 #include "tests/backend/kernel_harness.h"
+#include "tests/op/in_type.h"
 
 namespace collage::testing_backend {
 
-/// Functions that between them have every kind of code that is generated: chains, movement, windows, products, and rows along the last axis
-/// and along others, shorter and longer than a warp and a block.
-inline std::vector<std::pair<std::string, Expr>> GeneratedFunctions() {
+/// Functions of float32 that between them have every kind of code that is generated for it: chains, movement, windows, products, and rows
+/// along the last axis and along others, shorter and longer than a warp and a block.
+inline std::vector<std::pair<std::string, Expr>> GeneratedFunctionsOfFloat32() {
   std::vector<std::pair<std::string, Expr>> functions;
   const auto add = [&](const std::string& name, const Expr& x, const Expr& body) { functions.emplace_back(name, FunctionOf({x}, body)); };
   for (const Shape& shape : std::vector<Shape>{{5, 7}, {3, 33}, {2, 2, 300}, {2, 2000}, {1, 1}}) {
@@ -75,6 +80,78 @@ inline std::vector<std::pair<std::string, Expr>> GeneratedFunctions() {
   add("leaky relu", image, CallOp("nn.leaky_relu", {image}, {{"alpha", 0.2}}));
   const Expr matrix = Input({33, 20});
   add("dense", matrix, CallOp("nn.relu", {CallOp("nn.dense", {matrix, RandomConstant({17, 20}, 2)})}));
+  return functions;
+}
+
+/// From each type that has code to each other, behind and before operators of its own.
+inline std::vector<std::pair<std::string, Expr>> GeneratedCasts() {
+  std::vector<std::pair<std::string, Expr>> functions;
+  for (const DType from : kCastTypes) {
+    const Expr x = MakeVar("x", TensorType{{5, 7}, from});
+    const Expr moved = CallOp("transpose", {IsFloatingPoint(from) ? CallOp("exp", {x}) : x});
+    for (const DType cast : kCastTypes) {
+      const std::string to(Name(cast));
+      const std::string name = std::string(Name(from)) + " to " + to;
+      functions.emplace_back("cast of " + name, FunctionOf({x}, CallOp("cast", {moved}, {{"dtype", to}})));
+      const Expr there = CallOp("cast", {x}, {{"dtype", to}});
+      functions.emplace_back("cast and back of " + name, FunctionOf({x}, CallOp("cast", {there}, {{"dtype", std::string(Name(from))}})));
+    }
+  }
+  return functions;
+}
+
+/// Lookups and choices.
+inline std::vector<std::pair<std::string, Expr>> GeneratedChoices() {
+  std::vector<std::pair<std::string, Expr>> functions;
+  const auto add = [&](const std::string& name, const Expr& x, const Expr& body) { functions.emplace_back(name, FunctionOf({x}, body)); };
+  const Expr x = Input({4, 6, 3});
+  for (const DType dtype : {DType::kInt32, DType::kInt64}) {
+    // Also outside, on either side.
+    Tensor places(TensorType{{2, 5}, dtype});
+    VisitElementType(dtype, [&](auto zero) {
+      constexpr std::array kPlaces = {0, 5, 3, -1, -7, 6, 11, 70, -70, 2};
+      std::copy(kPlaces.begin(), kPlaces.end(), places.MutableData<decltype(zero)>());
+    });
+    const Expr indices = MakeConstant(places);
+    for (const char* mode : {"clip", "wrap"}) {
+      const std::string how = std::string(Name(dtype)) + " " + mode;
+      for (const int64_t axis : {0, 1, -1})
+        add("take " + how + std::to_string(axis), x, CallOp("take", {CallOp("negative", {x}), indices}, {{"axis", axis}, {"mode", mode}}));
+      add("take of all " + how, x, CallOp("exp", {CallOp("take", {x, indices}, {{"mode", mode}})}));
+    }
+  }
+  const Expr row = RandomConstant({6, 1}, 3);
+  for (const char* comparison : {"equal", "not_equal", "greater", "greater_equal", "less", "less_equal"}) {
+    const Expr condition = CallOp(comparison, {CallOp("floor", {CallOp("multiply", {x, Scalar(2)})}), CallOp("ceil", {row})});
+    add(comparison, x, condition);
+    add(std::string("where ") + comparison, x, CallOp("where", {condition, CallOp("exp", {x}), row}));
+  }
+  const Expr is_positive = CallOp("greater", {x, Scalar(0)});
+  const Expr is_small = CallOp("less", {x, Scalar(0.5)});
+  add("logical and", x, CallOp("logical_and", {is_positive, is_small}));
+  add("logical or", x, CallOp("logical_or", {CallOp("logical_not", {is_positive}), is_small}));
+  const Expr integers = MakeVar("x", TensorType{{3, 8}, DType::kInt64});
+  const Expr most = MakeConstant(Tensor::Scalar(2, DType::kInt64));
+  add("where of integers", integers, CallOp("where", {CallOp("less", {integers, most}), integers, most}));
+  add("join of integers", integers,
+      CallOp("concatenate",
+             {MakeTuple({integers, CallOp("transpose", {CallOp("reshape", {integers}, {{"newshape", std::vector<int64_t>{8, 3}}})})})},
+             {{"axis", 0}}));
+  return functions;
+}
+
+/// All that is generated, floating point in each type.
+inline std::vector<std::pair<std::string, Expr>> GeneratedFunctions() {
+  std::vector<std::pair<std::string, Expr>> functions = GeneratedFunctionsOfFloat32();
+  const std::vector<std::pair<std::string, Expr>> choices = GeneratedChoices();
+  functions.insert(functions.end(), choices.begin(), choices.end());
+  const size_t whole = functions.size();
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    for (size_t i = 0; i < whole; ++i)
+      functions.emplace_back(functions[i].first + " in " + std::string(Name(dtype)), InType(*functions[i].second->As<Function>(), dtype));
+  }
+  const std::vector<std::pair<std::string, Expr>> casts = GeneratedCasts();
+  functions.insert(functions.end(), casts.begin(), casts.end());
   return functions;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -111,27 +112,28 @@ class Runner {
  private:
   static void ToPhysical(const Tensor& tensor, const Port& port, Buffer& buffer) {
     std::memset(buffer.data(), 0, PhysicalByteCount(port.type, port.layout));
-    size_t next = 0;
+    const size_t size = ByteSize(port.type.dtype);
+    const std::byte* next = tensor.Bytes();
     ForEachIndex(port.type.shape, [&](const std::vector<int64_t>& index) {
-      reinterpret_cast<float*>(buffer.data())[PhysicalOffset(port.type, port.layout, index)] = tensor.Data<float>()[next++];
+      std::memcpy(buffer.data() + PhysicalOffset(port.type, port.layout, index) * size, next, size);
+      next += size;
     });
   }
 
   // Also checks that the padding is zero.
   static Tensor FromPhysical(const Port& port, const Buffer& buffer) {
     Tensor tensor(port.type);
-    const size_t count = PhysicalByteCount(port.type, port.layout) / sizeof(float);
-    std::vector<bool> seen(count, false);
-    size_t next = 0;
+    const size_t bytes = PhysicalByteCount(port.type, port.layout);
+    const size_t size = ByteSize(port.type.dtype);
+    std::vector<char> padding(buffer.data(), buffer.data() + bytes);
+    std::byte* next = tensor.MutableBytes();
     ForEachIndex(port.type.shape, [&](const std::vector<int64_t>& index) {
-      const size_t at = PhysicalOffset(port.type, port.layout, index);
-      seen[at] = true;
-      tensor.MutableData<float>()[next++] = reinterpret_cast<const float*>(buffer.data())[at];
+      const size_t at = PhysicalOffset(port.type, port.layout, index) * size;
+      std::memcpy(next, buffer.data() + at, size);
+      std::fill_n(padding.begin() + static_cast<std::ptrdiff_t>(at), size, char{0});
+      next += size;
     });
-    for (size_t i = 0; i < count; ++i) {
-      const float value = reinterpret_cast<const float*>(buffer.data())[i];
-      EXPECT_TRUE(seen[i] || value == 0) << "padding at " << i;
-    }
+    EXPECT_EQ(std::count(padding.begin(), padding.end(), 0), static_cast<std::ptrdiff_t>(bytes)) << "padding is not zero";
     return tensor;
   }
 
@@ -165,6 +167,7 @@ inline std::vector<std::string> CheckAllVariants(const Backend& backend, const E
   const std::vector<Tensor> second = RandomInputs(function, 77);
   const Tensor expected_first = Reference(function, first);
   const Tensor expected_second = Reference(function, second);
+  const double tolerance = Tolerance(expected_first.dtype());
   std::vector<std::string> names;
   for (const Variant& variant : backend.Variants(*function->As<Function>(), Cpu(threads))) {
     SCOPED_TRACE(variant.name);
@@ -172,9 +175,9 @@ inline std::vector<std::string> CheckAllVariants(const Backend& backend, const E
     Runner run = Compiled(backend, function, variant, threads);
     EXPECT_EQ(run.kernel().outputs()[0].layout, variant.outputs[0]);
     for (size_t i = 0; i < variant.inputs.size(); ++i) EXPECT_EQ(run.kernel().inputs()[i].layout, variant.inputs[i]);
-    EXPECT_EQ(Objection(Compare(run(first), expected_first)), "");
-    EXPECT_EQ(Objection(Compare(run(second), expected_second)), "");
-    EXPECT_EQ(Objection(Compare(run(first), expected_first)), "");
+    EXPECT_EQ(Objection(Compare(run(first), expected_first), tolerance), "");
+    EXPECT_EQ(Objection(Compare(run(second), expected_second), tolerance), "");
+    EXPECT_EQ(Objection(Compare(run(first), expected_first), tolerance), "");
   }
   EXPECT_FALSE(names.empty());
   return names;

@@ -9,6 +9,7 @@
 #include "collage/candidate/library_calls.h"
 #include "collage/dataflow/extraction.h"
 #include "collage/op/quantisation_steps.h"
+#include "collage/op/reference_sample.h"
 #include "collage/partition/single_backend.h"
 #include "tests/conformance/backends.h"
 #include "tests/conformance/reference.h"
@@ -177,6 +178,7 @@ Sample MakeSample(const Program& program, const Partition& partition, uint64_t s
   Sample sample;
   for (const TensorOf& argument : partition.arguments) sample.inputs.push_back(whole.Of(argument.expr).at(argument.field));
   sample.expected = ReferenceRun(*partition.function->As<Function>(), sample.inputs).Results();
+  sample.tolerance = RoundingTolerance(partition.function);
   sample.steps = QuantisationSteps(ToOpSequence(*partition.function->As<Function>()).value());
   return sample;
 }

@@ -215,7 +215,9 @@ TEST(SampleReferenceTest, OnlyRoundingTo16BitsLoosensTheTolerance) {
   };
   EXPECT_EQ(tolerance("exp(%x)"), kTolerance);
   EXPECT_EQ(tolerance("reshape(%h, newshape=[2, 4])"), kTolerance);
+  EXPECT_EQ(tolerance("transpose(reshape(%h, newshape=[2, 4]))"), kTolerance);
   EXPECT_EQ(tolerance("cast(%h, dtype=\"float32\")"), kTolerance);
+  EXPECT_EQ(tolerance("exp(%h)"), Tolerance(DType::kFloat16));
   EXPECT_EQ(tolerance("cast(cast(%x, dtype=\"float16\"), dtype=\"float32\")"), Tolerance(DType::kFloat16));
   EXPECT_EQ(tolerance("cast(%x, dtype=\"bfloat16\")"), Tolerance(DType::kBFloat16));
 }

@@ -25,7 +25,7 @@ struct KernelImage {
   std::vector<Port> inputs;
   std::vector<Port> outputs;
   std::vector<Tensor> constants;
-  std::vector<size_t> between;  ///< elements of each tensor between loops
+  std::vector<size_t> between;  ///< bytes of each tensor between loops
   std::vector<Loop> loops;
   std::string source;  ///< C
   std::string object;  ///< relocatable machine code made of it; empty before it is compiled

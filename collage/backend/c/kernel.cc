@@ -43,9 +43,9 @@ class SourceKernel final : public Kernel {
     outputs_ = image.outputs;
     for (size_t i = 0; i < image.constants.size(); ++i)
       addresses_[inputs_.size() + outputs_.size() + i] = const_cast<std::byte*>(image.constants[i].Bytes());
-    for (const size_t elements : image.between) {
+    for (const size_t bytes : image.between) {
       offsets_.push_back(workspace_bytes_);
-      workspace_bytes_ += AlignedBytes(elements * sizeof(float));
+      workspace_bytes_ += AlignedBytes(bytes);
     }
     for (const Loop& loop : image.loops) arguments_.emplace_back(loop.tensors.size());
   }

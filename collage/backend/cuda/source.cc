@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "collage/backend/element_code/types.h"
+
 namespace collage::cuda_source {
 namespace {
 
@@ -25,8 +27,25 @@ std::string AcrossText(const std::string& combination, const std::string& formul
   return text + "  return v;\n}\n";
 }
 
+/// NVRTC has no header with a type of 16 bits; the processor has the conversions.
+constexpr const char* kDefinitions = R"(#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#define as_float __uint_as_float
+#define as_uint __float_as_uint
+__device__ float from_float16(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+__device__ unsigned short to_float16(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+)";
+
 std::string Prelude(int lanes) {
-  std::string text = "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n";
+  std::string text = kDefinitions + element_code::ConversionFunctions("__device__");
   if (lanes == 1) return text;
   text += AcrossText("sum", "v + o", lanes);
   text += AcrossText("max", "v < o || o != o ? o : v", lanes);
@@ -38,11 +57,13 @@ std::string ElementText(const Array& array, const std::string& index) { return a
 }  // namespace
 
 Result<CudaSource> GenerateCuda(const OpSequence& sequence, int lanes) {
-  const auto kernel = [](const std::string& name, const std::vector<Array>& inputs, const std::string& body, int lanes_of_row) {
+  const auto kernel = [](const std::string& name, const std::vector<Array>& inputs, const Array& out, const std::string& body,
+                         int lanes_of_row) {
     std::string parameters;
-    for (const Array& input : inputs) parameters += "const float* __restrict__ " + input.name + ", ";
+    for (const Array& input : inputs)
+      parameters += "const " + element_code::StoredType(input.dtype) + "* __restrict__ " + input.name + ", ";
     std::string text = "extern \"C\" __global__ void __launch_bounds__(" + N(kBlockThreads) + ") " + name + "(" + parameters +
-                       "float* __restrict__ out, int items) {\n";
+                       element_code::StoredType(out.dtype) + "* __restrict__ " + out.name + ", int items) {\n";
     text += "  const int i = blockIdx.x * " + N(kBlockThreads / lanes_of_row) + " + threadIdx.x / " + N(lanes_of_row) + ";\n";
     if (lanes_of_row > 1) text += "  const int lane = threadIdx.x % " + N(lanes_of_row) + ";\n";
     // The threads of a row leave together, and rows share no more than a block does.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "collage/backend/element_code/types.h"
 #include "collage/op/matrix_product.h"
 #include "collage/op/reduction.h"
 #include "collage/op/rules.h"
@@ -53,7 +54,7 @@ Result<size_t> Convolve(KernelBody& body, const OpSequence& sequence, const Step
       body.Int("((o * " + N(channels) + " + k) * " + N(c.window.kernel[0]) + " + ky) * " + N(c.window.kernel[1]) + " + kx");
   body.Line("sum += " + body.At(step.inputs[0], data) + " * " + body.At(step.inputs[1], weight) + ";");
   for (int loop = 0; loop < 3; ++loop) body.End();
-  body.Line("out[i] = sum;");
+  body.Store("i", "sum");
   return static_cast<size_t>(c.batch * c.output_channels * c.output[0] * c.output[1]);
 }
 
@@ -82,7 +83,7 @@ Result<size_t> Pool(KernelBody& body, const OpSequence& sequence, const Step& st
     };
     body.Line("count = " + taps("y", 0) + " * " + taps("x", 1) + ";");
   }
-  body.Line(is_largest ? "out[i] = best;" : "out[i] = sum / max(count, 1);");
+  body.Store("i", is_largest ? "best" : "sum / max(count, 1)");
   return static_cast<size_t>(p.batch * p.channels * p.output[0] * p.output[1]);
 }
 
@@ -134,7 +135,7 @@ Result<size_t> ReduceRows(KernelBody& body, size_t value, const Rows& rows) {
   RowBody row(body, rows, value);
   if constexpr (what == Reduced::kSum || what == Reduced::kMean) {
     row.Sum("all", [](const std::string& x) { return x; });
-    body.LineOnce(what == Reduced::kSum ? "out[i] = all;" : "out[i] = all / " + N(rows.length) + ".0f;");
+    body.StoreOnce("i", what == Reduced::kSum ? "all" : "all / " + N(rows.length) + ".0f");
   } else {
     constexpr bool is_largest = what == Reduced::kLargest;
     body.Line(is_largest ? "float all = -INFINITY;" : "float all = INFINITY;");
@@ -143,7 +144,7 @@ Result<size_t> ReduceRows(KernelBody& body, size_t value, const Rows& rows) {
       body.Line("all = " + is_better + " || " + x + " != " + x + " ? " + x + " : all;");
     });
     body.Across(is_largest ? "max" : "min", "all");
-    body.LineOnce("out[i] = all;");
+    body.StoreOnce("i", "all");
   }
   return rows.Count();
 }
@@ -180,7 +181,7 @@ Result<size_t> NormaliseLayer(KernelBody& body, const OpSequence& sequence, cons
     std::string text = "(" + x + " - mean) * scale";
     if (BoolAttribute(step.attributes, "scale", true)) text += " * " + body.At(step.inputs[1], "k");
     if (BoolAttribute(step.attributes, "center", true)) text += " + " + body.At(step.inputs[2], "k");
-    body.Line("out[" + at + "] = " + text + ";");
+    body.Store(at, text);
   });
   return rows.Count();
 }
@@ -213,7 +214,7 @@ Result<size_t> Multiply(KernelBody& body, const OpSequence& sequence, const Step
   const std::string right = body.Int(p.transpose_b ? "b + column * " + N(p.depth) + " + k" : "b + k * " + N(p.columns) + " + column");
   body.Line("sum += " + body.At(step.inputs[0], left) + " * " + body.At(step.inputs[1], right) + ";");
   body.End();
-  body.Line("out[i] = sum;");
+  body.Store("i", "sum");
   return static_cast<size_t>(ElementCount(p.batch) * p.rows * p.columns);
 }
 
@@ -224,7 +225,7 @@ Result<size_t> Softmax(KernelBody& body, const OpSequence& sequence, const Step&
   row.ForEach([&](const std::string& x, const std::string&) { body.Line("largest = fmax(largest, " + x + ");"); });
   body.Across("max", "largest");
   row.Sum("sum", [](const std::string& x) { return "exp(" + x + " - largest)"; });
-  row.ForEach([&](const std::string& x, const std::string& at) { body.Line("out[" + at + "] = exp(" + x + " - largest) / sum;"); });
+  row.ForEach([&](const std::string& x, const std::string& at) { body.Store(at, "exp(" + x + " - largest) / sum"); });
   return rows.Count();
 }
 
@@ -253,7 +254,13 @@ void KernelBody::Across(const std::string& combination, const std::string& name)
   if (lanes_ > 1) Line(name + " = across_" + combination + "(" + name + ");");
 }
 
-void KernelBody::LineOnce(const std::string& text) { Line(lanes_ > 1 && has_rows_ ? "if (lane == 0) " + text : text); }
+std::string KernelBody::Stored(const std::string& index, const std::string& text) const {
+  return "out[" + index + "] = " + ToStored(written_, text) + ";";
+}
+
+void KernelBody::StoreOnce(const std::string& index, const std::string& text) {
+  Line((lanes_ > 1 && has_rows_ ? "if (lane == 0) " : "") + Stored(index, text));
+}
 
 void KernelBody::End() {
   --depth_;
@@ -273,9 +280,9 @@ std::string KernelBody::Int(const std::string& text) {
   return at->second;
 }
 
-std::string KernelBody::Float() {
+std::string KernelBody::Number(DType dtype) {
   std::string name = "c" + std::to_string(count_++);
-  Line("float " + name + ";");
+  Line(ComputedType(dtype) + " " + name + ";");
   return name;
 }
 
@@ -284,10 +291,10 @@ const std::string* KernelBody::Find(size_t value, const std::string& index) cons
   return found == named_.elements.end() ? nullptr : &found->second;
 }
 
-std::string KernelBody::Bind(size_t value, const std::string& index, const std::string& text) {
+std::string KernelBody::Bind(size_t value, const std::string& index, DType dtype, const std::string& text) {
   std::string& name = named_.elements[{value, index}];
   name = "e" + std::to_string(count_++);
-  Line("const float " + name + " = " + text + ";");
+  Line("const " + ComputedType(dtype) + " " + name + " = " + text + ";");
   return name;
 }
 

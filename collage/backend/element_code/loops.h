@@ -20,8 +20,8 @@ class KernelBody {
  public:
   /// Writes what is needed to read an element of a value at a flat index, and gives its text.
   using Element = std::function<std::string(KernelBody&, size_t value, const std::string& index)>;
-  /// A row may be shared by so many items that follow each other, its lanes.
-  KernelBody(Element element, int lanes) : element_(std::move(element)), lanes_(lanes) {}
+  /// What is written has this type. A row may be shared by so many items that follow each other, its lanes.
+  KernelBody(Element element, DType written, int lanes) : element_(std::move(element)), written_(written), lanes_(lanes) {}
 
   std::string At(size_t value, const std::string& index) { return element_(*this, value, index); }
   void Line(const std::string& text) { text_ += std::string(2 * depth_, ' ') + text + "\n"; }
@@ -32,17 +32,19 @@ class KernelBody {
   void BeginRow(int64_t extent);
   /// Makes of a name's values in all lanes their sum, or the largest or smallest (NaN where one is), in all lanes.
   void Across(const std::string& combination, const std::string& name);
-  /// A line that one lane of a row does.
-  void LineOnce(const std::string& text);
+  /// Writes an element of the result.
+  void Store(const std::string& index, const std::string& text) { Line(Stored(index, text)); }
+  /// The same, by one lane of a row.
+  void StoreOnce(const std::string& index, const std::string& text);
   /// How many lanes a row has in what was written: 1 where there are no rows.
   [[nodiscard]] int lanes() const { return has_rows_ ? lanes_ : 1; }
-  /// A name for a float that is set later.
-  std::string Float();
+  /// A name for an element of that type which is set later.
+  std::string Number(DType dtype);
   /// A name for an index.
   std::string Int(const std::string& text);
   [[nodiscard]] const std::string* Find(size_t value, const std::string& index) const;
-  /// A name for an element.
-  std::string Bind(size_t value, const std::string& index, const std::string& text);
+  /// A name for an element of that type.
+  std::string Bind(size_t value, const std::string& index, DType dtype, const std::string& text);
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
@@ -50,7 +52,10 @@ class KernelBody {
     std::map<std::pair<size_t, std::string>, std::string> elements;
     std::map<std::string, std::string> indices;
   };
+  [[nodiscard]] std::string Stored(const std::string& index, const std::string& text) const;
+
   Element element_;
+  DType written_;
   int lanes_;
   bool has_rows_ = false;
   std::string text_;

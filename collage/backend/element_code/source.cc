@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
 #include "collage/backend/element_code/loops.h"
+#include "collage/backend/element_code/types.h"
 #include "collage/op/col2im.h"
 #include "collage/op/rules.h"
 #include "collage/op/slice.h"
@@ -33,7 +36,6 @@ const std::unordered_map<std::string, std::string>& Formulas() {
                                                                         {"ceil", "ceil(%0)"},
                                                                         {"floor", "floor(%0)"},
                                                                         {"nn.relu", "%0 < 0.0f ? 0.0f : %0"},
-                                                                        {"copy", "%0"},
                                                                         {"add", "%0 + %1"},
                                                                         {"subtract", "%0 - %1"},
                                                                         {"multiply", "%0 * %1"},
@@ -45,10 +47,38 @@ const std::unordered_map<std::string, std::string>& Formulas() {
   return formulas;
 }
 
-/// Computed where it is read, by statements of its own or as another element of its argument.
+/// Of one element of any type.
+const std::unordered_map<std::string, std::string>& FormulasOfAnyType() {
+  static const std::unordered_map<std::string, std::string> formulas = {{"copy", "%0"},
+                                                                        {"where", "%0 ? %1 : %2"},
+                                                                        {"equal", "%0 == %1"},
+                                                                        {"not_equal", "%0 != %1"},
+                                                                        {"greater", "%0 > %1"},
+                                                                        {"greater_equal", "%0 >= %1"},
+                                                                        {"less", "%0 < %1"},
+                                                                        {"less_equal", "%0 <= %1"},
+                                                                        {"logical_and", "%0 && %1"},
+                                                                        {"logical_or", "%0 || %1"},
+                                                                        {"logical_not", "!%0"}};
+  return formulas;
+}
+
+/// How a constant is written that has one element; nothing where it is read from memory.
+std::optional<std::string> NumberText(const Tensor& constant) {
+  constexpr int64_t kMost = int64_t{1} << 30;  // as indices: no literal needs a suffix
+  if (constant.ElementCount() != 1) return std::nullopt;
+  if (IsFloatingPoint(constant.dtype())) {
+    const double number = constant.ToDouble()[0];
+    return std::isfinite(number) ? std::optional(FloatText(number)) : std::nullopt;
+  }
+  const int64_t number = constant.ToInt64()[0];
+  return std::abs(number) <= kMost ? std::optional("(" + std::to_string(number) + ")") : std::nullopt;
+}
+
+/// An element of its argument, or one of several.
 bool IsMovement(const std::string& name) {
-  static const std::set<std::string> names = {"transpose",         "strided_slice",     "split",    "concatenate", "nn.pad",
-                                              "nn.depth_to_space", "nn.space_to_depth", "nn.col2im"};
+  static const std::set<std::string> names = {"transpose",         "strided_slice",     "split", "concatenate", "nn.pad",
+                                              "nn.depth_to_space", "nn.space_to_depth", "take"};
   return names.contains(name);
 }
 
@@ -89,11 +119,12 @@ class Generator {
   Status AddKernel(const Step& step, size_t output) {
     launch_ = {"collage_" + std::to_string(result_.launches.size()), static_cast<size_t>(TypeOf(output).ElementCount())};
     launch_.flops = step.op->work(step.argument_types, step.result_type, step.attributes).flops;
-    KernelBody body([this](KernelBody& in, size_t value, const std::string& index) { return Element(in, value, index); }, language_.lanes);
+    KernelBody body([this](KernelBody& in, size_t value, const std::string& index) { return Element(in, value, index); },
+                    TypeOf(output).dtype, language_.lanes);
     if (const Loops loops = FindLoops(step.op->name)) {
       launch_.items = COLLAGE_TRY(loops(body, sequence_, step));
     } else {
-      body.Line("out[i] = " + Computed(body, step, output, "i") + ";");
+      body.Store("i", Computed(body, step, output, "i"));
     }
     launch_.lanes = body.lanes();
     launch_.values.push_back(output);
@@ -101,7 +132,7 @@ class Generator {
     for (const size_t value : launch_.values) {
       if (value != output) inputs.push_back(ArrayOf(value));
     }
-    result_.text += language_.kernel(launch_.name, inputs, body.text(), launch_.lanes);
+    result_.text += language_.kernel(launch_.name, inputs, {"out", TypeOf(output).dtype}, body.text(), launch_.lanes);
     const bool is_result = std::find(sequence_.results.begin(), sequence_.results.end(), output) != sequence_.results.end();
     if (!is_result) result_.intermediate.push_back(output);
     result_.launches.push_back(std::move(launch_));
@@ -109,25 +140,29 @@ class Generator {
   }
 
   [[nodiscard]] const TensorType& TypeOf(size_t value) const { return sequence_.values[value].type; }
-  [[nodiscard]] Array ArrayOf(size_t value) const { return {"v" + std::to_string(value), sequence_.values[value].constant.has_value()}; }
+  [[nodiscard]] Array ArrayOf(size_t value) const {
+    return {"v" + std::to_string(value), TypeOf(value).dtype, sequence_.values[value].constant.has_value()};
+  }
 
   /// The name, or the text, of an element of a value.
   std::string Element(KernelBody& body, size_t value, const std::string& index) {
     const auto& constant = sequence_.values[value].constant;
-    if (constant && constant->ElementCount() == 1) {
-      const double number = constant->ToDouble()[0];
-      if (std::isfinite(number)) return FloatText(number);
+    if (constant) {
+      if (const std::optional<std::string> number = NumberText(*constant)) return *number;
     }
     if (!maker_[value] || is_stored_[value]) {
       std::vector<size_t>& values = launch_.values;
       if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
       std::vector<size_t>& constants = result_.constants;
       if (constant && std::find(constants.begin(), constants.end(), value) == constants.end()) constants.push_back(value);
-      return language_.element(ArrayOf(value), index);
+      return FromStored(TypeOf(value).dtype, language_.element(ArrayOf(value), index));
     }
     if (const std::string* known = body.Find(value, index)) return *known;
-    const std::string text = Computed(body, *maker_[value], value, index);
-    return body.Bind(value, index, text);
+    const Step& step = *maker_[value];
+    const DType dtype = TypeOf(value).dtype;
+    const std::string text = Computed(body, step, value, index);
+    // Rounded as if it had been stored: what follows may jump, or take most digits away.
+    return body.Bind(value, index, dtype, IsMovement(step.op->name) ? text : Rounded(dtype, text));
   }
 
   std::string Computed(KernelBody& body, const Step& step, size_t output, const std::string& index) {
@@ -135,7 +170,7 @@ class Generator {
     if (step.op->name == "concatenate") return Joined(body, step, output, index);
     if (step.op->name == "nn.pad") return Padded(body, step, output, index);
     if (step.op->name == "nn.col2im") return Gathered(body, step, index);
-    if (IsMovement(step.op->name)) return Element(body, step.inputs[0], body.Int(MovedIndex(step, output, index)));
+    if (IsMovement(step.op->name)) return Element(body, step.inputs[0], body.Int(MovedIndex(body, step, output, index)));
     std::string text = FormulaOf(step);
     for (size_t operand = step.inputs.size(); operand-- > 0;) {
       const size_t input = step.inputs[operand];
@@ -146,14 +181,22 @@ class Generator {
     return text;
   }
 
-  [[nodiscard]] static std::string FormulaOf(const Step& step) {
+  [[nodiscard]] std::string FormulaOf(const Step& step) const {
+    if (step.op->name == "cast") return CastFormula(TypeOf(step.inputs[0]).dtype, TypeOf(step.outputs[0]).dtype);
     if (step.op->name == "nn.leaky_relu") return "%0 < 0.0f ? %0 * " + FloatText(DoubleAttribute(step.attributes, "alpha", 0.01)) + " : %0";
     if (step.op->name == "clip") {
       const std::string low = FloatText(DoubleAttribute(step.attributes, "a_min", 0));
       const std::string high = FloatText(DoubleAttribute(step.attributes, "a_max", 0));
       return "%0 < " + low + " ? " + low + " : (%0 > " + high + " ? " + high + " : %0)";
     }
-    return Formulas().at(step.op->name);
+    const auto found = FormulasOfAnyType().find(step.op->name);
+    return found == FormulasOfAnyType().end() ? Formulas().at(step.op->name) : found->second;
+  }
+
+  [[nodiscard]] static std::string CastFormula(DType from, DType to) {
+    if (to == DType::kBool) return "%0 != 0";
+    if (IsFloatingPoint(to)) return "%0";
+    return IsFloatingPoint(from) ? "to_" + std::string(Name(to)) + "(%0)" : "(" + ComputedType(to) + ")%0";
   }
 
   /// Where an operand's element lies that belongs to an element of the result.
@@ -169,7 +212,8 @@ class Generator {
   }
 
   /// Where the element lies that an operator moves to `index` of its output.
-  [[nodiscard]] std::string MovedIndex(const Step& step, size_t output, const std::string& index) const {
+  [[nodiscard]] std::string MovedIndex(KernelBody& body, const Step& step, size_t output, const std::string& index) {
+    if (step.op->name == "take") return TakenIndex(body, step, index);
     if (step.op->name == "transpose") return TransposedIndex(step, output, index);
     if (step.op->name == "nn.depth_to_space") return DepthToSpaceIndex(step, output, index);
     if (step.op->name == "nn.space_to_depth") return SpaceToDepthIndex(step, output, index);
@@ -245,12 +289,28 @@ class Generator {
            std::to_string(before * blocks.inner);
   }
 
+  std::string TakenIndex(KernelBody& body, const Step& step, const std::string& index) {
+    const TensorType& from = TypeOf(step.inputs[0]);
+    const bool has_axis = HasAttribute(step.attributes, "axis");
+    const Blocks blocks = has_axis ? BlocksAlong(step, from.shape) : Blocks();
+    const int64_t count = has_axis ? from.shape[blocks.axis] : from.ElementCount();
+    const std::string inner = std::to_string(blocks.inner);
+    const std::string extent = std::to_string(count);
+    const std::string taken = std::to_string(TypeOf(step.inputs[1]).ElementCount());
+    const std::string at = Element(body, step.inputs[1], body.Int("(" + index + ") / " + inner + " % " + taken));
+    const bool wraps = StringAttribute(step.attributes, "mode", "clip") == "wrap";
+    const std::string place = body.Int(wraps ? "(" + at + " % " + extent + " + " + extent + ") % " + extent
+                                             : at + " < 0 ? 0 : " + at + " >= " + extent + " ? " + extent + " - 1 : " + at);
+    return "((" + index + ") / (" + inner + " * " + taken + ") * " + extent + " + " + place + ") * " + inner + " + (" + index + ") % " +
+           inner;
+  }
+
   std::string Joined(KernelBody& body, const Step& step, size_t output, const std::string& index) {
     const Blocks blocks = BlocksAlong(step, TypeOf(output).shape);
     const std::string of_whole = std::to_string(TypeOf(output).shape[blocks.axis] * blocks.inner);
     const std::string block = body.Int("(" + index + ") / " + of_whole);
     const std::string place = body.Int("(" + index + ") % " + of_whole);
-    std::string element = body.Float();
+    std::string element = body.Number(TypeOf(output).dtype);
     int64_t begin = 0;
     for (const size_t part : step.inputs) {
       const int64_t extent = TypeOf(part).shape[blocks.axis] * blocks.inner;
@@ -282,7 +342,7 @@ class Generator {
           (is_inside.empty() ? "" : " && ") + place + " >= " + before + " && " + place + " < " + std::to_string(widths[d][0] + from[d]);
     }
     if (is_inside.empty()) return Element(body, step.inputs[0], index);
-    const std::string element = body.Float();
+    const std::string element = body.Number(TypeOf(output).dtype);
     body.Line(element + " = " + Element(body, step.inputs[1], "0") + ";");
     body.Begin("if (" + is_inside + ") {");
     body.Line(element + " = " + Element(body, step.inputs[0], body.Int(source)) + ";");
@@ -308,7 +368,7 @@ class Generator {
       if (taps.divisor > 1) first = places[d] + " % " + number(taps.divisor) + " != 0 ? " + number(c.kernel[d]) + " : " + first;
       firsts.push_back(body.Int(first));
     }
-    const std::string sum = body.Float();
+    const std::string sum = body.Number(DType::kFloat32);
     body.Line(sum + " = 0.0f;");
     std::string tap = plane;
     std::string block = "0";
@@ -355,10 +415,15 @@ class Generator {
   Launch launch_;
 };
 
+/// Operators that move elements, choose among them or convert them.
+bool TakesAnyType(const OpDef& op) {
+  return op.is_view || op.name == "cast" || IsMovement(op.name) || FormulasOfAnyType().contains(op.name);
+}
+
 /// Why there is no code for a tensor; empty: there is.
 std::string Objection(const TensorType& type) {
   constexpr int64_t kMostElements = int64_t{1} << 30;  // generated code counts in 32 bits
-  if (type.dtype != DType::kFloat32) return "tensors of " + std::string(Name(type.dtype));
+  if (!HasType(type.dtype)) return "tensors of " + std::string(Name(type.dtype));
   if (type.ElementCount() == 0) return "an empty tensor";
   if (type.ElementCount() > kMostElements) return "a tensor of more than 2^30 elements";
   return {};
@@ -367,7 +432,8 @@ std::string Objection(const TensorType& type) {
 std::string Objection(const Expr& expr) {
   const OpDef* op = CalledOp(expr);
   if (!op) return "not a call of an operator";
-  const bool is_known = op->is_view || IsMovement(op->name) || op->name == "clip" || op->name == "nn.leaky_relu" ||
+  const bool takes_any_type = TakesAnyType(*op);
+  const bool is_known = takes_any_type || op->name == "clip" || op->name == "nn.leaky_relu" || op->name == "nn.col2im" ||
                         Formulas().contains(op->name) || FindLoops(op->name) != nullptr;
   if (!is_known) return "no code for " + op->name;
   std::vector<TensorType> types = FlattenTensors(expr->type());
@@ -380,6 +446,7 @@ std::string Objection(const Expr& expr) {
   if (IsReduction(op->name) && !RowsOfReduction(*expr->As<Call>())) return "a reduction of axes that are not neighbours";
   for (const TensorType& type : types) {
     if (std::string objection = Objection(type); !objection.empty()) return objection;
+    if (!takes_any_type && !IsFloatingPoint(type.dtype)) return "no code for " + op->name + " of " + std::string(Name(type.dtype));
   }
   return {};
 }

@@ -28,19 +28,23 @@ struct GeneratedSource {
   std::vector<size_t> intermediate;  ///< values between kernels
 };
 
-/// Floats that a kernel reads.
+/// Elements that a kernel reads, stored as element_code/types.h says.
 struct Array {
   std::string name;
+  DType dtype = DType::kFloat32;
   bool is_constant = false;
 };
 
 /// How a language writes what is generated.
 struct Language {
-  /// A kernel around statements that compute item `i` (an int) and write `out`, an array of floats. The statements use C's operators,
-  /// INFINITY and NAN, min and max of ints, and of floats fabs, exp, log, pow, sqrt, erf, tanh, ceil, floor and fmax. Where an item has
-  /// several lanes they also use `lane`, the number of one, and across_sum, across_max and across_min, which combine a float of each lane.
-  std::function<std::string(const std::string& name, const std::vector<Array>& inputs, const std::string& body, int lanes)> kernel;
-  /// An element of an array, which these statements read; the index is an expression of ints.
+  /// A kernel around statements that compute item `i` (an int) and write `out`, an array like the inputs. The statements use C's operators,
+  /// INFINITY and NAN, min and max of ints, and of floats fabs, exp, log, pow, sqrt, erf, tanh, ceil, floor and fmax, and the conversions
+  /// of element_code/types.h. Where an item has several lanes they also use `lane`, the number of one, and across_sum, across_max and
+  /// across_min, which combine a float of each lane.
+  std::function<std::string(const std::string& name, const std::vector<Array>& inputs, const Array& out, const std::string& body,
+                            int lanes)>
+      kernel;
+  /// An element of an array as it is stored, which these statements read; the index is an expression of ints.
   std::function<std::string(const Array& array, const std::string& index)> element;
   /// How many items share a row, where an operator takes rows. 1: a row is one item's.
   int lanes = 1;

@@ -4,6 +4,7 @@
 
 #include "collage/backend/artifact_bytes.h"
 #include "collage/backend/element_code/recipe.h"
+#include "collage/backend/element_code/types.h"
 #include "collage/backend/opencl/program.h"
 
 namespace collage::opencl {
@@ -16,13 +17,19 @@ using element_code::GeneratedSource;
 using element_code::Launch;
 using element_code::Recipe;
 
+/// Textures are of floats, as kernels read them.
+bool LiesInTexture(ConstantScope scope, DType dtype) { return scope == ConstantScope::kTexture && dtype == DType::kFloat32; }
+
 element_code::Language LanguageOf(ConstantScope scope) {
-  const auto is_texture = [scope](const Array& array) { return scope == ConstantScope::kTexture && array.is_constant; };
-  const auto kernel = [is_texture](const std::string& name, const std::vector<Array>& inputs, const std::string& body, int /*lanes*/) {
+  const auto is_texture = [scope](const Array& array) { return array.is_constant && LiesInTexture(scope, array.dtype); };
+  const auto kernel = [is_texture](const std::string& name, const std::vector<Array>& inputs, const Array& out, const std::string& body,
+                                   int /*lanes*/) {
     std::string parameters;
     for (const Array& input : inputs)
-      parameters += (is_texture(input) ? "__read_only image2d_t " : "__global const float* ") + input.name + ", ";
-    return "__kernel void " + name + "(" + parameters + "__global float* out) {\n  const int i = get_global_id(0);\n" + body + "}\n";
+      parameters += (is_texture(input) ? "__read_only image2d_t " : "__global const " + element_code::StoredType(input.dtype) + "* ") +
+                    input.name + ", ";
+    return "__kernel void " + name + "(" + parameters + "__global " + element_code::StoredType(out.dtype) + "* " + out.name +
+           ") {\n  const int i = get_global_id(0);\n" + body + "}\n";
   };
   const auto element = [is_texture](const Array& array, const std::string& index) {
     return is_texture(array) ? "texel(" + array.name + ", " + index + ")" : array.name + "[" + index + "]";
@@ -30,11 +37,22 @@ element_code::Language LanguageOf(ConstantScope scope) {
   return {kernel, element};
 }
 
+/// Needs no extension, as the type `half` would.
+constexpr const char* kFloat16Functions = R"(float from_float16(unsigned short bits) { return vload_half(0, (const half*)&bits); }
+unsigned short to_float16(float x) {
+  unsigned short bits;
+  vstore_half_rte(x, 0, (half*)&bits);
+  return bits;
+}
+)";
+
 /// What the kernels call.
 std::string PreludeOf(ConstantScope scope) {
-  if (scope == ConstantScope::kBuffer) return "";
+  const std::string conversions = kFloat16Functions + element_code::ConversionFunctions("");
+  if (scope == ConstantScope::kBuffer) return conversions;
   const std::string row = std::to_string(DeviceTexture::kRowElements);
-  return "float texel(__read_only image2d_t image, int i) { return read_imagef(image, (int2)(i % " + row + ", i / " + row + ")).x; }\n";
+  return conversions + "float texel(__read_only image2d_t image, int i) { return read_imagef(image, (int2)(i % " + row + ", i / " + row +
+         ")).x; }\n";
 }
 
 constexpr std::string_view kMagic = "collage-opencl-4";
@@ -98,7 +116,7 @@ class OpenClKernel final : public Kernel {
   Status BringConstants() {
     for (size_t i = 0; i < recipe_.constants.size(); ++i) {
       const Tensor& constant = recipe_.tensors[i];
-      if (scope_ == ConstantScope::kTexture) {
+      if (LiesInTexture(scope_, constant.dtype())) {
         COLLAGE_TRY_STATUS(BringTexture(recipe_.constants[i], constant));
         continue;
       }
@@ -112,7 +130,7 @@ class OpenClKernel final : public Kernel {
 
   Status BringTexture(size_t value, const Tensor& constant) {
     const auto elements = static_cast<size_t>(constant.ElementCount());
-    if (constant.type().dtype != DType::kFloat32 || !device_->TakesTexture(elements))
+    if (!device_->TakesTexture(elements))
       return Fail("opencl: " + device_->name() + " has no texture for a constant of " + ToString(constant.type()));
     textures_.push_back(COLLAGE_TRY(DeviceTexture::Create(device_, constant.Data<float>(), elements)));
     images_[value] = textures_.back().image();
@@ -150,7 +168,7 @@ bool TakesTextures(const OpSequence& sequence, const OpenClContext& context) {
   bool has_constants = false;
   for (const OpSequence::Value& value : sequence.values) {
     // What has one element is written into the source.
-    if (!value.constant || value.constant->ElementCount() == 1) continue;
+    if (!value.constant || value.constant->ElementCount() == 1 || !LiesInTexture(ConstantScope::kTexture, value.type.dtype)) continue;
     if (!context.TakesTexture(static_cast<size_t>(value.constant->ElementCount()))) return false;
     has_constants = true;
   }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/backend/cast_values.h"
 #include "tests/backend/generated_functions.h"
 #include "tests/backend/kernel_harness.h"
 
@@ -44,6 +45,10 @@ TEST(CBackendTest, AllThatIsGeneratedComputesWhatTheReferenceDoes) {
   }
 }
 
+TEST(CBackendTest, EveryNumberIsCastAsTheReferenceDoes) {
+  ForEachCast([](const Expr& function, const Tensor& values) { ExpectBits(Runner(Compile(function))({values}), function, values); });
+}
+
 TEST(CBackendTest, OneValueAsTwoResultsIsDeclined) {
   const Expr x = Input({3, 4});
   const Expr tanh = CallOp("tanh", {x});
@@ -82,11 +87,10 @@ TEST(CBackendTest, DamagedKernelsAreRefusedOrHarmless) {
   EXPECT_THAT(C().Load(elsewhere, Cpu(1)).error().message, HasSubstr("another processor"));
 }
 
-TEST(CBackendTest, OnlyFloat32IsTaken) {
-  const Expr x = MakeVar("x", TensorType{{2, 3}, DType::kInt32});
-  const Verdict verdict = C().Rules().supports(CallOp("abs", {x}));
+TEST(CBackendTest, TypesWithoutCodeAreNamed) {
+  const Verdict verdict = C().Rules().supports(CallOp("abs", {MakeVar("x", TensorType{{2, 3}, DType::kFloat64})}));
   EXPECT_FALSE(verdict.accepted);
-  EXPECT_EQ(verdict.reason, "c: tensors of int32");
+  EXPECT_EQ(verdict.reason, "c: tensors of float64");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "collage/backend/cuda_device/context.h"
 #include "collage/backend/cuda_device/driver.h"
+#include "tests/backend/cast_values.h"
 #include "tests/backend/device_harness.h"
 #include "tests/backend/generated_functions.h"
 
@@ -33,6 +34,14 @@ TEST_F(CudaTest, EveryVariantComputesWhatTheReferenceDoes) {
     SCOPED_TRACE(name);
     ExpectAgreement(function);
   }
+}
+
+TEST_F(CudaTest, EveryNumberIsCastAsTheReferenceDoes) {
+  ForEachCast([this](const Expr& function, const Tensor& values) {
+    const std::unique_ptr<Kernel> kernel = Compiled(function, "element");
+    ASSERT_TRUE(kernel);
+    ExpectBits(RunOnDevice(*kernel, {values}), function, values);
+  });
 }
 
 TEST_F(CudaTest, ASavedKernelComputesTheSame) {
