@@ -73,33 +73,41 @@ void Convolve(const Convolution& c, bool transposed, const T* data, const T* wei
   const int64_t input_plane = c.input[0] * c.input[1];
   const int64_t output_plane = c.output[0] * c.output[1];
   const Reader reader{c.input, c.output, c.window.stride, transposed};
-  for (int64_t n = 0; n < c.batch; ++n) {
-    for (int64_t group = 0; group < c.groups; ++group) {
-      const T* group_data = data + (n * c.input_channels + group * group_inputs) * input_plane;
-      T* group_result = result + (n * c.output_channels + group * group_outputs) * output_plane;
-      BlockedProduct product{group_outputs, output_plane, group_inputs * window, {}, {}, {}};
-      product.left = [&](int64_t channel, int64_t first, int64_t count, double* out) {
-        for (int64_t k = first; k < first + count; ++k) {
-          const int64_t place = transposed ? ((group * group_inputs + k / window) * group_outputs + channel) * window + k % window
-                                           : (group * group_outputs + channel) * group_inputs * window + k;
-          *out++ = static_cast<double>(weight[place]);
-        }
-      };
-      product.right = [&](int64_t k, int64_t first, int64_t count, double* out) {
-        const std::array<int64_t, 2> tap = {k % window / c.window.kernel[1], k % c.window.kernel[1]};
-        std::array<int64_t, 2> offset{};
-        for (size_t d = 0; d < 2; ++d) {
-          offset[d] = tap[d] * c.window.dilation[d] - c.window.pad_begin[d];
-          if (transposed) offset[d] = -offset[d];
-        }
-        reader.Read(group_data + k / window * input_plane, offset, first, count, out);
-      };
-      product.store = [&](int64_t channel, int64_t first, int64_t count, const double* values) {
-        T* target = group_result + channel * output_plane + first;
-        for (int64_t i = 0; i < count; ++i) target[i] = Rounded<T>(values[i]);
-      };
-      Compute(product);
+  // The planes of all images side by side: of a small plane alone a team would share next to nothing.
+  const auto for_each_plane = [&](int64_t first, int64_t count, const auto& use) {
+    for (int64_t run = 0; count > 0; first += run, count -= run) {
+      run = std::min(count, output_plane - first % output_plane);
+      use(first / output_plane, first % output_plane, run);
     }
+  };
+  for (int64_t group = 0; group < c.groups; ++group) {
+    BlockedProduct product{group_outputs, c.batch * output_plane, group_inputs * window, {}, {}, {}};
+    product.left = [&](int64_t channel, int64_t first, int64_t count, double* out) {
+      for (int64_t k = first; k < first + count; ++k) {
+        const int64_t place = transposed ? ((group * group_inputs + k / window) * group_outputs + channel) * window + k % window
+                                         : (group * group_outputs + channel) * group_inputs * window + k;
+        *out++ = static_cast<double>(weight[place]);
+      }
+    };
+    product.right = [&](int64_t k, int64_t first, int64_t count, double* out) {
+      const std::array<int64_t, 2> tap = {k % window / c.window.kernel[1], k % c.window.kernel[1]};
+      std::array<int64_t, 2> offset{};
+      for (size_t d = 0; d < 2; ++d) {
+        offset[d] = tap[d] * c.window.dilation[d] - c.window.pad_begin[d];
+        if (transposed) offset[d] = -offset[d];
+      }
+      for_each_plane(first, count, [&](int64_t n, int64_t from, int64_t run) {
+        reader.Read(data + (n * c.input_channels + group * group_inputs + k / window) * input_plane, offset, from, run, out);
+        out += run;
+      });
+    };
+    product.store = [&](int64_t channel, int64_t first, int64_t count, const double* values) {
+      for_each_plane(first, count, [&](int64_t n, int64_t from, int64_t run) {
+        T* target = result + (n * c.output_channels + group * group_outputs + channel) * output_plane + from;
+        for (int64_t i = 0; i < run; ++i) target[i] = Rounded<T>(*values++);
+      });
+    };
+    Compute(product);
   }
 }
 

@@ -85,7 +85,7 @@ class TransferKernel : public Kernel {
     }
     if (!to_) return {};
     void* in = on_devices_[from_ ? 1 : 0].address();
-    COLLAGE_TRY_STATUS(to_->CopyIn(in, host, PhysicalByteCount(outputs_[0].type, outputs_[0].layout), threads_));
+    COLLAGE_TRY_STATUS(to_->CopyIn(in, host, PhysicalByteCount(outputs_[0].type, outputs_[0].layout)));
     if (there_) COLLAGE_TRY_STATUS(to_->Transpose(*there_, on_devices_.back().address(), in));
     return to_->WaitForAll();
   }
@@ -96,7 +96,6 @@ class TransferKernel : public Kernel {
         there_(TranspositionOn(to.context, type, from.layout, to.layout)),
         here_(there_ ? std::nullopt : TranspositionOn(from.context, type, from.layout, to.layout)),
         is_identity_(there_ || here_ || conversion_.IsIdentity()),
-        threads_(threads),
         most_bytes_(std::max(PhysicalByteCount(type, from.layout), PhysicalByteCount(type, to.layout))),
         from_(from.context),
         to_(to.context),
@@ -109,7 +108,6 @@ class TransferKernel : public Kernel {
   std::optional<Transposition> there_;  // where it is wanted
   std::optional<Transposition> here_;   // where it is made
   bool is_identity_;                    // on the way
-  int threads_;
   size_t most_bytes_;
   std::shared_ptr<DeviceContext> from_;
   std::shared_ptr<DeviceContext> to_;

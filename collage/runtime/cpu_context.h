@@ -38,6 +38,7 @@ class CpuContext final : public DeviceContext {
   /// null.
   void Give(Kernel& kernel, std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace, StreamTimes* times);
 
+  Status CopyIn(void* to, const void* from_host, size_t bytes) override { return CopyWithin(to, from_host, bytes); }
   Status CopyOut(void* to_host, const void* from, size_t bytes) override { return CopyWithin(to_host, from, bytes); }
   Status CopyWithin(void* to, const void* from, size_t bytes) override;
   uint64_t Record() override;
@@ -45,7 +46,6 @@ class CpuContext final : public DeviceContext {
   Status Wait(uint64_t place) override;
 
  protected:
-  Status DoCopyIn(void* to, const void* from_host, size_t bytes, int /*threads*/) override { return CopyWithin(to, from_host, bytes); }
   Result<void*> DoAllocate(size_t bytes) override;
   void DoFree(void* address) override;
 

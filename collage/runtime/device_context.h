@@ -50,10 +50,8 @@ class DeviceContext {
   Result<void*> Allocate(size_t bytes);
   void Free(void* address);
 
-  /// Host memory must stay, and stay as it is, until the stream has been waited for. `threads` of the host may help.
-  Status CopyIn(void* to, const void* from_host, size_t bytes, int threads = 1) {
-    return bytes == 0 ? Status() : DoCopyIn(to, from_host, bytes, threads);
-  }
+  /// Host memory must stay, and stay as it is, until the stream has been waited for.
+  virtual Status CopyIn(void* to, const void* from_host, size_t bytes) = 0;
   /// Nobody may read host memory before the stream has been waited for.
   virtual Status CopyOut(void* to_host, const void* from, size_t bytes) = 0;
   virtual Status CopyWithin(void* to, const void* from, size_t bytes) = 0;
@@ -82,8 +80,6 @@ class DeviceContext {
  protected:
   DeviceContext(const Device& device, std::string name, size_t memory_bytes)
       : device_(device), name_(std::move(name)), memory_bytes_(memory_bytes) {}
-  /// Of some bytes.
-  virtual Status DoCopyIn(void* to, const void* from_host, size_t bytes, int threads) = 0;
   virtual Result<void*> DoAllocate(size_t bytes) = 0;
   virtual void DoFree(void* address) = 0;
   /// For memory that has no address: it counts like all other. Errors as of Allocate.

@@ -31,19 +31,18 @@ std::vector<Tensor> LaidConstants(const ExecutionPlan& plan, const Program& prog
 }  // namespace
 
 PlanRunner::PlanRunner(ExecutionPlan plan, const Program& program, int threads)
-    : PlanRunner(std::make_shared<const ExecutionPlan>(std::move(plan)), nullptr, threads) {
+    : PlanRunner(std::make_shared<const ExecutionPlan>(std::move(plan)), nullptr) {
   constants_ = std::make_shared<const std::vector<Tensor>>(LaidConstants(*plan_, program, threads));
   PlaceConstants();
 }
 
-PlanRunner::PlanRunner(const PlanRunner& other) : PlanRunner(other.plan_, other.constants_, other.threads_) { PlaceConstants(); }
+PlanRunner::PlanRunner(const PlanRunner& other) : PlanRunner(other.plan_, other.constants_) { PlaceConstants(); }
 
-PlanRunner::PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_ptr<const std::vector<Tensor>> constants, int threads)
+PlanRunner::PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_ptr<const std::vector<Tensor>> constants)
     : plan_(std::move(plan)),
       constants_(std::move(constants)),
       places_(plan_->places),
       workspace_offset_(AlignedBytes(plan_->arenas[0].bytes)),
-      threads_(threads),
       workspaces_(plan_->arenas.size(), nullptr),
       pointers_(plan_->buffers.size(), nullptr) {
   size_t ports = 1;
@@ -95,7 +94,7 @@ Status PlanRunner::PlaceOnDevices() {
     for (size_t i = 0; i < constants.size(); ++i) {
       const Tensor& constant = (*constants_)[plan_->buffers[constants[i]].index];
       pointers_[constants[i]] = memory + offsets[i];
-      COLLAGE_TRY_STATUS(arena.context->CopyIn(pointers_[constants[i]], constant.Bytes(), constant.ByteCount(), threads_));
+      COLLAGE_TRY_STATUS(arena.context->CopyIn(pointers_[constants[i]], constant.Bytes(), constant.ByteCount()));
     }
     COLLAGE_TRY_STATUS(arena.context->WaitForAll());
   }
@@ -150,7 +149,7 @@ Status PlanRunner::RunTransfer(const ExecutionPlan::Step& step) {
   DeviceContext& context = *plan_->arenas[step.device].context;
   const size_t bytes = plan_->buffers[step.inputs[0]].bytes;
   const bool is_in = plan_->buffers[step.inputs[0]].device == 0;
-  return is_in ? context.CopyIn(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes, threads_)
+  return is_in ? context.CopyIn(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes)
                : context.CopyOut(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes);
 }
 

@@ -41,7 +41,7 @@ class PlanRunner {
   void Drain();
 
  private:
-  PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_ptr<const std::vector<Tensor>> constants, int threads);
+  PlanRunner(std::shared_ptr<const ExecutionPlan> plan, std::shared_ptr<const std::vector<Tensor>> constants);
   void PlaceConstants();
   void PlaceArena(size_t device, std::byte* memory);
   Status RunKernel(const ExecutionPlan::Step& step, Kernel& kernel);
@@ -52,7 +52,6 @@ class PlanRunner {
   std::vector<std::shared_ptr<DeviceMemory>> device_memory_;
   std::vector<uint64_t> places_;  // in their streams, one a place of the plan
   size_t workspace_offset_ = 0;
-  int threads_ = 1;
   std::vector<std::byte*> workspaces_;       // one a device
   std::vector<std::byte*> pointers_;         // one a buffer
   std::vector<const void*> input_pointers_;  // of the step that runs

@@ -27,7 +27,12 @@ void WidenFloats(const Tensor& tensor, float* values) {
   const int64_t count = tensor.ElementCount();
   if (IsSixteenBitFloat(tensor.dtype())) {
     const auto* bits = tensor.Data<uint16_t>();
-    std::transform(bits, bits + count, values, tensor.dtype() == DType::kFloat16 ? FromFloat16 : FromBFloat16);
+    // Not by pointers to functions, so that loops are vectorised.
+    if (tensor.dtype() == DType::kFloat16) {
+      std::transform(bits, bits + count, values, [](uint16_t half) { return FromFloat16(half); });
+    } else {
+      std::transform(bits, bits + count, values, [](uint16_t half) { return FromBFloat16(half); });
+    }
     return;
   }
   const auto* bits = tensor.Data<uint8_t>();
@@ -68,7 +73,12 @@ void Narrow(const Tensor& wide, Tensor& result, bool saturate) {
   }
   const float* values = wide.Data<float>();
   if (IsSixteenBitFloat(dtype)) {
-    std::transform(values, values + count, result.MutableData<uint16_t>(), dtype == DType::kFloat16 ? ToFloat16 : ToBFloat16);
+    auto* bits = result.MutableData<uint16_t>();
+    if (dtype == DType::kFloat16) {
+      std::transform(values, values + count, bits, [](float value) { return ToFloat16(value); });
+    } else {
+      std::transform(values, values + count, bits, [](float value) { return ToBFloat16(value); });
+    }
   } else {
     std::transform(values, values + count, result.MutableData<uint8_t>(), [&](float value) { return ToFloat8(value, dtype, saturate); });
   }

@@ -28,6 +28,15 @@ class FakeDevice : public DeviceContext {
     for (auto& [address, block] : blocks_) std::free(block.memory);
   }
 
+  Status CopyIn(void* to, const void* from_host, size_t bytes) override {
+    ++copies_in;
+    if (on_copy) Give([this, bytes] { return on_copy(bytes), Status(); });
+    return Give([this, to, from_host, bytes]() -> Status {
+      COLLAGE_TRY_STATUS(CheckHost(from_host));
+      std::memcpy(COLLAGE_TRY(HostAddress(to, bytes)), from_host, bytes);
+      return {};
+    });
+  }
   Status CopyOut(void* to_host, const void* from, size_t bytes) override {
     ++copies_out;
     if (on_copy) Give([this, bytes] { return on_copy(bytes), Status(); });
@@ -118,15 +127,6 @@ class FakeDevice : public DeviceContext {
   int good_waits = -1;                        ///< likewise: then it is lost, and does nothing any more
 
  protected:
-  Status DoCopyIn(void* to, const void* from_host, size_t bytes, int /*threads*/) override {
-    ++copies_in;
-    if (on_copy) Give([this, bytes] { return on_copy(bytes), Status(); });
-    return Give([this, to, from_host, bytes]() -> Status {
-      COLLAGE_TRY_STATUS(CheckHost(from_host));
-      std::memcpy(COLLAGE_TRY(HostAddress(to, bytes)), from_host, bytes);
-      return {};
-    });
-  }
   Result<void*> DoAllocate(size_t bytes) override {
     if (good_waits == 0) return Fail(kLost);
     const size_t rounded = (bytes + 63) / 64 * 64;

@@ -104,7 +104,6 @@ CudaContext::~CudaContext() {
     for (const Mark& mark : marks_) driver.cuEventDestroy(mark.event);
     if (eviction_) driver.cuMemFreeAsync(eviction_, stream_);
     transpose_.Unload();
-    staging_.Release();
     if (stream_) driver.cuStreamDestroy(stream_);
   }
   driver.cuDevicePrimaryCtxRelease(id_);
@@ -117,10 +116,9 @@ Status CudaContext::Enter() const {
 
 CUstream CudaContext::stream() const { return recording_context == this ? recording_stream : stream_; }
 
-Status CudaContext::DoCopyIn(void* to, const void* from_host, size_t bytes, int threads) {
+Status CudaContext::CopyIn(void* to, const void* from_host, size_t bytes) {
+  if (bytes == 0) return {};
   COLLAGE_TRY_STATUS(Enter());
-  if (threads > 1 && bytes > PinnedStaging::kChunkBytes)
-    return staging_.CopyIn(Address(to), static_cast<const std::byte*>(from_host), bytes, threads, stream());
   COLLAGE_CUDA_CALL(cuMemcpyHtoDAsync, Address(to), from_host, bytes, stream());
   return {};
 }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "collage/backend/backend.h"
-#include "collage/backend/cuda_device/staging.h"
 #include "collage/backend/cuda_device/transpose.h"
 #include "collage/runtime/device_context.h"
 
@@ -30,6 +29,7 @@ class CudaContext final : public DeviceContext {
   static Result<std::shared_ptr<CudaContext>> Create(const Device& device, CUdevice id, std::string name);
   ~CudaContext() override;
 
+  Status CopyIn(void* to, const void* from_host, size_t bytes) override;
   Status CopyOut(void* to_host, const void* from, size_t bytes) override;
   Status CopyWithin(void* to, const void* from, size_t bytes) override;
   [[nodiscard]] bool CanTranspose(const Transposition& transposition) const override {
@@ -52,7 +52,6 @@ class CudaContext final : public DeviceContext {
   [[nodiscard]] const Capabilities& capabilities() const { return capabilities_; }
 
  protected:
-  Status DoCopyIn(void* to, const void* from_host, size_t bytes, int threads) override;
   Result<void*> DoAllocate(size_t bytes) override;
   void DoFree(void* address) override;
 
@@ -71,7 +70,6 @@ class CudaContext final : public DeviceContext {
   CUstream stream_ = nullptr;
   Capabilities capabilities_;
   TransposeKernels transpose_;
-  PinnedStaging staging_;
   std::mutex marks_mutex_;
   std::deque<Mark> marks_;
   uint64_t last_place_ = 0;

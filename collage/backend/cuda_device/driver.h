@@ -41,8 +41,6 @@ struct Driver {
   APPLY(cuMemAllocAsync)              \
   APPLY(cuMemFreeAsync)               \
   APPLY(cuMemsetD32Async)             \
-  APPLY(cuMemHostAlloc)               \
-  APPLY(cuMemFreeHost)                \
   APPLY(cuMemcpyHtoDAsync)            \
   APPLY(cuMemcpyDtoHAsync)            \
   APPLY(cuMemcpyDtoDAsync)            \

@@ -30,6 +30,7 @@ class OpenClContext final : public DeviceContext {
   static Result<std::shared_ptr<OpenClContext>> Create(const Device& device, cl_device_id id);
   ~OpenClContext() override;
 
+  Status CopyIn(void* to, const void* from_host, size_t bytes) override { return Copy(to, from_host, bytes); }
   Status CopyOut(void* to_host, const void* from, size_t bytes) override { return Copy(to_host, from, bytes); }
   Status CopyWithin(void* to, const void* from, size_t bytes) override { return Copy(to, from, bytes); }
   uint64_t Record() override;
@@ -46,7 +47,6 @@ class OpenClContext final : public DeviceContext {
   Result<BufferPlace> BufferAt(const void* address);
 
  protected:
-  Status DoCopyIn(void* to, const void* from_host, size_t bytes, int /*threads*/) override { return Copy(to, from_host, bytes); }
   Result<void*> DoAllocate(size_t bytes) override;
   void DoFree(void* address) override;
 

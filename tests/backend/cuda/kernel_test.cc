@@ -133,21 +133,6 @@ TEST_F(CudaTest, LayoutsAreConvertedAsTheHostDoes) {
   }
 }
 
-TEST_F(CudaTest, ManyBytesComeInPiecesAndInOrder) {
-  for (const size_t bytes : {size_t{3} << 19, (size_t{5} << 19) + 12, size_t{1} << 10}) {
-    Tensor tensor(TensorType{{static_cast<int64_t>(bytes)}, DType::kUInt8});
-    const DeviceMemory memory = *DeviceMemory::Allocate(context_, bytes);
-    for (int round = 0; round < 3; ++round) {
-      for (size_t i = 0; i < bytes; ++i) tensor.MutableBytes()[i] = static_cast<std::byte>(i / 1000 + i + static_cast<size_t>(round));
-      ASSERT_TRUE(context_->CopyIn(memory.address(), tensor.Bytes(), bytes, /*threads=*/2));
-      Tensor found(tensor.type());
-      ASSERT_TRUE(context_->CopyOut(found.MutableBytes(), memory.address(), bytes));
-      ASSERT_TRUE(context_->WaitForAll());
-      EXPECT_TRUE(BitwiseEqual(found, tensor));
-    }
-  }
-}
-
 /// Breaks the device for this process, so it is run in one of its own, where somebody asks for it.
 class CudaLostDeviceTest : public CudaTest {
  protected:
