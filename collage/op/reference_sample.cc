@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -187,35 +188,52 @@ struct Finiteness {
   bool has_infinite = false;
 };
 
-template <class T>
-void AddElements(std::span<const T> values, Finiteness& finiteness) {
-  for (const T value : values) {
-    const bool is_nan = value != value;
-    const bool is_infinite = !is_nan && value - value != 0;
-    finiteness.has_nan |= is_nan;
-    finiteness.has_infinite |= is_infinite;
-    finiteness.has_finite |= !is_nan && !is_infinite;
+/// Of elements of IEEE 754 as unsigned integers of their size: without the sign what is infinite is `infinity`, what is more is NaN.
+/// Without a branch, because every tensor of every run is looked at: with branches that took as long as the products did.
+template <class Bits>
+Finiteness FinitenessOf(std::span<const Bits> elements, Bits infinity) {
+  constexpr Bits kWithoutSign = std::numeric_limits<Bits>::max() >> 1;
+  Bits finite = 0;
+  Bits infinite = 0;
+  Bits nan = 0;
+  for (const Bits element : elements) {
+    const auto magnitude = static_cast<Bits>(element & kWithoutSign);
+    finite |= static_cast<Bits>(magnitude < infinity);
+    infinite |= static_cast<Bits>(magnitude == infinity);
+    nan |= static_cast<Bits>(magnitude > infinity);
   }
-  finiteness.has_elements |= !values.empty();
+  return {!elements.empty(), finite != 0, nan != 0, infinite != 0};
+}
+
+template <class Bits>
+Finiteness FinitenessOf(const Tensor& tensor, Bits infinity) {
+  return FinitenessOf(std::span(reinterpret_cast<const Bits*>(tensor.Bytes()), static_cast<size_t>(tensor.ElementCount())), infinity);
 }
 
 /// Of all floating point elements.
 Finiteness FinitenessOf(const Tensor& tensor) {
-  Finiteness finiteness;
-  if (!IsFloatingPoint(tensor.dtype())) return finiteness;
-  const Tensor wide = Widened(tensor);
-  if (wide.dtype() == DType::kFloat64) {
-    AddElements(wide.Values<double>(), finiteness);
-  } else {
-    AddElements(wide.Values<float>(), finiteness);
+  if (!IsFloatingPoint(tensor.dtype())) return {};
+  switch (tensor.dtype()) {
+    case DType::kFloat64:
+      return FinitenessOf<uint64_t>(tensor, uint64_t{0x7ff} << 52);
+    case DType::kFloat16:
+      return FinitenessOf<uint16_t>(tensor, uint16_t{0x7c00});
+    case DType::kBFloat16:
+      return FinitenessOf<uint16_t>(tensor, uint16_t{0x7f80});
+    default:  // float32, and what is widened to it
+      return FinitenessOf<uint32_t>(Widened(tensor), uint32_t{0xff} << 23);
   }
-  return finiteness;
 }
 
-Finiteness FinitenessOf(std::span<const Tensor> tensors) {
+std::vector<Finiteness> FinitenessOfEach(std::span<const Tensor> tensors) {
+  std::vector<Finiteness> each;
+  for (const Tensor& tensor : tensors) each.push_back(FinitenessOf(tensor));
+  return each;
+}
+
+Finiteness Together(const std::vector<Finiteness>& finiteness) {
   Finiteness all;
-  for (const Tensor& tensor : tensors) {
-    const Finiteness one = FinitenessOf(tensor);
+  for (const Finiteness& one : finiteness) {
     all.has_elements |= one.has_elements;
     all.has_finite |= one.has_finite;
     all.has_nan |= one.has_nan;
@@ -228,13 +246,11 @@ Finiteness FinitenessOf(std::span<const Tensor> tensors) {
 class Watch {
  public:
   void See(const Expr& call, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
-    const Finiteness given = FinitenessOf(inputs);
-    const Finiteness made = FinitenessOf(outputs);
+    const Finiteness given = Together(FinitenessOfEach(inputs));
+    const std::vector<Finiteness> of_outputs = FinitenessOfEach(outputs);
+    const Finiteness made = Together(of_outputs);
     bool is_reached = given.has_finite || !given.has_elements;
-    for (const Tensor& output : outputs) {
-      const Finiteness one = FinitenessOf(output);
-      is_reached &= one.has_finite || !one.has_elements;
-    }
+    for (const Finiteness& one : of_outputs) is_reached &= one.has_finite || !one.has_elements;
     const auto [at, is_new] = reached_.emplace(call.get(), is_reached);
     if (is_new) calls_.push_back(call);
     at->second |= is_reached;
