@@ -119,7 +119,8 @@ template <bool transposed>
 Work ConvolutionWork(TypeArguments arguments, const Type& result, const Attributes& attributes) {
   const VolumeConvolution c = *ReadVolumeConvolution(*arguments[0].AsTensor(), *arguments[1].AsTensor(), attributes, transposed);
   const WindowUse use = transposed ? UseOf(c.window, c.output, c.input) : UseOf(c.window, c.input, c.output);
-  return {2 * use.pairs * static_cast<double>(c.batch * c.output_channels * (c.input_channels / c.groups)),
+  const int64_t group_inputs = c.input_channels / c.groups;
+  return {2 * use.pairs * static_cast<double>(c.batch * c.output_channels * group_inputs),
           ByteCount(arguments[0]) + ByteCount(arguments[1]) + ByteCount(result)};
 }
 

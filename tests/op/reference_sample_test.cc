@@ -21,7 +21,6 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 Expr Parsed(const std::string& text, std::vector<Tensor> constants = {}) {
   Result<ParsedExpr> parsed = ParseExpr(text, Operators(), {.constants = std::move(constants)});

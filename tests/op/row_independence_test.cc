@@ -118,8 +118,8 @@ TEST(RowIndependenceTest, OperatorsThatKeepRows) {
       "%x: Tensor[(N, 4, 4), float32]) { trilu(%x) }",
       "%x: Tensor[(N, 3, 3), float32]) { linalg.det(%x) }",
       "%x: Tensor[(N, 2, 5, 5), float32], %g: Tensor[(N, 3, 3, 2), float32]) { image.grid_sample(%x, %g) }",
-      "%x: Tensor[(1, 2, 8, 8), float32], %r: Tensor[(N, 4), float32], %b: Tensor[(N), int64]) {"
-      " vision.roi_align(%x, %r, cast(multiply(%b, 0i64), dtype=\"int64\"), pooled_size=[2, 2]) }",
+      ("%x: Tensor[(1, 2, 8, 8), float32], %r: Tensor[(N, 4), float32], %b: Tensor[(N), int64]) {"
+       " vision.roi_align(%x, %r, cast(multiply(%b, 0i64), dtype=\"int64\"), pooled_size=[2, 2]) }"),
       "%x: Tensor[(1, 2, 8, 8), float32], %r: Tensor[(N, 5), float32]) { vision.roi_pool(%x, %r, pooled_size=[2, 2]) }",
       "%x: Tensor[(N, 4, 3), float32], %y: Tensor[(N, 3, 2), float32]) { einsum((%x, %y), equation=\"bij,bjk->bik\") }",
       "%x: Tensor[(N, 6), float32]) { qnn.quantize(%x, 0.1f, 0i8) }",
@@ -289,7 +289,7 @@ TEST(RowIndependenceTest, RandomProgramsGiveTheSameSomeRowsAtATime) {
     ASSERT_NO_FATAL_FAILURE(ExpectIndependent(random.Function(0), random.Function(1), {RowUse::kRows, RowUse::kWhole}));
     if (HasFailure()) return;
   }
-  EXPECT_GT(taken, size_t{300 * 8});  // most of it is no empty program
+  EXPECT_GT(taken, size_t{300} * 8);  // most of it is no empty program
 }
 
 }  // namespace

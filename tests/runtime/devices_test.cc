@@ -198,7 +198,7 @@ TEST(DevicesTest, ErrorsOfADeviceSayWhichAndTheNextRunIsWhole) {
 }
 
 TEST(DevicesTest, MemoryThatIsExceededIsAnErrorThatSaysByHowMuch) {
-  constexpr size_t kTensor = 480 * 4;  // a multiple of the alignment
+  constexpr size_t kTensor = size_t{480} * 4;  // a multiple of the alignment
   for (const size_t memory : {3 * kTensor, 3 * kTensor - 8}) {
     const auto device = std::make_shared<FakeDevice>(0, memory);
     TestProgram test;

@@ -157,7 +157,7 @@ class CudaLostDeviceTest : public CudaTest {
 TEST_F(CudaLostDeviceTest, ErrorsSaySoFromThenOn) {
   const std::unique_ptr<Kernel> kernel = Compiled(Relu(), "element");
   ASSERT_TRUE(kernel);
-  const DeviceMemory memory = *DeviceMemory::Allocate(context_, 64 * 100 * sizeof(float));
+  const DeviceMemory memory = *DeviceMemory::Allocate(context_, size_t{64} * 100 * sizeof(float));
   ASSERT_NO_FATAL_FAILURE(Break(static_cast<const cuda::CudaContext&>(*context_)));
   EXPECT_FALSE(context_->WaitForAll());
   const Status works = context_->Check();
