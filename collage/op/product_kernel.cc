@@ -77,9 +77,9 @@ Tile ChooseTile() {
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-// Few blocks would leave most of a team idle. Each of them packs `right` again, which for 64 rows takes a fifth as long as the products do.
+// Few blocks would leave most of a team idle. Each of them packs `right` again: with 64 rows for 128 operations an element.
 int64_t BlockRows(int64_t rows, int64_t across) {
-  constexpr int64_t kEnoughBlocks = 32;  // for 16 threads, with one in two that is not the longest
+  constexpr int64_t kEnoughBlocks = 32;  // several for each thread of most teams, so that none waits long for the last one
   constexpr int64_t kLeastRows = 64;
   const int64_t wanted = RoundUp(rows * across, kEnoughBlocks) / kEnoughBlocks;
   return std::clamp(RoundUp(wanted, kTileRows), kLeastRows, kBlockRows);

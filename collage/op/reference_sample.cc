@@ -1,6 +1,7 @@
 #include "collage/op/reference_sample.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -190,14 +191,14 @@ struct Finiteness {
 
 /// Of elements of IEEE 754 as unsigned integers of their size: without the sign what is infinite is `infinity`, what is more is NaN.
 /// Without a branch, because every tensor of every run is looked at: with branches that took as long as the products did.
-template <class Bits>
-Finiteness FinitenessOf(std::span<const Bits> elements, Bits infinity) {
+template <class Element, class Bits>
+Finiteness FinitenessOf(std::span<const Element> elements, Bits infinity) {
   constexpr Bits kWithoutSign = std::numeric_limits<Bits>::max() >> 1;
   Bits finite = 0;
   Bits infinite = 0;
   Bits nan = 0;
-  for (const Bits element : elements) {
-    const auto magnitude = static_cast<Bits>(element & kWithoutSign);
+  for (const Element element : elements) {
+    const auto magnitude = static_cast<Bits>(std::bit_cast<Bits>(element) & kWithoutSign);
     finite |= static_cast<Bits>(magnitude < infinity);
     infinite |= static_cast<Bits>(magnitude == infinity);
     nan |= static_cast<Bits>(magnitude > infinity);
@@ -205,23 +206,18 @@ Finiteness FinitenessOf(std::span<const Bits> elements, Bits infinity) {
   return {!elements.empty(), finite != 0, nan != 0, infinite != 0};
 }
 
-template <class Bits>
-Finiteness FinitenessOf(const Tensor& tensor, Bits infinity) {
-  return FinitenessOf(std::span(reinterpret_cast<const Bits*>(tensor.Bytes()), static_cast<size_t>(tensor.ElementCount())), infinity);
-}
-
 /// Of all floating point elements.
 Finiteness FinitenessOf(const Tensor& tensor) {
   if (!IsFloatingPoint(tensor.dtype())) return {};
   switch (tensor.dtype()) {
     case DType::kFloat64:
-      return FinitenessOf<uint64_t>(tensor, uint64_t{0x7ff} << 52);
+      return FinitenessOf(tensor.Values<double>(), uint64_t{0x7ff} << 52);
     case DType::kFloat16:
-      return FinitenessOf<uint16_t>(tensor, uint16_t{0x7c00});
+      return FinitenessOf(tensor.Values<uint16_t>(), uint16_t{0x7c00});
     case DType::kBFloat16:
-      return FinitenessOf<uint16_t>(tensor, uint16_t{0x7f80});
+      return FinitenessOf(tensor.Values<uint16_t>(), uint16_t{0x7f80});
     default:  // float32, and what is widened to it
-      return FinitenessOf<uint32_t>(Widened(tensor), uint32_t{0xff} << 23);
+      return FinitenessOf(Widened(tensor).Values<float>(), uint32_t{0xff} << 23);
   }
 }
 

@@ -106,7 +106,7 @@ class CudnnBackend final : public Backend {
   static std::vector<Variant> VariantsOf(const OpSequence& sequence, const Layer& layer, Session& session) {
     std::vector<Variant> variants;
     for (const bool channels_last : {false, true}) {
-      // Tensor cores read channels last. Engines that do not use them are no faster so, and would all have to be priced twice.
+      // Tensor cores read channels last. For engines that do not use them it was not measured: all would have to be priced twice.
       const bool by_tensor_cores = layer.in_tf32 || layer.dtype != DType::kFloat32;
       if (channels_last && !by_tensor_cores && !variants.empty()) break;
       for (const Choice& choice : Choices(sequence, layer, channels_last, session))
