@@ -11,10 +11,9 @@ FLOAT32_INPUTS = {"Resize": (1, 2), "Upsample": (1,)}
 def _halved(tensor):
     if tensor.data_type != TensorProto.FLOAT:
         return tensor
-    largest = np.finfo(np.float16).max
-    values = np.clip(numpy_helper.to_array(tensor), -largest, largest)  # infinite only where it was
-    infinite = np.isinf(numpy_helper.to_array(tensor))
-    return numpy_helper.from_array(np.where(infinite, numpy_helper.to_array(tensor), values).astype(np.float16), tensor.name)
+    values, largest = numpy_helper.to_array(tensor), np.finfo(np.float16).max
+    halves = np.where(np.isinf(values), values, np.clip(values, -largest, largest))  # infinite only where it was
+    return numpy_helper.from_array(halves.astype(np.float16), tensor.name)
 
 
 def to_float16(model):

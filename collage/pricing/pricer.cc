@@ -46,13 +46,6 @@ class TranspositionKernel : public Kernel {
   Transposition transposition_;
 };
 
-/// Nothing where the device does not convert so, or is the host.
-std::optional<Transposition> TranspositionOn(const std::shared_ptr<DeviceContext>& context, const TensorType& type, const Layout& from,
-                                             const Layout& to) {
-  const std::optional<Transposition> transposition = context ? AsTransposition(type, from, to) : std::nullopt;
-  return transposition && context->CanTranspose(*transposition) ? transposition : std::nullopt;
-}
-
 /// As a plan brings a tensor from one device to another: out to the host and in, and converted where it is wanted, or where it is made, or
 /// on the way.
 class TransferKernel : public Kernel {
@@ -93,8 +86,8 @@ class TransferKernel : public Kernel {
  private:
   TransferKernel(const TensorType& type, const TensorPlace& from, const TensorPlace& to, int threads)
       : conversion_(type, from.layout, to.layout, threads),
-        there_(TranspositionOn(to.context, type, from.layout, to.layout)),
-        here_(there_ ? std::nullopt : TranspositionOn(from.context, type, from.layout, to.layout)),
+        there_(TranspositionOn(to.context.get(), type, from.layout, to.layout)),
+        here_(there_ ? std::nullopt : TranspositionOn(from.context.get(), type, from.layout, to.layout)),
         is_identity_(there_ || here_ || conversion_.IsIdentity()),
         most_bytes_(std::max(PhysicalByteCount(type, from.layout), PhysicalByteCount(type, to.layout))),
         from_(from.context),
@@ -257,7 +250,7 @@ Result<Measurement> Pricer::MeasureConversion(const TensorType& type, const Tens
   if (only_cached_) return Missed("the price of converting " + ToString(type) + " " + key.variant);
   ++counts_.measured;
   std::unique_ptr<Kernel> kernel;
-  const auto within = from.context == to.context ? TranspositionOn(to.context, type, from.layout, to.layout) : std::nullopt;
+  const auto within = from.context == to.context ? TranspositionOn(to.context.get(), type, from.layout, to.layout) : std::nullopt;
   if (within) {
     kernel = std::make_unique<TranspositionKernel>(type, from.layout, to.layout, *within, to.context);
   } else if (from.context || to.context) {

@@ -111,6 +111,11 @@ Result<std::unique_ptr<RecordedWork>> DeviceContext::RecordWork(std::vector<std:
   return std::make_unique<KeptParts>(*this, std::move(parts));
 }
 
+std::optional<Transposition> TranspositionOn(const DeviceContext* context, const TensorType& type, const Layout& from, const Layout& to) {
+  const std::optional<Transposition> transposition = context ? AsTransposition(type, from, to) : std::nullopt;
+  return transposition && context->CanTranspose(*transposition) ? transposition : std::nullopt;
+}
+
 Result<DeviceMemory> DeviceMemory::Allocate(std::shared_ptr<DeviceContext> context, size_t bytes) {
   void* address = COLLAGE_TRY(context->Allocate(bytes));
   return DeviceMemory(std::move(context), address);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -97,6 +98,9 @@ class DeviceContext {
   size_t allocated_ = 0;
   size_t refusals_ = 0;
 };
+
+/// How a device itself brings a tensor from one layout into another; nothing where it does not, or where `context` is null, the host.
+std::optional<Transposition> TranspositionOn(const DeviceContext* context, const TensorType& type, const Layout& from, const Layout& to);
 
 /// An allocation that is freed with it.
 class DeviceMemory {

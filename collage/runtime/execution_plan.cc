@@ -216,22 +216,16 @@ class Planner {
       if (form.device == device && LayoutConversion(type, form.layout, layout, threads_).IsIdentity()) return form.buffer;
     }
     const Available::Form made = of_value_[value].forms.front();
-    if (const auto there = TranspositionOn(device, type, made.layout, layout))
+    const auto transposition_on = [&](size_t where) {
+      return TranspositionOn(plan_.arenas[where].context.get(), type, made.layout, layout);
+    };
+    if (const auto there = transposition_on(device))
       return Transpose(type, device, FormOf(value, device, made.layout), *there, made.layout, layout);
     if (device != kHost) return Transfer(type, FormOf(value, kHost, layout), device, layout);
     if (made.device == kHost) return Convert(type, made.buffer, made.layout, layout);
     if (made.layout == layout) return Transfer(type, made.buffer, kHost, layout);
-    if (TranspositionOn(made.device, type, made.layout, layout)) return Transfer(type, FormOf(value, made.device, layout), kHost, layout);
+    if (transposition_on(made.device)) return Transfer(type, FormOf(value, made.device, layout), kHost, layout);
     return Convert(type, FormOf(value, kHost, made.layout), made.layout, layout);
-  }
-
-  /// Nothing where that device does not convert so.
-  [[nodiscard]] std::optional<Transposition> TranspositionOn(size_t device, const TensorType& type, const Layout& from,
-                                                             const Layout& to) const {
-    const auto& context = plan_.arenas[device].context;
-    if (!context || IsCpu(device)) return std::nullopt;
-    const std::optional<Transposition> transposition = AsTransposition(type, from, to);
-    return transposition && context->CanTranspose(*transposition) ? transposition : std::nullopt;
   }
 
   size_t Transpose(const TensorType& type, size_t device, size_t buffer, const Transposition& transposition, const Layout& from,

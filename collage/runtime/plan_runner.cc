@@ -131,18 +131,22 @@ Status PlanRunner::DoStep(const ExecutionPlan::Step& step, Kernel* kernel) {
     case Kind::kWait:
       return plan_->arenas[step.device].context->Wait(places_[step.place]);
     case Kind::kCopy:
-      if (step.device != 0) {
-        const size_t bytes = plan_->buffers[step.inputs[0]].bytes;
-        return plan_->arenas[step.device].context->CopyWithin(pointers_[step.outputs[0]], pointers_[step.inputs[0]], bytes);
-      }
-      step.conversion->Run(pointers_[step.inputs[0]], pointers_[step.outputs[0]]);
-      return {};
     case Kind::kConversion:
-      if (step.device != 0)
-        return plan_->arenas[step.device].context->Transpose(*step.transposition, pointers_[step.outputs[0]], pointers_[step.inputs[0]]);
-      step.conversion->Run(pointers_[step.inputs[0]], pointers_[step.outputs[0]]);
+      return RunWithin(step);
   }
   return {};
+}
+
+Status PlanRunner::RunWithin(const ExecutionPlan::Step& step) {
+  const std::byte* from = pointers_[step.inputs[0]];
+  std::byte* to = pointers_[step.outputs[0]];
+  if (step.device == 0) {
+    step.conversion->Run(from, to);
+    return {};
+  }
+  DeviceContext& context = *plan_->arenas[step.device].context;
+  return step.kind == Kind::kCopy ? context.CopyWithin(to, from, plan_->buffers[step.inputs[0]].bytes)
+                                  : context.Transpose(*step.transposition, to, from);
 }
 
 Status PlanRunner::RunTransfer(const ExecutionPlan::Step& step) {

@@ -45,6 +45,8 @@ class PlanRunner {
   void PlaceConstants();
   void PlaceArena(size_t device, std::byte* memory);
   Status RunKernel(const ExecutionPlan::Step& step, Kernel& kernel);
+  /// A copy or a conversion in one memory.
+  Status RunWithin(const ExecutionPlan::Step& step);
   Status RunTransfer(const ExecutionPlan::Step& step);
 
   std::shared_ptr<const ExecutionPlan> plan_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 
 #include "collage/backend/cuda_device/driver.h"
@@ -9,10 +10,11 @@
 namespace collage::cuda {
 namespace {
 
-// A block of threads moves a square of elements through shared memory, so that it reads rows and writes rows. Each row there has one
-// element more than the square, so that a column is spread over all banks.
-constexpr size_t kSide = 32;
-constexpr size_t kThreadRows = 8;
+// A block of threads moves a square of elements through shared memory, so that it reads rows and writes rows.
+constexpr size_t kSide = 32;          // threads of a warp, which reads or writes a row
+constexpr size_t kThreadRows = 8;     // with these a block has 256 threads, as those of generated code
+constexpr size_t kPitch = kSide + 1;  // of rows in shared memory: a column is spread over all banks
+constexpr size_t kLogOfSide = std::countr_zero(kSide);
 
 struct Element {
   size_t bytes;
@@ -45,10 +47,10 @@ constexpr const char* kBegin = R"(
   mov.u32 %r3, %tid.x;
   mov.u32 %r4, %tid.y;
   mov.u32 %r5, %ctaid.x;
-  add.u32 %r6, %r2, 31;
-  shr.u32 %r6, %r6, 5;
-  add.u32 %r7, %r1, 31;
-  shr.u32 %r7, %r7, 5;
+  add.u32 %r6, %r2, LAST;
+  shr.u32 %r6, %r6, LOG;
+  add.u32 %r7, %r1, LAST;
+  shr.u32 %r7, %r7, LOG;
   rem.u32 %r8, %r5, %r6;
   div.u32 %r9, %r5, %r6;
   rem.u32 %r10, %r9, %r7;
@@ -60,11 +62,11 @@ constexpr const char* kBegin = R"(
   add.u64 %d1, %d1, %d3;
   add.u64 %d2, %d2, %d3;
   mov.u32 %r14, square;
-  shl.b32 %r12, %r8, 5;
+  shl.b32 %r12, %r8, LOG;
   add.u32 %r12, %r12, %r3;
-  shl.b32 %r13, %r10, 5;
+  shl.b32 %r13, %r10, LOG;
   add.u32 %r13, %r13, %r4;
-  mad.lo.u32 %r15, %r4, 33, %r3;
+  mad.lo.u32 %r15, %r4, PITCH, %r3;
   mad.lo.u32 %r15, %r15, BYTES, %r14;
   setp.ge.u32 %p1, %r12, %r2;
 )";
@@ -85,11 +87,11 @@ read_FIRST:
 )";
 constexpr const char* kBetween = R"(
   bar.sync 0;
-  shl.b32 %r17, %r10, 5;
+  shl.b32 %r17, %r10, LOG;
   add.u32 %r17, %r17, %r3;
-  shl.b32 %r18, %r8, 5;
+  shl.b32 %r18, %r8, LOG;
   add.u32 %r18, %r18, %r4;
-  mad.lo.u32 %r19, %r3, 33, %r4;
+  mad.lo.u32 %r19, %r3, PITCH, %r4;
   mad.lo.u32 %r19, %r19, BYTES, %r14;
   setp.ge.u32 %p1, %r17, %r1;
 )";
@@ -113,7 +115,7 @@ std::string ForEachRowOfThreads(const char* part, size_t bytes) {
   for (size_t first = 0; first < kSide; first += kThreadRows) {
     std::string one = part;
     Replace(one, "FIRST", std::to_string(first));
-    Replace(one, "ROW_OFFSET", std::to_string(first * (kSide + 1) * bytes));
+    Replace(one, "ROW_OFFSET", std::to_string(first * kPitch * bytes));
     Replace(one, "COLUMN_OFFSET", std::to_string(first * bytes));
     text += one;
   }
@@ -123,7 +125,10 @@ std::string ForEachRowOfThreads(const char* part, size_t bytes) {
 std::string KernelText(const Element& element) {
   std::string text =
       kBegin + ForEachRowOfThreads(kRead, element.bytes) + kBetween + ForEachRowOfThreads(kWrite, element.bytes) + "  ret;\n}\n";
-  Replace(text, "SQUARE", std::to_string(kSide * (kSide + 1) * element.bytes));
+  Replace(text, "LAST", std::to_string(kSide - 1));
+  Replace(text, "LOG", std::to_string(kLogOfSide));
+  Replace(text, "PITCH", std::to_string(kPitch));
+  Replace(text, "SQUARE", std::to_string(kSide * kPitch * element.bytes));
   Replace(text, "NAME", NameOf(element.bytes));
   Replace(text, "BYTES", std::to_string(element.bytes));
   Replace(text, "TYPE", element.type);
