@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "collage/query/form_json.h"
 #include "collage/query/rule_json.h"
 #include "collage/search/searcher.h"
 #include "collage/support/file.h"
@@ -30,6 +31,7 @@ struct Options {
   bool choose_devices = false;
   std::string search = CompileOptions::kUsualSearch;
   std::string partition_rules;
+  std::string forms;
   std::optional<std::string> precision;
 };
 
@@ -58,6 +60,11 @@ Status Compile(const Options& options) {
     Result<StatedRules> rules = ReadRules(options.partition_rules);
     if (!rules) return Fail(rules.error().At("--partition-rules"));
     compile.partition_rules = std::move(*rules);
+  }
+  if (!options.forms.empty()) {
+    Result<std::vector<FormRule>> forms = ReadStatedForms(options.forms);
+    if (!forms) return Fail(forms.error().At("--forms"));
+    compile.forms = std::move(*forms);
   }
   if (options.precision) {
     Result<Precision> precision = Precision::Parse(*options.precision);
@@ -121,6 +128,9 @@ void AddCompileCommand(CLI::App& app, int& code) {
       "float32 reference by that share of an output's largest value (default 0.031 and 0.063)");
   command->add_option("--partition-rules", options->partition_rules,
                       "JSON file with a rule tree for each name that -partition_rule=NAME of a --target may have (docs/query.md)");
+  command->add_option("--forms", options->forms,
+                      "JSON file with rules of your own for other ways to compute parts of a model; each is compared with what it stands "
+                      "for, and taken where it is faster (docs/query.md)");
   command->add_flag("--eager", options->eager,
                     "Measure every candidate. By default those are left out that hardly can be part of the cheapest plan, by what kernels "
                     "like them have taken");

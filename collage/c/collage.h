@@ -186,6 +186,7 @@ typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, ui
  *    "cache": "prices.sqlite"                   where prices are kept, a file or postgresql://...; ~/.cache/collage/prices.sqlite
  *    "tune": 60                                 seconds for tuning generated kernels; 0
  *    "cache_only": true, "eager": true          as the command line's
+ *    "partition_rules": {}, "forms": []         as the files of the command line's --partition-rules and --forms
  *    "pin": ["conv1=dnnl"], "forbid": ["openvino"], "search": "sweep", "plugins": ["backend.so"]
  *  `progress` may be null. */
 COLLAGE_API collage_error* collage_compile(const char* model, const char* output, const char* options, collage_progress progress,

@@ -121,6 +121,7 @@ class Compile {
     placement_ = COLLAGE_TRY(MakePlacement(module_.MainExpr(), targets_, pricer_, options_.progress, options_.constraints,
                                            {.choose_devices = options_.choose_devices,
                                             .stated_rules = options_.partition_rules,
+                                            .forms = AllForms(options_.forms),
                                             .original = model_->original ? model_ : nullptr,
                                             .precision = options_.precision}));
     greedy_ = GreedyPlans(*placement_);

@@ -34,6 +34,8 @@ struct CompileOptions {
   UserConstraints constraints;
   /// Rules that "-partition_rule=NAME" of a target may name; what they find is taken as it is, nothing is added.
   StatedRules partition_rules;
+  /// A user's rules for equivalent forms (StatedForm), looked for beside those of Collage.
+  std::vector<FormRule> forms = {};
   /// The searcher that chooses the cover among what is priced (search/searcher.h). One that is not exact asks for every price, and the
   /// evolutionary one has half of the time for measuring whole plans.
   std::string search = kUsualSearch;

@@ -6,7 +6,6 @@
 #include "collage/backend/in_place.h"
 #include "collage/candidate/in_place.h"
 #include "collage/candidate/library_calls.h"
-#include "collage/form/form.h"
 
 namespace collage {
 namespace {
@@ -22,10 +21,11 @@ std::string Joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Result<Constraints> Constraints::Resolve(const DataflowGraph& graph, const std::vector<std::string>& backends,
-                                         const UserConstraints& said) {
+Result<Constraints> Constraints::Resolve(const DataflowGraph& graph, const std::vector<std::string>& backends, const UserConstraints& said,
+                                         const std::vector<FormRule>& forms) {
   Constraints constraints(graph, backends);
   constraints.said_ = said;
+  for (const FormRule& rule : forms) constraints.forms_.push_back(rule.name);
   for (const std::string& text : said.forbid) COLLAGE_TRY_STATUS(constraints.AddForbidden(text));
   for (const std::string& text : said.pin) COLLAGE_TRY_STATUS(constraints.AddPin(text));
   return constraints;
@@ -76,8 +76,7 @@ Status Constraints::AddForbidden(const std::string& text) {
   if (!is_of_forms && forbidden.backend != kInPlace) COLLAGE_TRY_STATUS(CheckBackend(flag, forbidden.backend));
   if (colon != std::string::npos) {
     const std::string name = text.substr(colon + 1);
-    const std::vector<FormRule>& rules = FormRules();
-    if (is_of_forms && std::any_of(rules.begin(), rules.end(), [&](const FormRule& rule) { return rule.name == name; })) {
+    if (is_of_forms && std::find(forms_.begin(), forms_.end(), name) != forms_.end()) {
       forbidden_forms_.push_back(name);
       return {};
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collage/candidate/rule.h"
+#include "collage/form/form.h"
 #include "collage/ir/call_names.h"
 
 namespace collage {
@@ -28,7 +29,9 @@ class Constraints {
  public:
   /// Errors name the flag and what is wrong with it: a node, an operator or a backend that is not there, a node pinned twice, a pin on
   /// what is forbidden. `graph` must outlive the result.
-  static Result<Constraints> Resolve(const DataflowGraph& graph, const std::vector<std::string>& backends, const UserConstraints& said);
+  /// "forms:NAME" may name one of `forms`.
+  static Result<Constraints> Resolve(const DataflowGraph& graph, const std::vector<std::string>& backends, const UserConstraints& said,
+                                     const std::vector<FormRule>& forms = FormRules());
 
   /// Whether a candidate keeps to all of them, the libraries that it calls too. Host candidates keep to none of the pins.
   [[nodiscard]] bool Allow(const CandidatePartition& candidate) const;
@@ -77,6 +80,7 @@ class Constraints {
 
   const DataflowGraph* graph_;
   std::vector<std::string> backends_;
+  std::vector<std::string> forms_;  // rules, by name
   UserConstraints said_;
   CallNames names_;
   std::unordered_map<PostDfsIndex, Pin> pins_;

@@ -64,9 +64,11 @@ Result<EstimatedPlan> PlanByEstimates(const Expr& function, const std::vector<Pl
   // In memory: of what was measured before, nothing counts.
   MeasurementCache nothing = COLLAGE_TRY(MeasurementCache::Open({}));
   Pricer pricer({DeviceKind::kCpu, 0, options.threads}, nothing, options.measure);
-  PlacementPointer placement = COLLAGE_TRY(
-      MakePlacement(function, targets, pricer, options.progress, options.constraints,
-                    {.choose_devices = options.choose_devices, .stated_rules = options.partition_rules, .free_transitions = true}));
+  PlacementPointer placement = COLLAGE_TRY(MakePlacement(function, targets, pricer, options.progress, options.constraints,
+                                                         {.choose_devices = options.choose_devices,
+                                                          .stated_rules = options.partition_rules,
+                                                          .free_transitions = true,
+                                                          .forms = AllForms(options.forms)}));
   placement = COLLAGE_TRY(WithGreedyPlans(placement, GreedyPlans(*placement), pricer));
   Estimates estimates(options.estimator);
   while (true) {

@@ -285,7 +285,7 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   std::vector<std::string> names;
   for (const PlacementTarget& target : targets) names.emplace_back(target.backend->Name());
   placement.constraints =
-      std::make_shared<const Constraints>(COLLAGE_TRY(Constraints::Resolve(*placement.graph, names, stated.constraints)));
+      std::make_shared<const Constraints>(COLLAGE_TRY(Constraints::Resolve(*placement.graph, names, stated.constraints, options.forms)));
   FoundCandidates found = COLLAGE_TRY(FindCandidates(placement));
   placement.candidates = std::move(found.candidates);
   placement.refusals = std::move(found.refusals);
@@ -293,6 +293,13 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   placement.formed = COLLAGE_TRY(FindForms(placement.graph, options.forms, [&](const FormRule& rule, const IndexSet& covered) {
     return !placement.constraints->ForbidsForm(rule.name, covered);
   }));
+  for (const FormRule& rule : options.forms) {
+    if (rule.is_stated) placement.stated_forms.push_back(rule.name);
+  }
+  // Of all replacements together: what a user's rule makes of a place, its name does not say.
+  if (!placement.stated_forms.empty())
+    placement.found_by_stated_rules =
+        HashCombine(placement.found_by_stated_rules, StructuralHash(placement.formed.graph->function(), ForPricing()));
   for (PricedCandidate& candidate : COLLAGE_TRY(FindFormCandidates(placement))) placement.candidates.push_back(std::move(candidate));
   if (!options.free_transitions) {
     const TransitionCosts transitions = COLLAGE_TRY(TransitionsBetween(targets, pricer, progress));
@@ -473,8 +480,9 @@ std::string Placement::NameNode(const std::string& message) const {
     return candidate.is_partition && !targets[candidate.backend].is_fallback && candidate.candidate.sub_graph.inside().Contains(index);
   });
   if (is_covered) return "of all that can run operator " + constraints->NameOf(index) + " nothing was measured, or nothing is valid";
-  return "no backend can run operator " + constraints->NameOf(index) + " of type " + ToString((*graph)[index].expr->type()) +
-         "; rules tried: " + constraints->RulesTried(index, refusals);
+  const std::string tried = constraints->RulesTried(index, refusals);
+  return "no backend can run operator " + constraints->NameOf(index) + " of type " + ToString((*graph)[index].expr->type()) + "; " +
+         (tried.empty() ? "there is none: collage backends says why" : "rules tried: " + tried);
 }
 
 }  // namespace collage

@@ -83,6 +83,7 @@ struct Placement {
   UserConstraints said;
   std::optional<Precision> precision;  ///< that kernels may compute in
   StatedRules stated_rules;
+  std::vector<std::string> stated_forms;  ///< users' form rules, by name
   std::shared_ptr<const Constraints> constraints;
   std::vector<Refusal> refusals;  ///< what rules declined
   std::vector<PricedCandidate> candidates;
@@ -92,7 +93,7 @@ struct Placement {
   std::vector<IndexSet> coverable;    ///< search nodes that each target has a variant for
   std::vector<std::string> node_names;
   std::vector<KeptOffDevice> kept_off;  ///< by device; empty: nothing is
-  uint64_t found_by_stated_rules = 0;   ///< a hash; zero where there are none
+  uint64_t found_by_stated_rules = 0;   ///< a hash, of what stated forms are as well; zero where there are neither
 
   [[nodiscard]] const Expr& function() const { return graph->function(); }
   /// Whether a candidate computes something of a form.

@@ -9,6 +9,7 @@
 
 #include "collage/candidate/in_place.h"
 #include "collage/candidate/library_calls.h"
+#include "collage/driver/form_report.h"
 #include "collage/search/alternatives.h"
 
 namespace collage {
@@ -55,6 +56,7 @@ class Reporter {
     if (const std::optional<PlanTie>& tie = plan_.tie) report.tie = ReportedTie{tie->within, tie->partitions, tie->cost.ToMicroseconds()};
     report.pins = placement_.said.pin;
     report.forbids = placement_.said.forbid;
+    report.stated_forms = DescribeStatedForms(placement_, plan_);
     std::vector<std::string> symbols(plan_.result.choices.size());
     for (const PlanKernel& kernel : plan_.kernels) symbols[kernel.choice] = kernel.symbol;
     std::vector<OperatorPlacement> by_choice;

@@ -180,6 +180,7 @@ Json ReportJson(const CompileReport& report) {
                {"missing", std::move(missing)},
                {"not_compared", report.not_compared},
                {"rounding", report.rounding},
+               {"stated_forms", report.stated_forms},
                {"kept_off", report.kept_off},
                {"remainder", report.remainder},
                {"decisions_left_out", report.decisions_left_out},
@@ -254,6 +255,7 @@ CompileReport ReportFrom(const Json& json) {
   for (const auto& [name, reason] : missing.items()) report.missing.push_back({name, reason});
   report.not_compared = json.value("not_compared", "");
   report.rounding = json.value("rounding", "");
+  report.stated_forms = json.value("stated_forms", std::vector<std::string>());
   report.kept_off = json.value("kept_off", std::vector<std::string>());
   report.remainder = json.value("remainder", "");
   report.precision = PrecisionFrom(json);
@@ -370,6 +372,7 @@ std::string PlanTable(const CompileReport& report) {
     text += fmt::format("  {:<10} {:<22} {:>4} partitions {:>12.1f} us\n", variant.first, variant.second, total.first, total.second);
   }
   text += PrecisionText(report);
+  for (const std::string& form : report.stated_forms) text += "  " + form + "\n";
   for (const std::string& kept_off : report.kept_off) text += "  " + kept_off + "\n";
   if (!report.remainder.empty()) text += "  behind the plan, on the reference kernels: " + report.remainder + "\n";
   if (report.end_to_end.empty()) return text;

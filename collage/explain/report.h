@@ -135,8 +135,9 @@ struct CompileReport {
   std::string not_compared = {};          ///< what of the program was not compared with the reference, and why; empty: all was
   /// How far rounding alone takes the reference from itself, where only that excuses how far the program is from it; else empty.
   std::string rounding = {};
-  std::vector<std::string> kept_off = {};  ///< what was kept off devices whose memory is too small, a sentence each
-  std::string remainder = {};              ///< what of the model runs behind the plan on the reference kernels, and why; empty: nothing
+  std::vector<std::string> stated_forms = {};  ///< what became of users' rules for forms, a sentence each
+  std::vector<std::string> kept_off = {};      ///< what was kept off devices whose memory is too small, a sentence each
+  std::string remainder = {};                  ///< what of the model runs behind the plan on the reference kernels, and why; empty: nothing
   std::optional<ReportedTie> tie;
   std::optional<ReportedPrecision> precision = {};  ///< nothing: all is float32
   bool is_estimated = false;                        ///< prices are a user's estimates: nothing was timed

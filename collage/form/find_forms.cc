@@ -3,6 +3,7 @@
 
 #include "collage/dataflow/sub_graph.h"
 #include "collage/form/form.h"
+#include "collage/form/stated.h"
 #include "collage/ir/visit.h"
 #include "collage/pattern/matcher.h"
 #include "collage/support/check.h"
@@ -38,6 +39,7 @@ class Finder {
   }
 
   [[nodiscard]] std::vector<Draft>& drafts() { return drafts_; }
+  [[nodiscard]] std::vector<RefusedForm>& refused() { return refused_; }
 
  private:
   [[nodiscard]] IndexSet CallsOf(const IndexSet& inside) const {
@@ -79,23 +81,34 @@ class Finder {
   }
 
   Status Add(const FormRule& rule, const std::vector<const PatternMatch*>& group) {
-    Draft draft{&rule, {}};
-    IndexSet& covered = draft.found.covered;
-    std::vector<Match> matches;
-    std::vector<Origin> origins;
-    for (const PatternMatch* match : group) {
-      covered |= match->inside;
-      matches.push_back(match->match);
-    }
+    IndexSet covered;
+    for (const PatternMatch* match : group) covered |= match->inside;
     if (group.size() > 1 && !CanBeTakenTogether(covered, group.front()->inside)) return {};
     if (!MayTake(rule, covered)) return {};
+    Result<FoundForm> built = Build(rule, group, covered);
+    if (!rule.is_stated) {
+      if (!built) return Fail(built.error().At("form " + rule.name));
+      return Take({&rule, std::move(*built)});
+    }
+    const Verdict verdict = built ? ComputesTheSame(graph_, *built) : Verdict::Reject(built.error().message);
+    if (verdict.accepted) return Take({&rule, std::move(*built)});
+    refused_.push_back({rule.name, covered, verdict.reason});
+    return {};
+  }
+
+  [[nodiscard]] Result<FoundForm> Build(const FormRule& rule, const std::vector<const PatternMatch*>& group,
+                                        const IndexSet& covered) const {
+    FoundForm found{covered, {}};
+    std::vector<Match> matches;
+    std::vector<Origin> origins;
+    for (const PatternMatch* match : group) matches.push_back(match->match);
     covered.ForEach([&](PostDfsIndex node) { origins.push_back(graph_[node].expr->origin()); });
-    Result<std::vector<Expr>> built = rule.replacement(matches);
-    if (!built) return Fail(built.error().At("form " + rule.name));
-    COLLAGE_CHECK(built->size() == matches.size(), "form " + rule.name + " does not give what it matched");
-    const std::vector<Expr> named = COLLAGE_TRY(Named(*built, Origin::Union(origins)));
-    for (size_t i = 0; i < named.size(); ++i) draft.found.results.push_back({matches[i].root, named[i], group[i]->inside});
-    return Take(std::move(draft));
+    std::vector<Expr> built = COLLAGE_TRY(rule.replacement(matches));
+    COLLAGE_CHECK(built.size() == matches.size(), "form " + rule.name + " does not give what it matched");
+    const Expr all = MakeTuple(std::move(built));
+    const Expr named = COLLAGE_TRY(Named(rule.is_stated ? COLLAGE_TRY(WithConstantsComputed(graph_, all)) : all, Origin::Union(origins)));
+    for (size_t i = 0; i < matches.size(); ++i) found.results.push_back({matches[i].root, named->As<Tuple>()->fields[i], group[i]->inside});
+    return found;
   }
 
   [[nodiscard]] bool MayTake(const FormRule& rule, const IndexSet& covered) const { return !may_replace_ || may_replace_(rule, covered); }
@@ -129,18 +142,18 @@ class Finder {
   }
 
   /// Calls that are new, with the origins of what they replace.
-  Result<std::vector<Expr>> Named(std::vector<Expr> built, const Origin& origin) const {
+  [[nodiscard]] Result<Expr> Named(const Expr& built, const Origin& origin) const {
     const auto is_new = [&](const Expr& expr) { return !expr->As<Op>() && graph_.Find(expr) == DataflowGraph::kNone; };
     const auto name = [&](const Expr&, const Expr& expr) -> Result<Expr> {
       return expr->As<Call>() && is_new(expr) ? WithOrigin(expr, origin) : expr;
     };
-    const Expr all = COLLAGE_TRY(Rewrite(MakeTuple(std::move(built)), name, is_new));
-    return all->As<Tuple>()->fields;
+    return Rewrite(built, name, is_new);
   }
 
   const DataflowGraph& graph_;
   const MayReplace& may_replace_;
   std::vector<Draft> drafts_;
+  std::vector<RefusedForm> refused_;
 };
 
 /// The calls of a form that this one needs, itself among them, and that are not in `known`.
@@ -188,7 +201,7 @@ Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& functi
   const Function& of = *function->function()->As<Function>();
   Finder finder(*function, may_replace);
   for (const FormRule& rule : rules) COLLAGE_TRY_STATUS(finder.Find(rule));
-  FormedGraph formed{function, function->function(), {}, {}};
+  FormedGraph formed{function, function->function(), {}, {}, std::move(finder.refused())};
   if (finder.drafts().empty()) return formed;
   std::vector<Expr> bodies = {of.body};
   for (Draft& draft : finder.drafts()) {

@@ -47,10 +47,28 @@ struct FormRule {
   std::function<bool(const Match& first, const Match& other)> joins = {};
   /// Where set, it finds what no pattern describes, and stands for all of the above but the name.
   std::function<Result<std::vector<FoundForm>>(const DataflowGraph&)> find = {};
+  /// A user's. Where it cannot be built, gives another type, or computes something else on inputs that suit what it stands for, that is no
+  /// error: the place is refused, with the reason. Calls of constants in its replacement are computed at once.
+  bool is_stated = false;
+};
+
+/// Where a user's rule matched and is no form.
+struct RefusedForm {
+  std::string rule;
+  IndexSet covered;
+  std::string reason;
 };
 
 /// The rules of this folder, in the order in which they are tried.
 const std::vector<FormRule>& FormRules();
+
+/// A user's rule.
+FormRule StatedForm(std::string name, Pattern pattern, std::function<Verdict(const Match&)> condition,
+                    std::function<Result<std::vector<Expr>>(const std::vector<Match>&)> replacement);
+/// Those of this folder, and behind them these.
+std::vector<FormRule> AllForms(const std::vector<FormRule>& stated);
+/// Users' rules are told apart by names that no other rule has. Errors name the one that is wrong, and what would be right.
+Status CheckNamesOfStated(const std::vector<FormRule>& stated);
 
 /// A call of a form that gives results of it.
 struct FormRoot {
@@ -82,7 +100,8 @@ struct FormedGraph {
   std::shared_ptr<const DataflowGraph> graph;
   Expr function;  ///< without forms
   std::vector<Form> forms;
-  std::vector<Member> members;  ///< by node; empty where there is no form
+  std::vector<Member> members = {};  ///< by node; empty where there is no form
+  std::vector<RefusedForm> refused = {};
 
   [[nodiscard]] size_t FormOf(PostDfsIndex node) const { return members.empty() ? kNoForm : members[node].form; }
   /// Null for a call of the function.
@@ -97,7 +116,7 @@ using MayReplace = std::function<bool(const FormRule& rule, const IndexSet& cove
 
 /// Every match of every rule whose results are all that is used of it. Linear in the graph and what matches; without matches the graph is
 /// the function's own. What a rule builds is not matched again: forms do not nest. Errors are those of a replacement that cannot be built
-/// or is of another type, which name the rule.
+/// or is of another type, which name the rule. What a user's rule finds is run on the reference executor first (FormRule::is_stated).
 Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& function, const std::vector<FormRule>& rules,
                               const MayReplace& may_replace = {});
 

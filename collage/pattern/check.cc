@@ -16,19 +16,31 @@ Status CheckNode(const PatternNode& node) {
   return {};
 }
 
+/// Each once, the root first.
+std::vector<const PatternNode*> NodesOf(const Pattern& pattern) {
+  std::unordered_set<const PatternNode*> seen = {&pattern.node()};
+  std::vector<const PatternNode*> nodes = {&pattern.node()};
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const Pattern& child : nodes[i]->children) {
+      if (seen.insert(&child.node()).second) nodes.push_back(&child.node());
+    }
+  }
+  return nodes;
+}
+
 }  // namespace
 
 Status CheckPattern(const Pattern& pattern) {
-  std::unordered_set<const PatternNode*> seen;
-  std::vector<const Pattern*> stack = {&pattern};
-  while (!stack.empty()) {
-    const PatternNode& node = stack.back()->node();
-    stack.pop_back();
-    if (!seen.insert(&node).second) continue;
-    COLLAGE_TRY_STATUS(CheckNode(node));
-    for (const Pattern& child : node.children) stack.push_back(&child);
-  }
+  for (const PatternNode* node : NodesOf(pattern)) COLLAGE_TRY_STATUS(CheckNode(*node));
   return {};
+}
+
+std::set<std::string> CapturedNames(const Pattern& pattern) {
+  std::set<std::string> names;
+  for (const PatternNode* node : NodesOf(pattern)) {
+    if (!node->capture.empty()) names.insert(node->capture);
+  }
+  return names;
 }
 
 Status CheckPatterns(const std::vector<PatternRule>& table) {

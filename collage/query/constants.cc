@@ -30,6 +30,8 @@ Shape ShapeOfNested(const Json& value) {
   return shape;
 }
 
+}  // namespace
+
 Result<Tensor> ReadTensor(const JsonReader& entry) {
   if (!entry.IsObject()) return entry.Expected("an object with shape, dtype, and fill or value");
   COLLAGE_TRY_STATUS(entry.OnlyFields({"name", "index", "shape", "dtype", "fill", "value"}));
@@ -68,8 +70,6 @@ Result<Tensor> ReadTensor(const JsonReader& entry) {
   });
   return tensor;
 }
-
-}  // namespace
 
 Result<ConstantTable> ReadConstants(const JsonReader& entry) {
   ConstantTable table;

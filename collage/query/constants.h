@@ -13,8 +13,11 @@ struct ConstantTable {
   bool is_given = false;
 };
 
-/// The field "constants" of a case: a list, or an object by number ("0" or "const:0"), of
 /// {"shape": [..], "dtype": "float32", "fill": 0.5} or with "value": a number or nested lists. Without both the tensor is zero.
+Result<Tensor> ReadTensor(const JsonReader& entry);
+
+/// The field "constants" of a case: a list, or an object by number ("0" or "const:0"), of
+/// such tensors.
 Result<ConstantTable> ReadConstants(const JsonReader& entry);
 
 }  // namespace collage

@@ -9,6 +9,7 @@ namespace collage {
 
 Result<Json> AnswerSubGraph(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerPattern(const QueryProgram& program, const JsonReader& query);
+Result<Json> AnswerForms(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerRule(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerSearch(const QueryProgram& program, const JsonReader& query);
 Result<Json> AnswerPrice(const QueryProgram& program, const JsonReader& query);

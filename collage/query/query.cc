@@ -16,7 +16,7 @@ struct Kind {
 };
 
 // A query is of the first kind whose field it has: some share fields with those before them.
-constexpr std::array<Kind, 14> kKinds = {{{"plan-devices", AnswerPlanDevices},
+constexpr std::array<Kind, 15> kKinds = {{{"plan-devices", AnswerPlanDevices},
                                           {"hoist-devices", AnswerHoistDevices},
                                           {"devices", AnswerDeviceSearch},
                                           {"passes", AnswerPasses},
@@ -29,6 +29,7 @@ constexpr std::array<Kind, 14> kKinds = {{{"plan-devices", AnswerPlanDevices},
                                           {"price", AnswerPrice},
                                           {"price_in_turn", AnswerPrice},
                                           {"rule", AnswerRule},
+                                          {"forms", AnswerForms},
                                           {"pattern", AnswerPattern}}};
 
 // The library prints by recursion.

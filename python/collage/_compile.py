@@ -13,7 +13,7 @@ from collage import _backend, _collage
 from collage._report import Report
 
 if TYPE_CHECKING:
-    from collage._placement import Function, Program, Rule
+    from collage._placement import Form, Function, Program, Rule
     from collage._session import InferenceSession
 
 # A file, its bytes, or an onnx.ModelProto (anything with SerializeToString).
@@ -22,6 +22,8 @@ Model = Union[str, os.PathLike, bytes, Any]
 Estimator = Callable[["Function", str], "float | None"]
 # By the name that a target's -partition_rule gives: a tree of collage.rules, or one in JSON's form.
 PartitionRules = Mapping[str, "Rule | Mapping[str, Any]"]
+# Of collage.forms, or in JSON's form.
+Forms = Sequence["Form | Mapping[str, Any]"]
 
 
 def compile(
@@ -44,6 +46,7 @@ def compile(
     precision: str | None = None,
     search: str | None = None,
     partition_rules: PartitionRules | None = None,
+    forms: Forms = (),
     estimator: Estimator | None = None,
 ) -> InferenceSession:
     """Places a model by measurement, and loads the result.
@@ -64,25 +67,27 @@ def compile(
         constant weights of products as integers of 8 bits, with a scale for each channel. None: all is float32.
     search: "sweep", "exact", "op-level", "evolutionary" or "greedy"; None: "sweep", which finds the cheapest plan.
     partition_rules: what "-partition_rule=NAME" of a target may name, instead of the rules of its backend.
+    forms: other ways to compute parts of a model, as collage.forms makes them; they are offered beside those that Collage knows.
     estimator: prices instead of measurements. Nothing is timed then, and the plan depends on no machine.
 
     Raises ArgumentError, CompileError, and what `progress` raises. Other threads run meanwhile.
 
-    A compile is a process of its own, which no kernel that crashes gets out of. With backends of Python, trees of collage.rules or an
-    estimator it is in this process; kernels of other backends then are still priced in a worker, and whole plans run here."""
+    A compile is a process of its own, which no kernel that crashes gets out of. With backends of Python, trees of collage.rules,
+    forms of collage.forms or an estimator it is in this process; kernels of other backends then are still priced in a worker, and whole plans run here."""
     from collage._session import InferenceSession
 
     options = options_of_compile(targets=targets, budget=budget, threads=threads, tune=tune, cache=cache, pin=pin, forbid=forbid,
                                  cache_only=cache_only, eager=eager, choose_devices=choose_devices, search=search, precision=precision)
     options.update(_given(shapes=_profiles(shapes)), processors=list(processors))
     trees, options["partition_rules"] = _split(partition_rules or {})
+    built, options["forms"] = _split_forms(forms)
     with tempfile.TemporaryDirectory(prefix="collage.") as folder:
         source = _as_file(model, folder)
         program = os.fspath(output) if output is not None else os.path.join(folder, "model.collage")
-        if trees or estimator is not None or _backend.has_backends():
+        if trees or built or estimator is not None or _backend.has_backends():
             from collage import _placement
 
-            _placement.compile(source, program, json.dumps(options), trees, estimator, progress)
+            _placement.compile(source, program, json.dumps(options), trees, built, estimator, progress)
         else:
             _collage.compile(source, program, json.dumps(options), progress)
         # It stays mapped when the folder goes.
@@ -112,6 +117,7 @@ def place(
     shapes: Mapping[str, Sequence[int]] | None = None,
     search: str | None = None,
     partition_rules: PartitionRules | None = None,
+    forms: Forms = (),
     threads: int | None = None,
     pin: Sequence[str] = (),
     forbid: Sequence[str] = (),
@@ -122,7 +128,8 @@ def place(
     options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid)}
     options.update(_given(targets=targets and list(targets), search=search, threads=threads))
     trees, options["partition_rules"] = _split(partition_rules or {})
-    report, text = _placement.place(read(model, shapes=shapes), json.dumps(options), trees, estimator)
+    built, options["forms"] = _split_forms(forms)
+    report, text = _placement.place(read(model, shapes=shapes), json.dumps(options), trees, built, estimator)
     return Placement(Report(json.loads(report)), text)
 
 
@@ -180,6 +187,12 @@ def _split(rules: PartitionRules) -> tuple[dict[str, Rule], dict[str, Any]]:
     """Trees of C++, and those in JSON's form."""
     in_json = {name: rule for name, rule in rules.items() if isinstance(rule, Mapping)}
     return {name: rule for name, rule in rules.items() if name not in in_json}, in_json
+
+
+def _split_forms(forms: Forms) -> tuple[list[Form], list[dict[str, Any]]]:
+    """Those of C++, and those in JSON's form."""
+    in_json = [dict(form) for form in forms if isinstance(form, Mapping)]
+    return [form for form in forms if not isinstance(form, Mapping)], in_json
 
 
 def _as_file(model: Model, folder: str) -> str:

@@ -31,9 +31,11 @@ namespace {
 using Trees = std::map<std::string, RuleTree>;
 
 /// Options of JSON, and what only Python can say.
-CompileOptions OptionsFrom(const std::string& text, const Trees& rules, nb::object estimator) {
+CompileOptions OptionsFrom(const std::string& text, const Trees& rules, const std::vector<FormRule>& forms, nb::object estimator) {
   CompileOptions options = ValueOr(tools::ReadJobOptions(text), "ArgumentError");
   for (const auto& [name, tree] : rules) options.partition_rules[name] = tree.make;
+  options.forms.insert(options.forms.end(), forms.begin(), forms.end());
+  if (const Status named = CheckNamesOfStated(options.forms); !named) Raise("ArgumentError", named.error().message);
   if (estimator.is_none()) return options;
   options.estimator = [kept = Kept(std::move(estimator))](const Expr& function, const std::string& target) -> Result<Cost> {
     FunctionView view = COLLAGE_TRY(ViewOf(function));
@@ -76,8 +78,8 @@ class Listener {
 };
 
 void CompileHere(const std::string& model, const std::string& output, const std::string& options_text, const Trees& rules,
-                 nb::object estimator, nb::object progress) {
-  CompileOptions options = OptionsFrom(options_text, rules, std::move(estimator));
+                 const std::vector<FormRule>& forms, nb::object estimator, nb::object progress) {
+  CompileOptions options = OptionsFrom(options_text, rules, forms, std::move(estimator));
   Listener listener(std::move(progress));
   options.progress = listener.AsProgress();
   options.output = output;
@@ -108,8 +110,9 @@ ProgramView Parse(const std::string& text) {
 }
 
 /// (report as JSON, the partitioned program).
-nb::tuple Place(const ProgramView& program, const std::string& options_text, const Trees& rules, nb::object estimator) {
-  const CompileOptions options = OptionsFrom(options_text, rules, std::move(estimator));
+nb::tuple Place(const ProgramView& program, const std::string& options_text, const Trees& rules, const std::vector<FormRule>& forms,
+                nb::object estimator) {
+  const CompileOptions options = OptionsFrom(options_text, rules, forms, std::move(estimator));
   if (!program.model.module.Find("main")) Raise("ArgumentError", "the program has no @main");
   const auto place = [&]() -> Result<std::pair<std::string, std::string>> {
     const nb::gil_scoped_release release;
@@ -123,11 +126,11 @@ nb::tuple Place(const ProgramView& program, const std::string& options_text, con
 }  // namespace
 
 void BindCompiling(nb::module_& module) {
-  module.def("compile", &CompileHere, nb::arg("model"), nb::arg("output"), nb::arg("options"), nb::arg("rules"),
+  module.def("compile", &CompileHere, nb::arg("model"), nb::arg("output"), nb::arg("options"), nb::arg("rules"), nb::arg("forms"),
              nb::arg("estimator").none(), nb::arg("progress").none());
   module.def("read", &Read, nb::arg("path"), nb::arg("options"));
   module.def("parse", &Parse, nb::arg("text"));
-  module.def("place", &Place, nb::arg("program"), nb::arg("options"), nb::arg("rules"), nb::arg("estimator").none());
+  module.def("place", &Place, nb::arg("program"), nb::arg("options"), nb::arg("rules"), nb::arg("forms"), nb::arg("estimator").none());
 }
 
 }  // namespace collage_python

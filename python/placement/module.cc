@@ -1,4 +1,5 @@
-// The package's other module in C++: what opens placement to Python (collage.pattern, collage.rules, backends, estimators). It is made of
+// The package's other module in C++: what opens placement to Python (collage.pattern, collage.rules, collage.forms, backends,
+// estimators). It is made of
 // Collage's C++ libraries, the compiler's among them, and imported only where it is needed.
 
 #include "collage/support/log.h"
@@ -10,6 +11,7 @@ NB_MODULE(_placement, module) {
   BindValues(module);
   BindPatterns(module);
   BindRules(module);
+  BindForms(module);
   BindBackends(module);
   BindCompiling(module);
   BindConformance(module);

@@ -16,8 +16,6 @@ namespace collage_python {
 
 using namespace collage;
 
-namespace {
-
 std::function<Verdict(const Match&)> CheckOf(nb::object check) {
   if (check.is_none()) return {};
   return [kept = Kept(std::move(check))](const Match& match) {
@@ -25,6 +23,8 @@ std::function<Verdict(const Match&)> CheckOf(nb::object check) {
     return VerdictFrom(kept.get()(match));
   };
 }
+
+namespace {
 
 CallPredicate SupportsOf(nb::object supports) {
   if (supports.is_none()) return {};

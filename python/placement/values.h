@@ -81,6 +81,7 @@ collage::Verdict VerdictFrom(nb::handle answer);
 void BindValues(nb::module_& module);
 void BindPatterns(nb::module_& module);
 void BindRules(nb::module_& module);
+void BindForms(nb::module_& module);
 void BindBackends(nb::module_& module);
 void BindCompiling(nb::module_& module);
 void BindConformance(nb::module_& module);

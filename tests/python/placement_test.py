@@ -14,7 +14,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 import collage
-from collage import rules
+from collage import forms, rules
 from collage.pattern import is_constant, is_op, is_scalar, is_tuple, is_var, match, same, tuple_get_item, wildcard
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -322,6 +322,88 @@ class BackendTest(unittest.TestCase):
                 collage.register_backend(name)
         with self.assertRaisesRegex(collage.ArgumentError, "there is no backend 'other' of Python"):
             collage.unregister_backend("other")
+
+
+class FormsTest(unittest.TestCase):
+    RELU = is_op("nn.relu")(wildcard().named("data"))
+
+    @staticmethod
+    def estimate(function, target):
+        """Whatever holds a maximum costs nothing, every other operator a second."""
+        return sum(operator.name != "maximum" for operator in function.operators)
+
+    def place(self, *stated, **options):
+        return collage.place(collage.parse(CHAIN), targets=["cpu"], estimator=self.estimate, forms=stated, **options)
+
+    @staticmethod
+    def by_maximum(match):
+        return forms.call("maximum", match["data"], forms.constant(np.zeros((), np.float32)))
+
+    def test_a_form_is_taken_where_it_is_cheaper(self):
+        placed = self.place(forms.form("by_maximum", self.RELU, self.by_maximum))
+        self.assertEqual(placed.report["stated_forms"], ["form by_maximum: fits at 2 places, 2 of them in the plan"])
+        self.assertEqual(sorted(name for entry in placed.plan for name in entry["operators"]), ["exp", "maximum", "maximum", "tanh"])
+        self.assertNotIn("nn.relu", placed.text)
+
+    def test_the_same_in_json(self):
+        stated = {"name": "by_maximum", "pattern": {"call": "nn.relu", "args": [{"wildcard": True, "as": "data"}]},
+                  "replacement": {"call": "maximum", "args": ["data", {"constant": {"value": 0}}]}}
+        self.assertEqual(self.place(stated).text, self.place(forms.form("by_maximum", self.RELU, self.by_maximum)).text)
+        with self.assertRaisesRegex(collage.ArgumentError, 'forms.*unknown field "replace"'):
+            self.place({"name": "x", "pattern": "*", "replace": "y"})
+
+    def test_a_wrong_one_is_refused_whatever_it_costs(self):
+        for replacement, reason in ((lambda match: forms.call("maximum", match["data"], match["data"]), "differs from the reference"),
+                                    (lambda match: forms.call("cast", match["data"], dtype="float64"), "makes Tensor"),
+                                    (lambda match: match.root, "reads what nn.relu gives")):
+            placed = self.place(forms.form("wrong", self.RELU, replacement))
+            self.assertRegex(placed.report["stated_forms"][0], f"form wrong: refused at .* and 1 more place: .*{reason}")
+            self.assertIn("nn.relu", placed.text)
+
+    def test_checks_and_constraints_hold_for_them(self):
+        seen = []
+        check = lambda match: seen.append(match["data"].op) or match["data"].op == "tanh"
+        placed = self.place(forms.form("by_maximum", self.RELU, self.by_maximum, check))
+        self.assertEqual(placed.report["stated_forms"], ["form by_maximum: fits at 1 place, 1 of them in the plan"])
+        self.assertEqual(set(seen), {None, "tanh"})
+        for forbid in ("forms", "forms:by_maximum", "forms:nn.relu"):
+            placed = self.place(forms.form("by_maximum", self.RELU, self.by_maximum), forbid=[forbid])
+            self.assertEqual(placed.report["stated_forms"], ["form by_maximum: fits nowhere"])
+
+    def test_weights_of_a_replacement_and_results_of_several(self):
+        program = collage.parse("fn (%x: Tensor[(2, 8), float32]) { nn.dense(%x, meta[relay.Constant][0] /*Tensor[(6, 8), float32]*/) }")
+
+        def halves(match):
+            parts = [forms.call("nn.dense", match["data"], forms.constant(half)) for half in np.split(match["weight"].value, 2)]
+            return forms.call("concatenate", forms.tuple_of(*parts), axis=1)
+
+        dense = is_op("nn.dense")(wildcard().named("data"), is_constant().named("weight"))
+        placed = collage.place(program, targets=["cpu"], forms=[forms.form("halves", dense, halves)],
+                               estimator=lambda function, target: sum(operator.name == "nn.dense" and function.outputs[0].shape == (2, 6)
+                                                                      for operator in function.operators))
+        self.assertEqual(placed.report["stated_forms"], ["form halves: fits at 1 place, 1 of them in the plan"])
+        first = forms.call("split", match(is_op("nn.dense")(...), program)[0].root, indices_or_sections=2, axis=1)
+        self.assertEqual(forms.field(first, 0).shape, (2, 3))
+
+    def test_a_compiled_program_computes_in_a_form(self):
+        x = np.random.default_rng(1).standard_normal((2, 8), np.float32)
+        stated = forms.form("by_maximum", self.RELU, self.by_maximum)
+        session = collage.compile(chain(), targets=["cpu"], estimator=self.estimate, forms=[stated])
+        self.assertEqual(session.report["stated_forms"], ["form by_maximum: fits at 2 places, 2 of them in the plan"])
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], of_chain(x), rtol=1e-5)
+
+    def test_what_is_wrong_is_said(self):
+        with self.assertRaisesRegex(collage.ArgumentError, 'the name "short_depth" is that of another form'):
+            forms.form("short_depth", self.RELU, self.by_maximum)
+        with self.assertRaisesRegex(collage.ArgumentError, "there is no operator 'nn.rellu'"):
+            forms.call("nn.rellu")
+        with self.assertRaisesRegex(collage.ArgumentError, "a replacement answers with a collage.pattern.Expr, not 3"):
+            self.place(forms.form("number", self.RELU, lambda match: 3))
+        with self.assertRaisesRegex(ZeroDivisionError, "division"):
+            self.place(forms.form("raises", self.RELU, lambda match: 1 / 0))
+        twice = forms.form("twice", self.RELU, self.by_maximum)
+        with self.assertRaisesRegex(collage.ArgumentError, 'the name "twice" is that of another form'):
+            self.place(twice, twice)
 
 
 class RulesTest(unittest.TestCase):

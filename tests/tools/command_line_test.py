@@ -439,6 +439,29 @@ class GoodInputTest(CommandLineTestCase):
         self.assertEqual({len(entry["operators"]) for entry in found["plan"] if entry["backend"] == "native"}, {1})
         self.assertEqual(self.collage("run", self.folder / "apart.collage", "--inputs", self.inputs, "--output", self.folder / "apart").returncode, 0)
 
+    def test_forms_of_ones_own(self):
+        """A wrong one is refused; what a rule says now is not what a rule of that name has said in an earlier compile."""
+        stated = self.folder / "forms.json"
+        report = self.folder / "forms_report.json"
+
+        def compiled(replacement):
+            rule = {"name": "mine", "pattern": {"call": "nn.relu", "args": [{"wildcard": True, "as": "x"}]}, "replacement": replacement}
+            stated.write_text(json.dumps([rule]))
+            done = self.compile(self.model, "--target", "cpu", "--forms", stated, "--json", report, output=self.folder / "forms.collage")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            (sentence,) = json.loads(report.read_text())["stated_forms"]
+            self.assertIn("  " + sentence, done.stdout)
+            self.assertEqual(self.collage("run", self.folder / "forms.collage", "--inputs", self.inputs, "--output", self.folder / "forms").returncode, 0)
+            return sentence
+
+        self.assertRegex(compiled({"call": "abs", "args": ["x"]}), "form mine: refused at .*differs from the reference by")
+        self.assertRegex(compiled({"call": "maximum", "args": ["x", {"constant": {"value": 0}}]}), "form mine: fits at 1 place")
+        self.assertRegex(compiled({"call": "abs", "args": ["x"]}), "form mine: refused")
+        stated.write_text('[{"name": "mine"}]')
+        done = self.compile(self.model, "--forms", stated, output=self.folder / "forms.collage")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('--forms: ' + str(stated) + '[0]: the field "pattern" is missing', done.stderr)
+
     def test_symbolic_batch(self):
         small_model(self.folder / "m.onnx", batch="N")
         done = self.compile(self.folder / "m.onnx", "--shape", "x=2x3x16x16", output=self.folder / "m.collage")

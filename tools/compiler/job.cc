@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "collage/query/form_json.h"
 #include "collage/query/rule_json.h"
 #include "collage/runtime/parallel.h"
 #include "collage/search/searcher.h"
@@ -78,6 +79,16 @@ Reader Rules(StatedRules& target) {
   };
 }
 
+Reader Forms(std::vector<FormRule>& target) {
+  return [&target](const Json& value) -> Status {
+    const nlohmann::ordered_json document = value;
+    Result<std::vector<FormRule>> forms = StatedFormsFrom(JsonReader(document, "forms"));
+    if (!forms) return Fail("is wrong: " + forms.error().message);
+    target = std::move(*forms);
+    return {};
+  };
+}
+
 /// "cpu:1=2-3".
 Reader Cpus(std::vector<CpuStatement>& target) {
   return [&target](const Json& value) -> Status {
@@ -132,6 +143,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
       {"precision", Permit(options.precision)},
       {"search", Searcher(options.search)},
       {"partition_rules", Rules(options.partition_rules)},
+      {"forms", Forms(options.forms)},
       {"tune", Seconds(options.tuning_seconds)},
       {"cache_only", Flag(options.cache_only)},
       {"eager", Flag(options.eager)},

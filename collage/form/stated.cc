@@ -1,0 +1,118 @@
+#include "collage/form/stated.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "collage/dataflow/sub_graph.h"
+#include "collage/ir/visit.h"
+#include "collage/op/reference_sample.h"
+#include "collage/op/table.h"
+
+namespace collage {
+namespace {
+
+// A wrong replacement may be right where all happens to be zero or of one sign.
+constexpr uint64_t kSamples = 3;
+
+using Parameters = std::unordered_map<const ExprNode*, Expr>;
+
+/// What is computed outside and the originals do not read, or what they compute themselves; null: nothing.
+Expr ReadsWrongly(const DataflowGraph& graph, const Parameters& inputs, const Expr& replacement) {
+  std::vector<Expr> pending = {replacement};
+  std::unordered_map<const ExprNode*, bool> seen;
+  while (!pending.empty()) {
+    const Expr expr = pending.back();
+    pending.pop_back();
+    if (inputs.contains(expr.get()) || !seen.emplace(expr.get(), true).second) continue;
+    const bool is_computed = !expr->As<Constant>() && !expr->As<Op>();
+    if (is_computed && graph.Find(expr) != DataflowGraph::kNone) return expr;
+    for (const Expr& child : Children(expr)) pending.push_back(child);
+  }
+  return nullptr;
+}
+
+Result<Verdict> Compared(const DataflowGraph& graph, const FoundForm& form) {
+  const SubGraph originals(graph, form.covered);
+  Parameters inputs;
+  std::vector<Expr> parameters;
+  for (const PostDfsIndex node : originals.input()) {
+    if (graph[node].Is<Constant>()) continue;
+    parameters.push_back(MakeVar("x" + std::to_string(parameters.size()), graph[node].expr->type()));
+    inputs.emplace(graph[node].expr.get(), parameters.back());
+  }
+  std::vector<Expr> results;
+  for (const FormResult& result : form.results) {
+    if (result.replacement->type() != result.original->type())
+      return Verdict::Reject("makes " + ToString(result.replacement->type()) + " of " + ToString(result.original->type()));
+    if (const Expr read = ReadsWrongly(graph, inputs, result.replacement)) {
+      const OpDef* op = CalledOp(read);
+      return Verdict::Reject("its replacement reads " + (op ? "what " + op->name + " gives" : "a value of the program") +
+                             ", which is none of the inputs of what it replaces");
+    }
+    results.push_back(result.original);
+  }
+  const auto function_of = [&](std::vector<Expr> all) -> Result<Expr> {
+    return MakeFunction(parameters, COLLAGE_TRY(Substitute(MakeTuple(std::move(all)), inputs)));
+  };
+  const double tolerance = RoundingTolerance(COLLAGE_TRY(function_of(results)));
+  for (const FormResult& result : form.results) results.push_back(result.replacement);
+  const Expr both = COLLAGE_TRY(function_of(std::move(results)));
+  for (uint64_t seed = 1; seed <= kSamples; ++seed) {
+    const ReferenceSample sample = COLLAGE_TRY(SampleReference(both, seed));
+    const size_t count = sample.expected.size() / 2;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string objection = Objection(sample.CompareOutput(i, sample.expected[count + i]), tolerance);
+      if (!objection.empty()) return Verdict::Reject(objection);
+    }
+  }
+  return Verdict::Accept();
+}
+
+}  // namespace
+
+FormRule StatedForm(std::string name, Pattern pattern, std::function<Verdict(const Match&)> condition,
+                    std::function<Result<std::vector<Expr>>(const std::vector<Match>&)> replacement) {
+  FormRule rule{std::move(name), std::move(pattern), std::move(condition), std::move(replacement)};
+  rule.is_stated = true;
+  return rule;
+}
+
+std::vector<FormRule> AllForms(const std::vector<FormRule>& stated) {
+  std::vector<FormRule> all = FormRules();
+  all.insert(all.end(), stated.begin(), stated.end());
+  return all;
+}
+
+Status CheckNamesOfStated(const std::vector<FormRule>& stated) {
+  std::set<std::string> taken;
+  for (const FormRule& rule : FormRules()) taken.insert(rule.name);
+  for (const FormRule& rule : stated) {
+    const auto is_right = [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) || letter == '_' || letter == '.'; };
+    if (rule.name.empty() || !std::all_of(rule.name.begin(), rule.name.end(), is_right))
+      return Fail("a form is named \"" + rule.name + "\", expected letters, digits, \"_\" and \".\"");
+    if (!taken.insert(rule.name).second) return Fail("the name \"" + rule.name + "\" is that of another form");
+  }
+  return {};
+}
+
+Verdict ComputesTheSame(const DataflowGraph& graph, const FoundForm& form) {
+  const Result<Verdict> verdict = Compared(graph, form);
+  return verdict ? *verdict : Verdict::Reject("could not be compared: " + verdict.error().message);
+}
+
+Result<Expr> WithConstantsComputed(const DataflowGraph& graph, const Expr& replacement) {
+  const auto is_new = [&](const Expr& expr) { return !expr->As<Op>() && graph.Find(expr) == DataflowGraph::kNone; };
+  const auto compute = [&](const Expr&, const Expr& expr) -> Result<Expr> {
+    const Call* call = expr->As<Call>();
+    const auto is_constant = [](const Expr& argument) { return argument->As<Constant>() != nullptr; };
+    if (!call || !is_new(expr) || !expr->type().AsTensor() || call->args.empty() ||
+        !std::all_of(call->args.begin(), call->args.end(), is_constant))
+      return expr;
+    const std::vector<Tensor> values = COLLAGE_TRY(InterpretFunction(COLLAGE_TRY(MakeFunction({}, expr)), {}));
+    return MakeConstant(values.front());
+  };
+  return Rewrite(replacement, compute, is_new);
+}
+
+}  // namespace collage
