@@ -1,13 +1,19 @@
 #include "tests/conformance/case_check.h"
 
+#include <algorithm>
 #include <exception>
 #include <set>
 
 #include "collage/ir/permitted_precision.h"
+#include "collage/ir/structural.h"
+#include "collage/support/hash.h"
 #include "tests/conformance/backends.h"
 
 namespace collage::conformance {
 namespace {
+
+/// Enough for the families of programs, which share most, and few enough for memory.
+constexpr size_t kMostCompiled = 256;
 
 /// Problems of one place.
 class Problems {
@@ -43,31 +49,39 @@ std::string Run(KernelRunner& runner, const Sample& sample) {
 
 Device CaseChecker::On(int threads) const { return DeviceFor(backend_, Device{DeviceKind::kCpu, 0, threads}); }
 
+Result<CaseChecker::Runner> CaseChecker::KernelOf(const Expr& function, const Device& device, const Variant& variant) {
+  const uint64_t hash = HashBytes(variant.name, HashCombine(StructuralHash(function), static_cast<uint64_t>(device.threads)));
+  const auto same = std::find_if(compiled_.begin(), compiled_.end(), [&](const Compiled& one) { return one.hash == hash; });
+  if (same != compiled_.end()) return same->runner;
+  auto runner = std::make_shared<KernelRunner>(COLLAGE_TRY(backend_.Compile(*function->As<Function>(), device, variant)), device.threads);
+  compiled_.push_back({hash, runner});
+  if (compiled_.size() > kMostCompiled) compiled_.pop_front();
+  return runner;
+}
+
 void CaseChecker::CheckVariant(const Partition& partition, const Device& device, const Variant& variant, const std::vector<Sample>& samples,
                                CaseResult& result) {
   Problems problems(partition.name + ", variant " + variant.name + ", threads " + std::to_string(device.threads), result);
-  auto kernel = backend_.Compile(*partition.function->As<Function>(), device, variant);
-  if (!kernel) return problems.Add("it was accepted, but does not compile: " + kernel.error().message);
+  const Result<Runner> runner = KernelOf(partition.function, device, variant);
+  if (!runner) return problems.Add("it was accepted, but does not compile: " + runner.error().message);
   ++result.kernels;
-  CheckLayouts((*kernel)->inputs(), variant.inputs, "input", problems);
-  CheckLayouts((*kernel)->outputs(), variant.outputs, "output", problems);
-  auto runner = std::make_unique<KernelRunner>(std::move(*kernel), device.threads);
-  for (const Sample& sample : samples) problems.Add(Run(*runner, sample));
-  runner->ChangeBuffers();
-  problems.Add(Run(*runner, samples[0]), "at other addresses");
+  CheckLayouts((*runner)->kernel().inputs(), variant.inputs, "input", problems);
+  CheckLayouts((*runner)->kernel().outputs(), variant.outputs, "output", problems);
+  for (const Sample& sample : samples) problems.Add(Run(**runner, sample));
+  (*runner)->ChangeBuffers();
+  problems.Add(Run(**runner, samples[0]), "at other addresses");
   if (earlier_.runner) {
     problems.Add(Run(*earlier_.runner, earlier_.sample), "an earlier kernel, run again");
-    problems.Add(Run(*runner, samples[0]), "after another kernel");
+    problems.Add(Run(**runner, samples[0]), "after another kernel");
   }
-  earlier_ = {std::move(runner), samples[0]};
+  earlier_ = {*runner, samples[0]};
 }
 
-void CaseChecker::CheckPartition(const Program& program, const Partition& partition, int threads, CaseResult& result) {
+void CaseChecker::CheckPartition(const Partition& partition, const std::vector<Sample>& samples, int threads, CaseResult& result) {
   const std::vector<Variant> variants = backend_.Variants(*partition.function->As<Function>(), On(threads));
   Problems problems(partition.name, result);
   if (variants.empty()) problems.Add("it was accepted, but there is no way to run it");
   std::set<std::string> names;
-  const std::vector<Sample> samples = {MakeSample(program, partition, 1), MakeSample(program, partition, 2)};
   for (const Variant& variant : variants) {
     if (!names.insert(variant.name).second) problems.Add("two variants named " + variant.name);
     CheckVariant(partition, On(threads), variant, samples, result);
@@ -101,10 +115,14 @@ CaseResult CaseChecker::Check(const ProgramCase& one) {
     const Partitions partitions = PartitionsOf(program, backend_, On(1));
     result.partitions = partitions.taken.size();
     if (partitions.taken.empty()) result.refusal = partitions.reason;
+    std::vector<ReferenceRun> runs;
+    for (uint64_t seed = 1; seed <= 2 && !partitions.taken.empty(); ++seed) runs.emplace_back(program.Get(), program.RandomInputs(seed));
     for (const Partition& partition : partitions.taken) {
-      CheckPartition(program, partition, 1, result);
+      std::vector<Sample> samples;
+      for (const ReferenceRun& run : runs) samples.push_back(MakeSample(run, partition));
+      CheckPartition(partition, samples, 1, result);
       // An accelerator has no threads of the host's.
-      if (On(2).kind == DeviceKind::kCpu) CheckPartition(program, partition, 2, result);
+      if (On(2).kind == DeviceKind::kCpu) CheckPartition(partition, samples, 2, result);
     }
   } catch (const std::exception& error) {
     result.problems.push_back(one.name + ": " + error.what());

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,19 +26,28 @@ struct CaseResult {
 /// of data, at other addresses, and after another kernel of the same backend has run, which must still be right as well. It runs where
 /// DeviceFor says, with one thread and with two. The same is asked of the variants that the backend has for each permit
 /// (tensor/precision.h), to the tolerance of that; the others must be those that it has without.
+///
+/// Programs share parts, such as the convolution that several tails follow, or differ in data only. What was compiled for one is not
+/// compiled again for the next, which takes far longer than running it, but runs on its data.
 class CaseChecker {
  public:
   explicit CaseChecker(const Backend& backend) : backend_(backend) {}
   CaseResult Check(const ProgramCase& one);
 
  private:
+  using Runner = std::shared_ptr<KernelRunner>;
   /// A kernel that has run before, with data to run it on.
   struct Earlier {
-    std::unique_ptr<KernelRunner> runner;
+    Runner runner;
     Sample sample;
   };
+  struct Compiled {
+    uint64_t hash;  ///< of what decides its code
+    Runner runner;
+  };
   [[nodiscard]] Device On(int threads) const;
-  void CheckPartition(const Program& program, const Partition& partition, int threads, CaseResult& result);
+  [[nodiscard]] Result<Runner> KernelOf(const Expr& function, const Device& device, const Variant& variant);
+  void CheckPartition(const Partition& partition, const std::vector<Sample>& samples, int threads, CaseResult& result);
   void CheckPermitted(const Partition& partition, const Precision& precision, const std::vector<Variant>& usual, const Device& device,
                       std::vector<Sample> samples, CaseResult& result);
   void CheckVariant(const Partition& partition, const Device& device, const Variant& variant, const std::vector<Sample>& samples,
@@ -45,6 +55,7 @@ class CaseChecker {
 
   const Backend& backend_;
   Earlier earlier_;
+  std::deque<Compiled> compiled_;  ///< the last ones
 };
 
 }  // namespace collage::conformance

@@ -33,6 +33,7 @@ Program Layers() {
 /// One kernel of each present backend that takes any part of the program.
 std::vector<Player> MakePlayers(const Program& program) {
   const Device device{DeviceKind::kCpu, 0, kThreads};
+  const ReferenceRun whole(program.Get(), program.RandomInputs(3));
   std::vector<Player> players;
   for (const BackendRecord& record : PresentBackends(device)) {
     const Partitions partitions = PartitionsOf(program, *record.backend, device);
@@ -41,8 +42,7 @@ std::vector<Player> MakePlayers(const Program& program) {
     const std::vector<Variant> variants = record.backend->Variants(function, device);
     auto kernel = record.backend->Compile(function, device, variants.at(0));
     if (!kernel) throw std::runtime_error(record.name + ": " + kernel.error().message);
-    players.push_back(
-        {record.name, std::make_unique<KernelRunner>(std::move(*kernel), kThreads), MakeSample(program, partitions.taken[0], 3)});
+    players.push_back({record.name, std::make_unique<KernelRunner>(std::move(*kernel), kThreads), MakeSample(whole, partitions.taken[0])});
   }
   return players;
 }

@@ -12,7 +12,6 @@
 #include "collage/op/reference_sample.h"
 #include "collage/partition/single_backend.h"
 #include "tests/conformance/backends.h"
-#include "tests/conformance/reference.h"
 
 namespace collage::conformance {
 namespace {
@@ -173,8 +172,7 @@ Partitions PartitionsOf(const Program& program, const Backend& backend, const De
   return partitions;
 }
 
-Sample MakeSample(const Program& program, const Partition& partition, uint64_t seed) {
-  const ReferenceRun whole(program.Get(), program.RandomInputs(seed));
+Sample MakeSample(const ReferenceRun& whole, const Partition& partition) {
   Sample sample;
   for (const TensorOf& argument : partition.arguments) sample.inputs.push_back(whole.Of(argument.expr).at(argument.field));
   sample.expected = ReferenceRun(*partition.function->As<Function>(), sample.inputs).Results();

@@ -6,6 +6,7 @@
 #include "collage/backend/backend.h"
 #include "collage/tensor/agreement.h"
 #include "tests/conformance/program.h"
+#include "tests/conformance/reference.h"
 
 namespace collage::conformance {
 
@@ -40,6 +41,7 @@ struct Sample {
   double tolerance = kTolerance;  ///< by which what is given may differ
 };
 
-Sample MakeSample(const Program& program, const Partition& partition, uint64_t seed);
+/// `whole` is a run of the partition's program.
+Sample MakeSample(const ReferenceRun& whole, const Partition& partition);
 
 }  // namespace collage::conformance
