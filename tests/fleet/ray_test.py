@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from simulated import BACKEND, BRANCHES, SETTINGS, VARIANTS, accept_all_machines, compile_words, environment, make_model
+from simulated import BACKEND, BRANCHES, SETTINGS, VARIANTS, accept_all_machines, compile_words, environment_of_compile, make_model
 from postgresql_server import Server
 
 # Ray's own processes have these too, and so have workers.
@@ -53,7 +53,7 @@ class RayTest(unittest.TestCase):
         with collage.fleet.Workers(self.server.url, threads=1, plugins=[BACKEND], per_machine=WORKERS) as workers:
             self.assertEqual(len(workers), WORKERS)
             self.wait_for(WORKERS)
-            done = subprocess.run(compile_words(folder, self.server.url, "--eager"), env=environment(), capture_output=True, text=True, timeout=300)
+            done = subprocess.run(compile_words(folder, self.server.url, "--eager"), env=environment_of_compile(), capture_output=True, text=True, timeout=300)
             self.assertEqual(done.returncode, 0, done.stderr)
             finished = [int(count) for (count,) in self.server.query("SELECT finished FROM collage.worker WHERE taken>0")]
             self.assertEqual((len(finished), sum(finished)), (WORKERS, BRANCHES * VARIANTS))

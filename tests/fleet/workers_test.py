@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from simulated import BACKEND, BINARY, BRANCHES, VARIANTS, accept_all_machines, compile_words, environment, make_model
+from simulated import BACKEND, BINARY, BRANCHES, VARIANTS, accept_all_machines, compile_words, environment, environment_of_compile, make_model
 from postgresql_server import Server
 
 
@@ -67,7 +67,7 @@ class FleetTest(unittest.TestCase):
 
     def compile(self, *words, url=None):
         report = self.folder / "report.json"
-        done = subprocess.run(compile_words(self.folder, url or self.url, "--json", report, *words), env=environment(), capture_output=True, text=True, timeout=300)
+        done = subprocess.run(compile_words(self.folder, url or self.url, "--json", report, *words), env=environment_of_compile(), capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(report.read_text())
 
