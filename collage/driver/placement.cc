@@ -290,9 +290,10 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   placement.candidates = std::move(found.candidates);
   placement.refusals = std::move(found.refusals);
   placement.found_by_stated_rules = HashOfStated(placement);
-  placement.formed = COLLAGE_TRY(FindForms(placement.graph, options.forms, [&](const FormRule& rule, const IndexSet& covered) {
+  const auto may_replace = [&](const FormRule& rule, const IndexSet& covered) {
     return !placement.constraints->ForbidsForm(rule.name, covered);
-  }));
+  };
+  placement.formed = COLLAGE_TRY(FindForms(placement.graph, options.forms, may_replace, progress));
   for (const FormRule& rule : options.forms) {
     if (rule.is_stated) placement.stated_forms.push_back(rule.name);
   }

@@ -19,7 +19,8 @@ struct Draft {
 
 class Finder {
  public:
-  Finder(const DataflowGraph& graph, const MayReplace& may_replace) : graph_(graph), may_replace_(may_replace) {}
+  Finder(const DataflowGraph& graph, const MayReplace& may_replace, const Progress& progress)
+      : graph_(graph), may_replace_(may_replace), progress_(progress) {}
 
   Status Find(const FormRule& rule) {
     if (rule.find) {
@@ -90,7 +91,9 @@ class Finder {
       if (!built) return Fail(built.error().At("form " + rule.name));
       return Take({&rule, std::move(*built)});
     }
-    const Verdict verdict = built ? ComputesTheSame(graph_, *built) : Verdict::Reject(built.error().message);
+    progress_.Report({"comparing forms", ++compared_, 0, rule.name});
+    const Verdict verdict =
+        built ? ComputesTheSame(graph_, *built, [&] { return progress_.ShouldStop(); }) : Verdict::Reject(built.error().message);
     if (verdict.accepted) return Take({&rule, std::move(*built)});
     refused_.push_back({rule.name, covered, verdict.reason});
     return {};
@@ -152,6 +155,8 @@ class Finder {
 
   const DataflowGraph& graph_;
   const MayReplace& may_replace_;
+  const Progress& progress_;
+  size_t compared_ = 0;
   std::vector<Draft> drafts_;
   std::vector<RefusedForm> refused_;
 };
@@ -197,9 +202,9 @@ bool Number(const DataflowGraph& graph, size_t first_added, Form& form) {
 }  // namespace
 
 Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& function, const std::vector<FormRule>& rules,
-                              const MayReplace& may_replace) {
+                              const MayReplace& may_replace, const Progress& progress) {
   const Function& of = *function->function()->As<Function>();
-  Finder finder(*function, may_replace);
+  Finder finder(*function, may_replace, progress);
   for (const FormRule& rule : rules) COLLAGE_TRY_STATUS(finder.Find(rule));
   FormedGraph formed{function, function->function(), {}, {}, std::move(finder.refused())};
   if (finder.drafts().empty()) return formed;

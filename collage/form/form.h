@@ -13,6 +13,7 @@
 #include "collage/dataflow/dataflow_graph.h"
 #include "collage/dataflow/tensor_source.h"
 #include "collage/pattern/rule.h"
+#include "collage/support/progress.h"
 
 namespace collage {
 
@@ -116,9 +117,10 @@ using MayReplace = std::function<bool(const FormRule& rule, const IndexSet& cove
 
 /// Every match of every rule whose results are all that is used of it. Linear in the graph and what matches; without matches the graph is
 /// the function's own. What a rule builds is not matched again: forms do not nest. Errors are those of a replacement that cannot be built
-/// or is of another type, which name the rule. What a user's rule finds is run on the reference executor first (FormRule::is_stated).
+/// or is of another type, which name the rule. What a user's rule finds is run on the reference executor first
+/// (FormRule::is_stated); where that is to stop, the places that are left are refused.
 Result<FormedGraph> FindForms(const std::shared_ptr<const DataflowGraph>& function, const std::vector<FormRule>& rules,
-                              const MayReplace& may_replace = {});
+                              const MayReplace& may_replace = {}, const Progress& progress = {});
 
 /// A function with some forms in place of what they stand for.
 struct AppliedForms {

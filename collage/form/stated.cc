@@ -32,7 +32,7 @@ Expr ReadsWrongly(const DataflowGraph& graph, const Parameters& inputs, const Ex
   return nullptr;
 }
 
-Result<Verdict> Compared(const DataflowGraph& graph, const FoundForm& form) {
+Result<Verdict> Compared(const DataflowGraph& graph, const FoundForm& form, const InterpreterOptions& options) {
   const SubGraph originals(graph, form.covered);
   Parameters inputs;
   std::vector<Expr> parameters;
@@ -59,7 +59,7 @@ Result<Verdict> Compared(const DataflowGraph& graph, const FoundForm& form) {
   for (const FormResult& result : form.results) results.push_back(result.replacement);
   const Expr both = COLLAGE_TRY(function_of(std::move(results)));
   for (uint64_t seed = 1; seed <= kSamples; ++seed) {
-    const ReferenceSample sample = COLLAGE_TRY(SampleReference(both, seed));
+    const ReferenceSample sample = COLLAGE_TRY(SampleReference(both, seed, options));
     const size_t count = sample.expected.size() / 2;
     for (size_t i = 0; i < count; ++i) {
       const std::string objection = Objection(sample.CompareOutput(i, sample.expected[count + i]), tolerance);
@@ -96,8 +96,10 @@ Status CheckNamesOfStated(const std::vector<FormRule>& stated) {
   return {};
 }
 
-Verdict ComputesTheSame(const DataflowGraph& graph, const FoundForm& form) {
-  const Result<Verdict> verdict = Compared(graph, form);
+Verdict ComputesTheSame(const DataflowGraph& graph, const FoundForm& form, const std::function<bool()>& should_stop) {
+  InterpreterOptions options;
+  options.should_stop = should_stop;
+  const Result<Verdict> verdict = Compared(graph, form, options);
   return verdict ? *verdict : Verdict::Reject("could not be compared: " + verdict.error().message);
 }
 
