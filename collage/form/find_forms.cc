@@ -33,7 +33,8 @@ class Finder {
     ForEachMatch(graph_, rule.pattern, [&](PatternMatch match) {
       match.inside = CallsOf(match.inside);
       const bool is_unknown = matches.empty() || !(matches.back().inside == match.inside);
-      if (is_unknown && CanBeReplaced(match.inside) && rule.condition(match.match).accepted) matches.push_back(std::move(match));
+      if (is_unknown && !match.inside.Empty() && CanBeReplaced(match.inside) && rule.condition(match.match).accepted)
+        matches.push_back(std::move(match));
     });
     for (const std::vector<const PatternMatch*>& group : Grouped(rule, matches)) COLLAGE_TRY_STATUS(Add(rule, group));
     return {};

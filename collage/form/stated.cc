@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <unordered_set>
 
 #include "collage/dataflow/sub_graph.h"
 #include "collage/ir/visit.h"
@@ -20,11 +21,11 @@ using Parameters = std::unordered_map<const ExprNode*, Expr>;
 /// What is computed outside and the originals do not read, or what they compute themselves; null: nothing.
 Expr ReadsWrongly(const DataflowGraph& graph, const Parameters& inputs, const Expr& replacement) {
   std::vector<Expr> pending = {replacement};
-  std::unordered_map<const ExprNode*, bool> seen;
+  std::unordered_set<const ExprNode*> seen;
   while (!pending.empty()) {
     const Expr expr = pending.back();
     pending.pop_back();
-    if (inputs.contains(expr.get()) || !seen.emplace(expr.get(), true).second) continue;
+    if (inputs.contains(expr.get()) || !seen.insert(expr.get()).second) continue;
     const bool is_computed = !expr->As<Constant>() && !expr->As<Op>();
     if (is_computed && graph.Find(expr) != DataflowGraph::kNone) return expr;
     for (const Expr& child : Children(expr)) pending.push_back(child);
@@ -32,37 +33,56 @@ Expr ReadsWrongly(const DataflowGraph& graph, const Parameters& inputs, const Ex
   return nullptr;
 }
 
+/// Behind tuples and projections of them.
+Expr GiverOf(Expr expr) {
+  while (const TupleGetItem* item = expr->As<TupleGetItem>()) {
+    const Tuple* tuple = item->tuple->As<Tuple>();
+    expr = tuple ? tuple->fields.at(item->index) : item->tuple;
+  }
+  return expr;
+}
+
+/// A form stands for a tensor that a call gives, and gives it by a call of its own.
+std::string WhyNoForm(const DataflowGraph& graph, const FormResult& result) {
+  if (!CalledOp(result.original) || !result.original->type().AsTensor()) return "what it replaces is no call that gives one tensor";
+  if (result.replacement->type() != result.original->type())
+    return "makes " + ToString(result.replacement->type()) + " of " + ToString(result.original->type());
+  const Expr giver = GiverOf(result.replacement);
+  return CalledOp(giver) && graph.Find(giver) == DataflowGraph::kNone ? "" : "its replacement computes nothing";
+}
+
 Result<Verdict> Compared(const DataflowGraph& graph, const FoundForm& form, const InterpreterOptions& options) {
-  const SubGraph originals(graph, form.covered);
+  const SubGraph covered(graph, form.covered);
   Parameters inputs;
   std::vector<Expr> parameters;
-  for (const PostDfsIndex node : originals.input()) {
+  for (const PostDfsIndex node : covered.input()) {
     if (graph[node].Is<Constant>()) continue;
     parameters.push_back(MakeVar("x" + std::to_string(parameters.size()), graph[node].expr->type()));
     inputs.emplace(graph[node].expr.get(), parameters.back());
   }
-  std::vector<Expr> results;
+  std::vector<Expr> originals;
+  std::vector<Expr> replacements;
   for (const FormResult& result : form.results) {
-    if (result.replacement->type() != result.original->type())
-      return Verdict::Reject("makes " + ToString(result.replacement->type()) + " of " + ToString(result.original->type()));
+    if (std::string reason = WhyNoForm(graph, result); !reason.empty()) return Verdict::Reject(std::move(reason));
     if (const Expr read = ReadsWrongly(graph, inputs, result.replacement)) {
       const OpDef* op = CalledOp(read);
       return Verdict::Reject("its replacement reads " + (op ? "what " + op->name + " gives" : "a value of the program") +
                              ", which is none of the inputs of what it replaces");
     }
-    results.push_back(result.original);
+    originals.push_back(result.original);
+    replacements.push_back(result.replacement);
   }
-  const auto function_of = [&](std::vector<Expr> all) -> Result<Expr> {
-    return MakeFunction(parameters, COLLAGE_TRY(Substitute(MakeTuple(std::move(all)), inputs)));
+  const auto function_of = [&](std::vector<Expr> results) -> Result<Expr> {
+    return MakeFunction(parameters, COLLAGE_TRY(Substitute(MakeTuple(std::move(results)), inputs)));
   };
-  const double tolerance = RoundingTolerance(COLLAGE_TRY(function_of(results)));
-  for (const FormResult& result : form.results) results.push_back(result.replacement);
-  const Expr both = COLLAGE_TRY(function_of(std::move(results)));
+  const Expr original = COLLAGE_TRY(function_of(std::move(originals)));
+  const Expr replacement = COLLAGE_TRY(function_of(std::move(replacements)));
   for (uint64_t seed = 1; seed <= kSamples; ++seed) {
-    const ReferenceSample sample = COLLAGE_TRY(SampleReference(both, seed, options));
-    const size_t count = sample.expected.size() / 2;
-    for (size_t i = 0; i < count; ++i) {
-      const std::string objection = Objection(sample.CompareOutput(i, sample.expected[count + i]), tolerance);
+    // Inputs that suit the original alone: one that is wrong below zero, such as a square root, would have none there.
+    const ReferenceSample sample = COLLAGE_TRY(SampleReference(original, seed, options));
+    const std::vector<Tensor> found = COLLAGE_TRY(InterpretFunction(replacement, sample.inputs, options));
+    for (size_t i = 0; i < found.size(); ++i) {
+      const std::string objection = Objection(sample.CompareOutput(i, found[i]), sample.tolerance);
       if (!objection.empty()) return Verdict::Reject(objection);
     }
   }

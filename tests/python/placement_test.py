@@ -355,7 +355,8 @@ class FormsTest(unittest.TestCase):
     def test_a_wrong_one_is_refused_whatever_it_costs(self):
         for replacement, reason in ((lambda match: forms.call("maximum", match["data"], match["data"]), "differs from the reference"),
                                     (lambda match: forms.call("cast", match["data"], dtype="float64"), "makes Tensor"),
-                                    (lambda match: match.root, "reads what nn.relu gives")):
+                                    (lambda match: forms.call("tanh", match.root), "reads what nn.relu gives"),
+                                    (lambda match: match["data"], "computes nothing")):
             placed = self.place(forms.form("wrong", self.RELU, replacement))
             self.assertRegex(placed.report["stated_forms"][0], f"form wrong: refused at .* and 1 more place: .*{reason}")
             self.assertIn("nn.relu", placed.text)
