@@ -44,7 +44,7 @@ Result<Shape> ResolveInputShape(const OnnxInput& input, const Shape* given) {
   Shape shape;
   for (size_t i = 0; i < input.shape->size(); ++i) {
     const std::optional<int64_t>& extent = (*input.shape)[i].extent;
-    if (given == nullptr && !extent) return Fail("has symbolic extents: give numbers for them with " + FlagFor(input));
+    if (given == nullptr && !extent) return Fail("has extents that the model leaves open: give numbers for them with " + FlagFor(input));
     if (given != nullptr && extent && (*given)[i] != *extent) {
       return Fail("is given the extent " + std::to_string((*given)[i]) + " for dimension " + std::to_string(i) +
                   ", which the model fixes at " + std::to_string(*extent) + ": " + FlagFor(input));

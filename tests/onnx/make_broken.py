@@ -92,7 +92,7 @@ def graphs():
 
 
 def shapes():
-    yield "symbolic", model([relu()], inputs=[shaped("N", 3, None, 8)]), "input 'x' has symbolic extents: give numbers for them with --shape x=Nx3x?x8"
+    yield "symbolic", model([relu()], inputs=[shaped("N", 3, None, 8)]), "input 'x' has extents that the model leaves open: give numbers for them with --shape x=Nx3x?x8"
     yield "negative_dimension", model([relu()], inputs=[shaped(-4, 3)]), "--shape x=?x3"
     yield "no_rank", model([relu()], inputs=[make_tensor_value_info("x", TensorProto.FLOAT, None)]), "has no known rank"
     yield "huge_input", model([relu()], inputs=[shaped(1 << 40, 1 << 40)]), "is too large"

@@ -127,6 +127,19 @@ class CompileTest(unittest.TestCase):
             with self.assertRaisesRegex(collage.ArgumentError, says):
                 collage.InferenceSession(self.output, processors=[wrong])
 
+    def test_forms_in_json_go_to_the_process_that_compiles(self):
+        model = models.convolutions(1)
+        relu = {"call": "nn.relu", "args": [{"wildcard": True, "as": "x"}]}
+        stated = [{"name": "right", "pattern": relu, "replacement": {"call": "maximum", "args": ["x", {"constant": {"value": 0}}]}},
+                  {"name": "wrong", "pattern": relu, "replacement": {"call": "abs", "args": ["x"]}}]
+        session = collage.compile(model, targets=["cpu"], cache=self.folder / "prices.sqlite", budget=20, forms=stated)
+        right, wrong = session.report["stated_forms"]
+        self.assertRegex(right, "form right: fits at 1 place")
+        self.assertRegex(wrong, "form wrong: refused at .*differs from the reference")
+        self.check(session, model)
+        with self.assertRaisesRegex(collage.ArgumentError, r"forms\[0\]: unknown field \"condition\""):
+            collage.compile(model, forms=[{**stated[0], "condition": 1}])
+
     def test_progress_is_told_in_the_thread_that_compiles(self):
         heard = []
         models.compile_quickly(models.convolutions(), self.output, cache=self.folder / "prices",
