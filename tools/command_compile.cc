@@ -35,11 +35,22 @@ struct Options {
   std::optional<std::string> precision;
 };
 
-Result<StatedRules> ReadRules(const std::string& file) {
+template <class Stated>
+Result<Stated> ReadStated(const std::string& file, Result<Stated> (*read)(const JsonReader&)) {
   const std::string text = COLLAGE_TRY(ReadFile(file));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return Fail(file + ": is no JSON");
-  return StatedRulesFrom(JsonReader(json, file));
+  return read(JsonReader(json, file));
+}
+
+/// What an option's file states, where the option is given.
+template <class Stated>
+Status TakeStated(const char* option, const std::string& file, Result<Stated> (*read)(const JsonReader&), Stated& stated) {
+  if (file.empty()) return {};
+  Result<Stated> found = ReadStated(file, read);
+  if (!found) return Fail(found.error().At(option));
+  stated = std::move(*found);
+  return {};
 }
 
 Status Compile(const Options& options) {
@@ -56,16 +67,8 @@ Status Compile(const Options& options) {
     if (!seconds) return Fail(seconds.error().At("--tune"));
     compile.tuning_seconds = *seconds;
   }
-  if (!options.partition_rules.empty()) {
-    Result<StatedRules> rules = ReadRules(options.partition_rules);
-    if (!rules) return Fail(rules.error().At("--partition-rules"));
-    compile.partition_rules = std::move(*rules);
-  }
-  if (!options.forms.empty()) {
-    Result<std::vector<FormRule>> forms = ReadStatedForms(options.forms);
-    if (!forms) return Fail(forms.error().At("--forms"));
-    compile.forms = std::move(*forms);
-  }
+  COLLAGE_TRY_STATUS(TakeStated("--partition-rules", options.partition_rules, StatedRulesFrom, compile.partition_rules));
+  COLLAGE_TRY_STATUS(TakeStated("--forms", options.forms, StatedFormsFrom, compile.forms));
   if (options.precision) {
     Result<Precision> precision = Precision::Parse(*options.precision);
     if (!precision) return Fail("--precision " + precision.error().message);

@@ -9,12 +9,9 @@
 #include "collage/query/conditions_json.h"
 #include "collage/query/constants.h"
 #include "collage/query/pattern_json.h"
-#include "collage/support/file.h"
 
 namespace collage {
 namespace {
-
-constexpr size_t kDeepestReplacement = 200;  // as of a pattern
 
 /// What builds a part of a replacement from a match.
 using Builder = std::function<Result<Expr>(const Match&)>;
@@ -31,8 +28,7 @@ class ReplacementReader {
   explicit ReplacementReader(const Pattern& pattern) : names_(CapturedNames(pattern)) {}
 
   Result<Builder> Read(const JsonReader& reader) {
-    if (depth_ >= kDeepestReplacement)
-      return reader.Wrong("the replacement is nested more than " + std::to_string(kDeepestReplacement) + " deep");
+    if (depth_ >= kDeepestPattern) return reader.Wrong("the replacement is nested more than " + std::to_string(kDeepestPattern) + " deep");
     ++depth_;
     Result<Builder> read = OfAnyKind(reader);
     --depth_;
@@ -162,13 +158,6 @@ Result<std::vector<FormRule>> StatedFormsFrom(const JsonReader& reader) {
   for (const JsonReader& item : COLLAGE_TRY(reader.Items())) forms.push_back(COLLAGE_TRY(FormFrom(item)));
   const Status named = CheckNamesOfStated(forms);
   return named ? Result<std::vector<FormRule>>(std::move(forms)) : reader.Wrong(named.error().message);
-}
-
-Result<std::vector<FormRule>> ReadStatedForms(const std::string& file) {
-  const std::string text = COLLAGE_TRY(ReadFile(file));
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return Fail(file + ": is no JSON");
-  return StatedFormsFrom(JsonReader(json, file));
 }
 
 }  // namespace collage

@@ -12,7 +12,4 @@ namespace collage {
 /// wrong with a replacement at one place of a model only is no error here (FormRule::is_stated).
 Result<std::vector<FormRule>> StatedFormsFrom(const JsonReader& reader);
 
-/// The same of a file's text. Errors name the file too.
-Result<std::vector<FormRule>> ReadStatedForms(const std::string& file);
-
 }  // namespace collage

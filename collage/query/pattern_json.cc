@@ -10,8 +10,6 @@
 namespace collage {
 namespace {
 
-constexpr size_t kDeepestPattern = 200;
-
 Result<Type> TypeFrom(const JsonReader& reader) {
   if (reader.IsString()) {
     Result<Type> type = ParseTypeText(*reader.String());

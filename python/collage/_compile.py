@@ -73,7 +73,8 @@ def compile(
     Raises ArgumentError, CompileError, and what `progress` raises. Other threads run meanwhile.
 
     A compile is a process of its own, which no kernel that crashes gets out of. With backends of Python, trees of collage.rules,
-    forms of collage.forms or an estimator it is in this process; kernels of other backends then are still priced in a worker, and whole plans run here."""
+    forms of collage.forms or an estimator it is in this process; kernels of other backends then are still priced in a worker, and whole
+    plans run here."""
     from collage._session import InferenceSession
 
     options = options_of_compile(targets=targets, budget=budget, threads=threads, tune=tune, cache=cache, pin=pin, forbid=forbid,
