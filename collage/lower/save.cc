@@ -15,8 +15,7 @@ namespace {
 /// The kernel's own artifact where it has one, and its function as text: whoever does not trust machine code compiles that.
 Result<StoredProgram::StoredKernel> Store(const PartitionCall& call, const Kernel& kernel, ContainerWriter& blobs) {
   StoredProgram::StoredKernel stored;
-  std::string artifact = kernel.Serialize();
-  if (!artifact.empty()) stored.artifact = blobs.Add(std::move(artifact));
+  if (const std::string artifact = kernel.Serialize(); !artifact.empty()) stored.artifact = blobs.Add(artifact);
   if (!call.function) {
     if (stored.artifact) return stored;
     return Fail("kernel '" + call.record.name + "' cannot be saved: it has neither an artifact nor a function");
@@ -40,16 +39,16 @@ Result<StoredProgram> Store(const PartitionProgram& program, const Executable& e
 }  // namespace
 
 Status SaveProgram(const LoweredModel& model, const std::string& metadata, const std::filesystem::path& path) {
-  ContainerWriter blobs;
-  blobs.Add(std::string());  // the program, which is known only when all others have their numbers
+  ContainerWriter blobs = COLLAGE_TRY(ContainerWriter::Create(path));
+  blobs.Reserve();  // for the program, which is known only when all others have their numbers
   blobs.Add(metadata);
   StoredProgram stored = COLLAGE_TRY(Store(model.program, model.executable, blobs));
   stored.control = model.control;
   stored.remainders = model.remainders;
   for (size_t i = 0; i < model.blocks.size(); ++i)
     stored.blocks.push_back(COLLAGE_TRY(Store(model.blocks[i], model.executable.blocks()[i], blobs)));
-  blobs.Replace(kProgramBlob, ToJson(stored, blobs).dump());
-  return blobs.Write(path);
+  blobs.Fill(kProgramBlob, ToJson(stored, blobs).dump());
+  return blobs.Commit();
 }
 
 }  // namespace collage

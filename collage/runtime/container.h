@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collage/support/mapped_file.h"
@@ -18,32 +19,40 @@ namespace collage {
 
 // One file of numbered blobs, each starting at a multiple of 64 bytes so that tensors can be used where they are mapped:
 //
-//     header: magic (8 bytes), format version (4), number of blobs (4), bytes of the file (8), checksum (8)
+//     header: magic (8 bytes), format version (4), zeros (4)
+//     blobs, in any order, with zeros between them
 //     table:  offset and size of every blob (8 + 8)
-//     blobs, with zeros between them
+//     footer: number of blobs (8), bytes of the file (8), checksum (8), another magic (8)
 //
-// Numbers are little-endian. The checksum is XXH3-64 of everything else in the file, header included.
+// Numbers are little-endian. The checksum is XXH3-64 of all that stands before it. What is known last stands last, so that a writer needs
+// neither to seek nor to keep what it has written.
 
-/// Collects blobs and writes them, streamed and atomically.
+/// Writes blobs as they come, atomically. What cannot be written is told by Commit.
 class ContainerWriter {
  public:
+  /// Errors as those of AtomicFile.
+  static Result<ContainerWriter> Create(const std::filesystem::path& path);
+  ContainerWriter(ContainerWriter&& other) noexcept;
+  ContainerWriter& operator=(ContainerWriter&&) = delete;
+  ~ContainerWriter();
+
   /// The number of the new blob.
-  size_t Add(std::string content);
-  /// The number of a blob with this content: profiles of one model have most weights in common, each with tensors of its own. The content
-  /// is not copied.
+  size_t Add(std::string_view content);
+  /// The number of a blob with this content: profiles of one model have most weights in common, each with tensors of its own. A file's
+  /// memory is given back.
   size_t Add(const Tensor& tensor);
-  /// Gives a blob another content.
-  void Replace(size_t index, std::string content) { blobs_[index] = {std::move(content), {}}; }
-  [[nodiscard]] Status Write(const std::filesystem::path& path) const;
+  /// The number of a blob that is empty unless it is filled.
+  size_t Reserve();
+  void Fill(size_t index, std::string_view content);
+  [[nodiscard]] Status Commit();
 
  private:
-  struct Blob {
-    std::string text;
-    Tensor tensor;  // when defined, instead of the text
-    [[nodiscard]] std::string_view Content() const;
-  };
-  std::vector<Blob> blobs_;
-  std::unordered_multimap<uint64_t, size_t> tensors_;  // by a hash of their content
+  class Output;
+
+  explicit ContainerWriter(std::unique_ptr<Output> output);
+
+  std::unique_ptr<Output> output_;
+  std::unordered_multimap<uint64_t, std::pair<size_t, Tensor>> tensors_;  // by a hash of their content
 };
 
 /// A written file, mapped into memory.

@@ -58,9 +58,10 @@ class ProgramFile : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
 
   void Write(const std::vector<std::string>& blobs) const {
-    ContainerWriter writer;
-    for (const std::string& blob : blobs) writer.Add(blob);
-    ASSERT_TRUE(writer.Write(path_));
+    Result<ContainerWriter> writer = ContainerWriter::Create(path_);
+    ASSERT_TRUE(writer) << writer.error().message;
+    for (const std::string& blob : blobs) writer->Add(blob);
+    ASSERT_TRUE(writer->Commit());
   }
 
   /// The program that the file holds now, or nothing after looking at the error.

@@ -60,13 +60,14 @@ class SaveTest : public ::testing::Test {
   /// Changes a string of the stored JSON into one of equal length and makes the file whole again.
   void Edit(const std::string& from, const std::string& to) {
     const Container container = *Container::Open(path_);
-    ContainerWriter writer;
+    Result<ContainerWriter> writer = ContainerWriter::Create(path_);
+    ASSERT_TRUE(writer) << writer.error().message;
     for (size_t i = 0; i < container.size(); ++i) {
       std::string content(container.blob(i));
       if (const size_t at = content.find(from); i == 0 && at != std::string::npos) content.replace(at, from.size(), to);
-      writer.Add(std::move(content));
+      writer->Add(content);
     }
-    ASSERT_TRUE(writer.Write(path_));
+    ASSERT_TRUE(writer->Commit());
   }
 
   InterpreterBackend library_{"library", false};

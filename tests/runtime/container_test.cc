@@ -24,12 +24,16 @@ class ContainerTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   void WriteExample() const {
-    ContainerWriter writer;
-    EXPECT_EQ(writer.Add("metadata"), 0u);
-    EXPECT_EQ(writer.Add(Tensor::FromVector<float>({{3}, DType::kFloat32}, {1, 2, 3})), 1u);
-    EXPECT_EQ(writer.Add(""), 2u);
-    EXPECT_EQ(writer.Add(std::string(100, 'x')), 3u);
-    ASSERT_TRUE(writer.Write(path_));
+    Result<ContainerWriter> writer = ContainerWriter::Create(path_);
+    ASSERT_TRUE(writer) << writer.error().message;
+    EXPECT_EQ(writer->Reserve(), 0u);
+    EXPECT_EQ(writer->Add(Tensor::FromVector<float>({{3}, DType::kFloat32}, {1, 2, 3})), 1u);
+    EXPECT_EQ(writer->Add(""), 2u);
+    EXPECT_EQ(writer->Add(std::string(100, 'x')), 3u);
+    EXPECT_EQ(writer->Add(Tensor::FromVector<float>({{1, 3}, DType::kFloat32}, {1, 2, 3})), 1u);
+    EXPECT_EQ(writer->Reserve(), 4u);
+    writer->Fill(0, "metadata");
+    ASSERT_TRUE(writer->Commit());
   }
 
   [[nodiscard]] std::string ErrorFor(const std::string& content) const {
@@ -47,13 +51,14 @@ TEST_F(ContainerTest, GivesBlobsBackAligned) {
   EXPECT_EQ(*Container::IsContainer(path_), true);
   const Result<Container> container = Container::Open(path_);
   ASSERT_TRUE(container) << container.error().message;
-  ASSERT_EQ(container->size(), 4u);
+  ASSERT_EQ(container->size(), 5u);
   EXPECT_EQ(container->blob(0), "metadata");
   EXPECT_EQ(container->blob(1).size(), 12u);
   EXPECT_EQ(reinterpret_cast<const float*>(container->blob(1).data())[2], 3.0f);
   EXPECT_EQ(container->blob(2), "");
   EXPECT_EQ(container->blob(3), std::string(100, 'x'));
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(reinterpret_cast<uintptr_t>(container->blob(i).data()) % 64, 0u);
+  EXPECT_EQ(container->blob(4), "");
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(reinterpret_cast<uintptr_t>(container->blob(i).data()) % 64, 0u);
 }
 
 TEST_F(ContainerTest, EveryTruncationAndEveryFlippedBitIsNoticed) {
@@ -66,6 +71,7 @@ TEST_F(ContainerTest, EveryTruncationAndEveryFlippedBitIsNoticed) {
     EXPECT_NE(ErrorFor(damaged), "no error") << at;
   }
   EXPECT_THAT(ErrorFor(good + "x"), HasSubstr("damaged"));
+  EXPECT_THAT(ErrorFor(good + good), HasSubstr("damaged"));
   EXPECT_EQ(ErrorFor(good), "no error");
 }
 
@@ -86,11 +92,14 @@ TEST_F(ContainerTest, ErrorsSayWhatIsWrong) {
 }
 
 TEST_F(ContainerTest, AFailedWriteLeavesNothingBehind) {
-  ContainerWriter writer;
-  writer.Add("x");
-  EXPECT_THAT(writer.Write(folder_ / "no" / "file").error().message, HasSubstr("cannot be written"));
+  EXPECT_THAT(ContainerWriter::Create(folder_ / "no" / "file").error().message, HasSubstr("cannot be written"));
   std::filesystem::create_directory(folder_ / "taken");
-  EXPECT_FALSE(writer.Write(folder_ / "taken"));  // a folder cannot be replaced by a file
+  EXPECT_FALSE(ContainerWriter::Create(folder_ / "taken"));  // a folder cannot be replaced by a file
+  ContainerWriter::Create(path_)->Add("x");                  // not committed
+  Result<ContainerWriter> full = ContainerWriter::Create("/dev/full");
+  ASSERT_TRUE(full) << full.error().message;
+  full->Add("x");
+  EXPECT_THAT(full->Commit().error().message, HasSubstr("/dev/full: cannot be written"));
   size_t entries = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) entries += entry.is_directory() ? 0 : 1;
   EXPECT_EQ(entries, 0u);
