@@ -460,7 +460,10 @@ class Compile {
   Result<bool> FindWrong(const Plan& plan, double excess) {
     if (pricer_.allows_only_cached()) return false;
     COLLAGE_TRY_STATUS(EnsureMeasurer());
-    const Measurer::Found wrong = COLLAGE_TRY(measurer_->FindWrong(plan.result.choices, plan.is_single_backend ? 0 : excess));
+    Measurer::Found wrong = COLLAGE_TRY(measurer_->FindWrong(plan.result.choices, plan.is_single_backend ? 0 : excess));
+    // A program of one kernel is that kernel, which may pass on other inputs.
+    if (wrong.empty() && plan.kernels.size() == 1)
+      wrong.push_back(COLLAGE_TRY(measurer_->Refuse(plan.kernels.front().kernel, "differs from the reference as the whole model")));
     for (const auto& [kernel, found] : wrong) evidence_[kernel].invalid_reason = found.invalid_reason;
     return !wrong.empty();
   }

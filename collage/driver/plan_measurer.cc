@@ -141,14 +141,20 @@ Result<Measurer::Found> PlanMeasurer::FindWrong(const std::vector<SearchChoice>&
       COLLAGE_TRY_STATUS(pricer_.cache().StoreVerified(kernel.key));
       continue;
     }
-    Evidence evidence;
-    evidence.invalid_reason =
-        difference ? "differs from the reference by " + std::to_string(*difference) + " of the largest value" : difference.error().message;
-    spdlog::info("{} {}: {}", kernel.key.backend, kernel.key.variant, evidence.invalid_reason);
-    COLLAGE_TRY_STATUS(pricer_.MarkInvalid({kernel.key, ToPrice(candidate, kernel)}, evidence.invalid_reason));
-    wrong.emplace_back(number, std::move(evidence));
+    wrong.push_back(
+        COLLAGE_TRY(Refuse(number, difference ? "differs from the reference by " + std::to_string(*difference) + " of the largest value"
+                                              : difference.error().message)));
   }
   return wrong.empty() ? Withdraw(std::move(differences), excess) : Result<Found>(std::move(wrong));
+}
+
+Result<Measurer::Found::value_type> PlanMeasurer::Refuse(size_t number, const std::string& reason) {
+  const PlacedKernel& kernel = placement_->kernels[number];
+  spdlog::info("{} {}: {}", kernel.key.backend, kernel.key.variant, reason);
+  COLLAGE_TRY_STATUS(pricer_.MarkInvalid({kernel.key, ToPrice(placement_->candidates[kernel.candidate], kernel)}, reason));
+  Evidence evidence;
+  evidence.invalid_reason = reason;
+  return Found::value_type(number, std::move(evidence));
 }
 
 Result<Measurer::Found> PlanMeasurer::Withdraw(std::vector<std::pair<double, size_t>> differences, double excess) {

@@ -102,6 +102,8 @@ class PlanMeasurer : public Measurer {
   /// has added up: then those that differ most of all, until the rest would fit if errors are independent. In this program, and with
   /// whatever weights, these are not chosen again; elsewhere they may be.
   Result<Found> FindWrong(const std::vector<SearchChoice>& choices, double excess = 0);
+  /// Of a kernel that is Invalid for that reason, which is remembered.
+  Result<Found::value_type> Refuse(size_t kernel, const std::string& reason);
 
  private:
   [[nodiscard]] PricedKernel ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const;

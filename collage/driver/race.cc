@@ -35,6 +35,7 @@ struct Entry {
   std::string not_compared = {};
   std::string rounding = {};  // how far that takes the reference, where it excuses the difference
   std::string objection = {};
+  bool has_wrong_kernels = false;         // as far as somebody has looked
   double excess = 1;                      // by how many times its tolerance it differs; at least once where nobody has measured it
   bool has_no_time = false;               // the budget ended before it was built
   std::string not_built = {};             // why it could not be built, while the searched plan could
@@ -177,11 +178,14 @@ class PlanRace {
     if (IsStopped()) return false;
     COLLAGE_TRY_STATUS(Judge(i));
     if (options_.activity) options_.activity->now().store(0);  // where it failed, its kernel's name is left there
-    return !*entries_[i].is_right && !progress_.ShouldStop() ? COLLAGE_TRY(HasWrongKernels(i)) : false;
+    if (*entries_[i].is_right) return false;
+    return entries_[i].has_wrong_kernels || (!progress_.ShouldStop() && COLLAGE_TRY(HasWrongKernels(i)));
   }
 
   Result<bool> HasWrongKernels(size_t i) {
-    return blame_ && !IsStopped() ? COLLAGE_TRY(blame_(*entries_[i].plan, entries_[i].excess)) : false;
+    Entry& entry = entries_[i];
+    if (!entry.has_wrong_kernels && blame_ && !IsStopped()) entry.has_wrong_kernels = COLLAGE_TRY(blame_(*entry.plan, entry.excess));
+    return entry.has_wrong_kernels;
   }
 
   /// By what they are likely to take: whoever has no time is no great loss. In a short budget on a large model a library alone often comes
@@ -412,14 +416,15 @@ class PlanRace {
   }
 
   /// Of a program of which everything was compared, and whose kernels are all right. Rounding is known once for all programs; the kernels
-  /// are looked into where that would do.
+  /// are looked into where that would do, but a single one, which is the program, has just been.
   Result<std::optional<RoundingExcuse>> FindExcuse(size_t i, const Agreement& agreement, std::span<const Tensor> outputs,
                                                    double tolerance) {
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     if (!rounding_ || IsStopped() || !WhatWasNotCompared(sample, agreement).empty()) return std::optional<RoundingExcuse>();
     const std::optional<RoundingExcuse> excuse =
         COLLAGE_TRY(RoundingExcuse::Find(outputs, sample, *COLLAGE_TRY(rounding_()), tolerance, [this] { return IsStopped(); }));
-    if (excuse && COLLAGE_TRY(HasWrongKernels(i))) return std::optional<RoundingExcuse>();
+    const bool is_one_kernel = entries_[i].plan->kernels.size() == 1;
+    if (excuse && !is_one_kernel && COLLAGE_TRY(HasWrongKernels(i))) return std::optional<RoundingExcuse>();
     return excuse;
   }
 

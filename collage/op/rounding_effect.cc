@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collage/ir/call_work.h"
+#include "collage/ir/visit.h"
 #include "collage/support/hash.h"
 #include "collage/tensor/narrow.h"
 
@@ -93,6 +94,14 @@ void TakeFarther(Agreement& farthest, const Agreement& other) {
 }
 
 }  // namespace
+
+bool CompoundsRounding(const Expr& function) {
+  int rounding = 0;
+  PostOrder(function, [&](const Expr& expr) {
+    if (CalledOp(expr) != nullptr && !IsExact(expr)) ++rounding;
+  });
+  return rounding > 1;
+}
 
 RoundingEffect::RoundingEffect(RunReference run, const ReferenceSample& sample, uint64_t seed, InterpreterOptions options)
     : run_(std::move(run)), sample_(sample), seed_(seed), options_(std::move(options)), farthest_(sample.expected.size()) {}

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "collage/ir/expr.h"
 #include "collage/op/interpreter.h"
 #include "collage/op/reference_sample.h"
 
@@ -11,6 +12,10 @@ namespace collage {
 
 /// Runs a function or a module on the reference executor.
 using RunReference = std::function<Result<std::vector<Tensor>>(const std::vector<Tensor>& inputs, const InterpreterOptions&)>;
+
+/// Whether what one operator of a function rounds reaches, or may reach, another: of a single one no result is farther from the reference
+/// than a right kernel's may be.
+bool CompoundsRounding(const Expr& function);
 
 /// How far rounding alone takes each output of a function from the sample's, by Monte Carlo arithmetic (Parker, "Monte Carlo Arithmetic",
 /// 1997): the reference executor runs again, and each result of an operator is off by as much as a right kernel may be. Errors are the same

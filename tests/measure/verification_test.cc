@@ -115,6 +115,28 @@ TEST(CompareWithReferenceTest, TypesOf16BitsAreCompared) {
   }
 }
 
+// What is left of the difference of two nearly equal numbers is mostly their rounding, so a right kernel is far from the reference.
+TEST(DifferenceFromReferenceTest, WhatAmplifiesRoundingMayDifferByWhatThatDoes) {
+  const Expr function = FunctionOf("subtract(exp(add(%x, 1e-6f)), exp(%x))");
+  const auto kernel = [](double factor) {
+    return KernelOf([=](float x, int64_t) {
+      return static_cast<float>(factor * (static_cast<float>(std::exp(static_cast<double>(x) + 1e-6)) - std::exp(static_cast<double>(x))));
+    });
+  };
+  UnaryKernel right = kernel(1);
+  UnaryKernel wrong = kernel(-3);
+  EXPECT_FALSE(Passes(right, function));
+  EXPECT_LE(DifferenceFromReference(right, function, 1).value(), kTolerance);
+  EXPECT_GT(DifferenceFromReference(wrong, function, 1).value(), kTolerance);
+}
+
+TEST(DifferenceFromReferenceTest, AnOperatorAloneIsNotExcused) {
+  UnaryKernel wrong = KernelOf([](float x, int64_t i) { return std::exp(x) + (i == 513 ? 5e-4F : 0.0F); });
+  const double difference = DifferenceFromReference(wrong, FunctionOf("exp(%x)"), 1).value();
+  EXPECT_GT(difference, kTolerance);
+  EXPECT_DOUBLE_EQ(DifferenceFromReference(wrong, FunctionOf("reshape(exp(%x), newshape=[1000])"), 1).value(), difference);
+}
+
 // What quantises may round either way where it stands between two steps; whatever is a step further is wrong.
 TEST(CompareWithReferenceTest, QuantisedResultsMayBeOneStepOff) {
   const std::string quantised = "qnn.quantize(exp(%x), 0.02f, -3i8)";
