@@ -143,7 +143,6 @@ class PlanMeasurer : public Measurer {
   double seconds_of_race_ = 0;
   size_t built_ = 0;  // programs
   double seconds_building_ = 0;
-  double longest_building_ = 0;  // seconds of one
 };
 
 }  // namespace collage

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "collage/decide/priced_problem.h"
 #include "collage/driver/branches.h"
@@ -161,11 +162,31 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
     }
     return covered.Count() == problem.node_count;
   };
+  const auto priced_kernels = [&](size_t target) {
+    return static_cast<size_t>(std::count_if(placement.kernels.begin(), placement.kernels.end(), [&](const PlacedKernel& kernel) {
+      const auto number = static_cast<size_t>(&kernel - placement.kernels.data());
+      return kernel.candidate != PlacedKernel::kNone && placement.candidates[kernel.candidate].backend == target &&
+             prices[number].centre.IsKnown();
+    }));
+  };
   const std::vector<size_t> singles = placement.Singles();
-  const auto of_singles = static_cast<size_t>(std::count_if(singles.begin(), singles.end(), may_be_plan));
-  const auto of_greedy = static_cast<size_t>(
-      std::count_if(greedy.begin(), greedy.end(), [&](const GreedyPlan& plan) { return ChoicesOf(placement, plan, prices).has_value(); }));
-  return {searched + in_float32 + in_turn + over_cpus, of_singles + of_greedy};
+  std::vector<PlanCounts::OfBackend> of_backends;
+  std::map<size_t, size_t> kernels_of_greedy;  // by target
+  const auto add = [&](size_t target, size_t kernels) {
+    of_backends.push_back({std::string(placement.targets[target].backend->Name()), kernels});
+  };
+  for (const GreedyPlan& plan : greedy) {
+    const std::optional<std::vector<SearchChoice>> choices = ChoicesOf(placement, plan, prices);
+    if (!choices) continue;
+    kernels_of_greedy[plan.target] = UsesOf(placement.arms, *choices).size();
+    add(plan.target, kernels_of_greedy[plan.target]);
+  }
+  for (const size_t target : singles) {
+    if (!may_be_plan(target)) continue;
+    const auto known = kernels_of_greedy.find(target);
+    add(target, known != kernels_of_greedy.end() ? known->second : priced_kernels(target));
+  }
+  return {searched + in_float32 + in_turn + over_cpus, std::move(of_backends)};
 }
 
 }  // namespace collage

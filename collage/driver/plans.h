@@ -26,8 +26,12 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
 
 /// How many plans that would be at most: of single backends those of which every operator has a known price.
 struct PlanCounts {
+  struct OfBackend {
+    std::string backend;
+    size_t kernels;  ///< different ones, at most
+  };
   size_t searched = 0;
-  size_t single_backends = 0;
+  std::vector<OfBackend> single_backends = {};
 };
 PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy);
 

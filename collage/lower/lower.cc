@@ -16,6 +16,7 @@
 #include "collage/op/reference_team.h"
 #include "collage/runtime/cpu_context.h"
 #include "collage/runtime/parallel.h"
+#include "collage/support/clock.h"
 #include "collage/support/hash.h"
 #include "collage/support/mappings.h"
 #include "collage/support/short_list.h"
@@ -35,7 +36,11 @@ Result<Variant> ChooseVariant(const Backend& backend, const Function& function, 
 Result<std::shared_ptr<Kernel>> Build(PartitionCall& call, const Backend& backend, const Device& device, uint64_t key, KernelCache& cache) {
   constexpr size_t kMostBytes = size_t{1} << 20;
   if (const auto known = cache.artifacts.find(key); known != cache.artifacts.end()) return backend.Load(known->second, device);
+  const Clock::time_point start = Clock::now();
   std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompilePartition(call, backend, device));
+  KernelCache::Compiled& compiled = cache.compiled[call.record.backend];
+  ++compiled.kernels;
+  compiled.seconds += Clock::SecondsSince(start);
   std::string artifact = kernel->Serialize();
   if (!artifact.empty() && artifact.size() <= kMostBytes) cache.artifacts.emplace(key, std::move(artifact));
   return kernel;
@@ -95,6 +100,16 @@ Result<std::shared_ptr<Kernel>> CompileOnce(PartitionCall& call, const Backend& 
 }
 
 }  // namespace
+
+double KernelCache::SecondsToCompile(const std::string& backend, size_t count) const {
+  Compiled like;
+  if (const auto known = compiled.find(backend); known != compiled.end()) {
+    like = known->second;
+  } else {
+    for (const auto& [name, other] : compiled) like = {like.kernels + other.kernels, like.seconds + other.seconds};
+  }
+  return like.kernels > 0 ? static_cast<double>(count) * like.seconds / static_cast<double>(like.kernels) : 0;
+}
 
 size_t KernelCache::Weights() const {
   size_t bytes = 0;

@@ -32,11 +32,18 @@ struct KernelCache {
   std::unordered_map<uint64_t, Known> kernels;
   std::vector<Known> others;                            ///< equal to one of these, of backends that make no twins
   std::unordered_map<uint64_t, std::string> artifacts;  ///< machine code of those that are gone
+  struct Compiled {
+    size_t kernels = 0;
+    double seconds = 0;
+  };
+  std::unordered_map<std::string, Compiled> compiled;  ///< what compiling has taken, by backend
   /// How many bytes of weights the kernels that are there at the same time should be of, with the largest counted twice while it is made:
   /// compilers of whole models need about as much again. Whoever lowers several plans asks HasRoom and lets others go.
   size_t most_weights = std::numeric_limits<size_t>::max();
 
   [[nodiscard]] bool is_limited() const { return most_weights != std::numeric_limits<size_t>::max(); }
+  /// What compiling so many kernels of a backend is likely to take: at the mean of those that were, or of all where it had none.
+  [[nodiscard]] double SecondsToCompile(const std::string& backend, size_t kernels) const;
   /// Bytes of weights of the kernels that are there.
   [[nodiscard]] size_t Weights() const;
   /// For kernels of so many bytes of weights that are not there yet.

@@ -161,13 +161,13 @@ TEST_F(BranchesTest, PlansThatMayRaceAreCountedAsTheirPricesAreKnown) {
   const Together together{2 * kSeconds};
   const auto decided = Start(kBlock, library_, together);
   const PlanCounts at_first = MostPlansToRace(decided->placement(), decided->Prices(), {});
-  EXPECT_EQ(at_first.single_backends, 0u);
+  EXPECT_EQ(at_first.single_backends.size(), 0u);
   decided->Add(Found(*decided));
   (void)decided->Decide().value();
   const PlanCounts known = MostPlansToRace(decided->placement(), decided->Prices(), {});
   EXPECT_EQ(known.searched, at_first.searched);
-  EXPECT_EQ(known.single_backends, 1u) << "the library alone";
-  EXPECT_LE(decided->Plans().plans.size(), known.searched + known.single_backends);
+  EXPECT_EQ(known.single_backends.size(), 1u) << "the library alone";
+  EXPECT_LE(decided->Plans().plans.size(), known.searched + known.single_backends.size());
 }
 
 TEST_F(BranchesTest, AKeptJoinGivesALaterCompileTheSameCandidates) {

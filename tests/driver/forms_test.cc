@@ -308,7 +308,7 @@ TEST_F(FormDecisionTest, ASingleBackendRunsTheModelAsItIs) {
   Decided decided(Generator(), {&library_}, cache_);
   ASSERT_TRUE(decided.Decide());
   const std::vector<Plan> plans = decided.Plans().plans;
-  EXPECT_EQ(MostPlansToRace(decided.placement(), decided.Prices(), {}).single_backends, 1u);
+  EXPECT_EQ(MostPlansToRace(decided.placement(), decided.Prices(), {}).single_backends.size(), 1u);
   ASSERT_GE(plans.size(), 2u);
   EXPECT_TRUE(FormsOf(decided.placement(), plans[1].result.choices).empty());
 }

@@ -192,6 +192,24 @@ TEST_F(ProfilesTest, PlansThatAreThereAtOnceHaveTwinsOfAKernel) {
   EXPECT_GT(library_.compiled, compiled) << "other weights are another kernel";
 }
 
+TEST_F(ProfilesTest, WhatCompilingTakesIsKnownByBackend) {
+  KernelCache cache;
+  EXPECT_EQ(cache.SecondsToCompile("library", 3), 0) << "nothing was compiled";
+  cache.compiled["fast"] = {10, 0.1};
+  cache.compiled["slow"] = {1, 1};
+  EXPECT_DOUBLE_EQ(cache.SecondsToCompile("fast", 3), 0.03);
+  EXPECT_DOUBLE_EQ(cache.SecondsToCompile("slow", 3), 3);
+  EXPECT_DOUBLE_EQ(cache.SecondsToCompile("library", 3), 0.3) << "the mean of all";
+
+  options_.kernels = std::make_shared<KernelCache>();
+  const LoweredModel first = Lowered(kFlat, 2);
+  const size_t kernels = options_.kernels->compiled["library"].kernels;
+  EXPECT_GT(kernels, 0U);
+  EXPECT_GT(options_.kernels->compiled["library"].seconds, 0);
+  const LoweredModel twin = Lowered(kFlat, 2);
+  EXPECT_EQ(options_.kernels->compiled["library"].kernels, kernels);
+}
+
 TEST_F(ProfilesTest, TwoProfilesOfOneShapeAreAnError) {
   std::vector<LoweredModel> same;
   same.push_back(Lowered(kFlat, 1));
