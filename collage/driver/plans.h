@@ -28,7 +28,7 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
 struct PlanCounts {
   struct OfBackend {
     std::string backend;
-    size_t kernels;  ///< different ones, at most
+    size_t kernels;  ///< about as many different ones
   };
   size_t searched = 0;
   std::vector<OfBackend> single_backends = {};

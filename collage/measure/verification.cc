@@ -88,13 +88,20 @@ std::string ObjectionOfProgram(const Agreement& agreement, double tolerance) {
   return objection.empty() ? "differs from the reference where that is not finite" : objection;
 }
 
-Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed) {
+Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed,
+                                       const std::function<void(const char* stage)>& enter) {
+  const auto begin = [&](const char* stage) {
+    if (enter) enter(stage);
+  };
+  begin("running the reference");
   const ReferenceSample sample = COLLAGE_TRY(SampleReference(function, seed));
+  begin("running");
   const std::vector<Tensor> found = COLLAGE_TRY(RunKernel(kernel, sample.inputs));
   const Agreement agreement = Compare(found, sample.expected, sample.steps);
   if (!IsComparison(agreement)) return Fail(Objection(agreement, sample.tolerance));
   if (!Passes(agreement, sample.tolerance) && CompoundsRounding(function)) {
     const auto run = [&](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
+      begin("running the reference with rounding");
       return InterpretFunction(function, inputs, rounded);
     };
     RoundingEffect rounding(run, sample, seed);

@@ -31,7 +31,9 @@ Result<std::vector<Tensor>> RunKernel(Kernel& kernel, std::span<const Tensor> in
 /// The largest difference on the inputs of SampleReference, in units in which kTolerance is the most that passes: differences of functions
 /// that round to 16 bits are larger, and are told relative to their tolerance. So are those of functions of several operators that amplify
 /// rounding, or decide between nearly equal numbers, relative to what that alone does to them (RoundingExcuse). Errors when the kernel
-/// fails, and where nothing excuses the difference or there was nothing to compare.
-Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed);
+/// fails, and where nothing excuses the difference or there was nothing to compare. `enter` is told what begins: how long the reference
+/// takes is no fault of the kernel.
+Result<double> DifferenceFromReference(Kernel& kernel, const Expr& function, uint64_t seed,
+                                       const std::function<void(const char* stage)>& enter = {});
 
 }  // namespace collage

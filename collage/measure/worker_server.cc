@@ -52,8 +52,8 @@ class Server {
     const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
     TrimHeap();
     if (request.at("action") == "difference") {
-      Say("running");
-      const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kKernelInputSeed));
+      const auto say = [this](const char* stage) { Say(stage); };
+      const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kKernelInputSeed, say));
       return Json{{"difference", difference}};
     }
     const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kKernelInputSeed));

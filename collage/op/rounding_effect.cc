@@ -96,11 +96,15 @@ void TakeFarther(Agreement& farthest, const Agreement& other) {
 }  // namespace
 
 bool CompoundsRounding(const Expr& function) {
-  int rounding = 0;
+  int operators = 0;
+  bool is_some_rounding = false;
   PostOrder(function, [&](const Expr& expr) {
-    if (CalledOp(expr) != nullptr && !IsExact(expr)) ++rounding;
+    const OpDef* op = CalledOp(expr);
+    if (op == nullptr || op->is_view) return;
+    ++operators;
+    is_some_rounding = is_some_rounding || !IsExact(expr);
   });
-  return rounding > 1;
+  return is_some_rounding && operators > 1;
 }
 
 RoundingEffect::RoundingEffect(RunReference run, const ReferenceSample& sample, uint64_t seed, InterpreterOptions options)

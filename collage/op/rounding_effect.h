@@ -13,8 +13,8 @@ namespace collage {
 /// Runs a function or a module on the reference executor.
 using RunReference = std::function<Result<std::vector<Tensor>>(const std::vector<Tensor>& inputs, const InterpreterOptions&)>;
 
-/// Whether what one operator of a function rounds reaches, or may reach, another: of a single one no result is farther from the reference
-/// than a right kernel's may be.
+/// Whether what one operator of a function rounds may reach another that does more than name it anew: of a single one no result is farther
+/// from the reference than a right kernel's may be.
 bool CompoundsRounding(const Expr& function);
 
 /// How far rounding alone takes each output of a function from the sample's, by Monte Carlo arithmetic (Parker, "Monte Carlo Arithmetic",

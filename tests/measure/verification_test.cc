@@ -16,6 +16,7 @@ namespace collage {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// A kernel that is given as what it does with its one input and its one output, both of one type.
@@ -128,6 +129,16 @@ TEST(DifferenceFromReferenceTest, WhatAmplifiesRoundingMayDifferByWhatThatDoes) 
   EXPECT_FALSE(Passes(right, function));
   EXPECT_LE(DifferenceFromReference(right, function, 1).value(), kTolerance);
   EXPECT_GT(DifferenceFromReference(wrong, function, 1).value(), kTolerance);
+}
+
+TEST(DifferenceFromReferenceTest, SaysWhatItRuns) {
+  const Expr function = FunctionOf("subtract(exp(add(%x, 1e-6f)), exp(%x))");
+  UnaryKernel wrong = KernelOf([](float, int64_t) { return 1.0F; });
+  std::vector<std::string> stages;
+  EXPECT_GT(DifferenceFromReference(wrong, function, 1, [&](const char* stage) { stages.emplace_back(stage); }).value(), kTolerance);
+  const std::vector<std::string> begin(stages.begin(), stages.begin() + 3);
+  EXPECT_THAT(begin, ElementsAre("running the reference", "running", "running the reference with rounding"));
+  EXPECT_EQ(stages.size(), 2U + 19U);
 }
 
 TEST(DifferenceFromReferenceTest, AnOperatorAloneIsNotExcused) {

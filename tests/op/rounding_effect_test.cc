@@ -74,5 +74,16 @@ TEST(RoundingEffectTest, NumbersStayNumbersUnderARoot) {
   EXPECT_EQ(effect[0].unequal, 0);
 }
 
+TEST(CompoundsRoundingTest, WhatIsRoundedReachesAnotherOperator) {
+  const auto compounds = [](const std::string& body) {
+    return CompoundsRounding(ParseExpr("fn (%x: Tensor[(8,), float32]) { " + body + " }", Operators()).value().expr);
+  };
+  EXPECT_FALSE(compounds("exp(%x)"));
+  EXPECT_FALSE(compounds("reshape(exp(%x), newshape=[2, 4])"));
+  EXPECT_FALSE(compounds("transpose(transpose(reshape(%x, newshape=[2, 4]), axes=[1, 0]), axes=[1, 0])")) << "nothing is rounded";
+  EXPECT_TRUE(compounds("log(exp(%x))"));
+  EXPECT_TRUE(compounds("argmax(exp(%x))")) << "it decides by what is rounded";
+}
+
 }  // namespace
 }  // namespace collage
