@@ -7,18 +7,9 @@
 #include <bit>
 #include <cstring>
 
-#include "collage/support/file.h"
 #include "collage/support/mappings.h"
 
 namespace collage {
-
-/// Has a name, because a class that others see (ContainerWriter::Output) is made of it.
-namespace container_format {
-
-struct TableEntry {
-  uint64_t offset;
-  uint64_t bytes;
-};
 
 class Checksum {
  public:
@@ -33,12 +24,7 @@ class Checksum {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-}  // namespace container_format
-
 namespace {
-
-using container_format::Checksum;
-using container_format::TableEntry;
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -48,23 +34,21 @@ constexpr std::string_view kMagic =
 constexpr std::string_view kEndMagic =
     "COLLAGE"
     "\x98";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 2;  // of 1 the table stood in front
 constexpr size_t kAlignment = 64;
 
 struct Header {
   char magic[8];
   uint32_t version;
-  uint32_t zeros;
 };
-static_assert(sizeof(Header) == 16);
+static_assert(sizeof(Header) == 12);
 
 struct Footer {
   uint64_t blob_count;
-  uint64_t file_bytes;
   uint64_t checksum;
   char magic[8];
 };
-static_assert(sizeof(Footer) == 32);
+static_assert(sizeof(Footer) == 24);
 constexpr size_t kBehindChecked = sizeof(Footer) - offsetof(Footer, checksum);
 
 uint64_t Align(uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
@@ -95,9 +79,7 @@ Result<Footer> ReadFooter(const std::string& name, std::string_view content) {
   std::memcpy(&footer, content.data() + content.size() - sizeof footer, sizeof footer);
   Checksum checksum;
   ReadOnce(content.substr(0, content.size() - kBehindChecked), [&](std::string_view piece) { checksum.Add(piece); });
-  if (footer.file_bytes != content.size() || checksum.Value() != footer.checksum) {
-    return Fail(name + ": is damaged: its content does not fit its checksum");
-  }
+  if (checksum.Value() != footer.checksum) return Fail(name + ": is damaged: its content does not fit its checksum");
   return footer;
 }
 
@@ -105,62 +87,35 @@ std::string_view ContentOf(const Tensor& tensor) { return {reinterpret_cast<cons
 
 }  // namespace
 
-/// The file and what of it has to be known at its end.
-class ContainerWriter::Output {
- public:
-  explicit Output(AtomicFile file) : file_(std::move(file)) {
-    Header header{{}, kVersion, 0};
-    std::copy(kMagic.begin(), kMagic.end(), header.magic);
-    Append(BytesOf(&header, 1));
-  }
+Result<ContainerWriter> ContainerWriter::Create(const std::filesystem::path& path) {
+  return ContainerWriter(COLLAGE_TRY(AtomicFile::Create(path)));
+}
 
-  size_t Reserve() {
-    table_.push_back({});
-    return table_.size() - 1;
-  }
+ContainerWriter::ContainerWriter(AtomicFile file) : file_(std::move(file)), checksum_(std::make_unique<Checksum>()) {
+  Header header{{}, kVersion};
+  std::copy(kMagic.begin(), kMagic.end(), header.magic);
+  Append(BytesOf(&header, 1));
+}
 
-  void Fill(size_t index, std::string_view content) {
-    Append(std::string(Align(end_) - end_, '\0'));
-    table_[index] = {end_, content.size()};
-    Append(content);
-  }
-
-  Status Commit() {
-    Append(BytesOf(table_.data(), table_.size()));
-    Footer footer{table_.size(), end_ + sizeof(Footer), 0, {}};
-    std::copy(kEndMagic.begin(), kEndMagic.end(), footer.magic);
-    checksum_.Add(BytesOf(&footer, 1).substr(0, offsetof(Footer, checksum)));
-    footer.checksum = checksum_.Value();
-    Append(BytesOf(&footer, 1));
-    COLLAGE_TRY_STATUS(status_);
-    return file_.Commit();
-  }
-
- private:
-  void Append(std::string_view content) {
-    checksum_.Add(content);
-    end_ += content.size();
-    if (status_) status_ = file_.Append(content);
-  }
-
-  AtomicFile file_;
-  Status status_;  // the first error
-  uint64_t end_ = 0;
-  Checksum checksum_;
-  std::vector<TableEntry> table_;
-};
-
-ContainerWriter::ContainerWriter(std::unique_ptr<Output> output) : output_(std::move(output)) {}
 ContainerWriter::ContainerWriter(ContainerWriter&& other) noexcept = default;
 ContainerWriter::~ContainerWriter() = default;
 
-Result<ContainerWriter> ContainerWriter::Create(const std::filesystem::path& path) {
-  return ContainerWriter(std::make_unique<Output>(COLLAGE_TRY(AtomicFile::Create(path))));
+void ContainerWriter::Append(std::string_view content) {
+  checksum_->Add(content);
+  end_ += content.size();
+  if (status_) status_ = file_.Append(content);
 }
 
-size_t ContainerWriter::Reserve() { return output_->Reserve(); }
+size_t ContainerWriter::Reserve() {
+  table_.push_back({});
+  return table_.size() - 1;
+}
 
-void ContainerWriter::Fill(size_t index, std::string_view content) { output_->Fill(index, content); }
+void ContainerWriter::Fill(size_t index, std::string_view content) {
+  Append(std::string(Align(end_) - end_, '\0'));
+  table_[index] = {end_, content.size()};
+  Append(content);
+}
 
 size_t ContainerWriter::Add(std::string_view content) {
   const size_t index = Reserve();
@@ -182,7 +137,16 @@ size_t ContainerWriter::Add(const Tensor& tensor) {
   return index;
 }
 
-Status ContainerWriter::Commit() { return output_->Commit(); }
+Status ContainerWriter::Commit() {
+  Append(BytesOf(table_.data(), table_.size()));
+  Footer footer{table_.size(), 0, {}};
+  std::copy(kEndMagic.begin(), kEndMagic.end(), footer.magic);
+  checksum_->Add(BytesOf(&footer, 1).substr(0, offsetof(Footer, checksum)));
+  footer.checksum = checksum_->Value();
+  Append(BytesOf(&footer, 1));
+  COLLAGE_TRY_STATUS(status_);
+  return file_.Commit();
+}
 
 Result<bool> Container::IsContainer(const std::filesystem::path& path) { return HasMagic(COLLAGE_TRY(MappedFile::Open(path)).content()); }
 

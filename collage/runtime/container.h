@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "collage/support/file.h"
 #include "collage/support/mapped_file.h"
 #include "collage/support/mappings.h"
 #include "collage/support/result.h"
@@ -19,13 +20,20 @@ namespace collage {
 
 // One file of numbered blobs, each starting at a multiple of 64 bytes so that tensors can be used where they are mapped:
 //
-//     header: magic (8 bytes), format version (4), zeros (4)
+//     header: magic (8 bytes), format version (4)
 //     blobs, in any order, with zeros between them
 //     table:  offset and size of every blob (8 + 8)
-//     footer: number of blobs (8), bytes of the file (8), checksum (8), another magic (8)
+//     footer: number of blobs (8), checksum (8), another magic (8)
 //
 // Numbers are little-endian. The checksum is XXH3-64 of all that stands before it. What is known last stands last, so that a writer needs
 // neither to seek nor to keep what it has written.
+
+struct TableEntry {
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+class Checksum;
 
 /// Writes blobs as they come, atomically. What cannot be written is told by Commit.
 class ContainerWriter {
@@ -47,11 +55,14 @@ class ContainerWriter {
   [[nodiscard]] Status Commit();
 
  private:
-  class Output;
+  explicit ContainerWriter(AtomicFile file);
+  void Append(std::string_view content);
 
-  explicit ContainerWriter(std::unique_ptr<Output> output);
-
-  std::unique_ptr<Output> output_;
+  AtomicFile file_;
+  Status status_;  // the first error
+  uint64_t end_ = 0;
+  std::unique_ptr<Checksum> checksum_;
+  std::vector<TableEntry> table_;
   std::unordered_multimap<uint64_t, std::pair<size_t, Tensor>> tensors_;  // by a hash of their content
 };
 
