@@ -1,6 +1,6 @@
 #pragma once
 
-// The whole of Collage in one call: model in, raced and verified program out. compile.cc reads as the table of contents.
+// The whole of Collage in one call: model in, raced and verified program out. compile_function.cc reads as the table of contents.
 
 #include <filesystem>
 #include <map>

@@ -32,6 +32,9 @@ struct Plan {
   std::vector<PlanKernel> kernels = {};
   bool is_single_backend = false;
   std::optional<PlanTie> tie = {};
+
+  /// Then its program is that kernel, and what is found of one holds for the other.
+  [[nodiscard]] bool IsOneKernel() const { return kernels.size() == 1; }
 };
 
 Plan MakePlan(const Placement& placement, std::string name, SearchResult result);

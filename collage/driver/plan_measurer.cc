@@ -13,6 +13,7 @@
 #include "collage/ir/structural.h"
 #include "collage/measure/barrier_probe.h"
 #include "collage/measure/race.h"
+#include "collage/measure/rounding_excuse.h"
 #include "collage/measure/verification.h"
 #include "collage/runtime/pinned_team.h"
 #include "collage/support/clock.h"
@@ -284,10 +285,18 @@ Result<Measurer::Found> PlanMeasurer::FindWrongIn(ProfiledPlan& program) {
   const double tolerance = ToleranceOf(*placement_, choices, sample_);
   if (Passes(agreement, tolerance) && sample_.unreached.empty()) return Found{};
   const bool differs = !ObjectionOfProgram(agreement, tolerance).empty();
+  if (differs && program.plan().IsOneKernel() && COLLAGE_TRY(IsExcused(program, tolerance))) return Found{};
   Found wrong = COLLAGE_TRY(FindWrong(choices, differs ? std::max(1.0, agreement.difference / tolerance) : 0));
   if (!wrong.empty()) Drop(program);
-  if (wrong.empty() && differs && when_unexplained_) COLLAGE_TRY_STATUS(when_unexplained_());
+  if (wrong.empty() && differs && rounding_) COLLAGE_TRY(COLLAGE_TRY(rounding_())->RunAgain());
   return wrong;
+}
+
+Result<bool> PlanMeasurer::IsExcused(const ProfiledPlan& program, double tolerance) {
+  if (!rounding_ || !sample_.unreached.empty()) return false;
+  const auto excuse = COLLAGE_TRY(
+      RoundingExcuse::Find(program.outputs(), sample_, *COLLAGE_TRY(rounding_()), tolerance, [this] { return progress_.ShouldStop(); }));
+  return excuse.has_value();
 }
 
 void PlanMeasurer::Drop(const ProfiledPlan& program) {

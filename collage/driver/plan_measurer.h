@@ -16,9 +16,13 @@
 #include "collage/driver/plans.h"
 #include "collage/lower/lower.h"
 #include "collage/op/reference_sample.h"
+#include "collage/op/rounding_effect.h"
 #include "collage/support/supervisor.h"
 
 namespace collage {
+
+/// Gives the RoundingEffect on the sample of the model; asked only where a program of right kernels differs by more than its tolerance.
+using GetRounding = std::function<Result<RoundingEffect*>()>;
 
 /// A plan compiled to be run with a clock at every step.
 class ProfiledPlan {
@@ -58,9 +62,9 @@ class PlanMeasurer : public Measurer {
 
   /// From now on kernels and covers are of this placement, which must outlive their measuring.
   void SetPlacement(const Placement& placement) { placement_ = &placement; }
-  /// Called when a program of right kernels is farther from the reference than its tolerance: who judges it later asks how far rounding
-  /// alone goes, which takes time that deciding still has.
-  void SetWhenUnexplained(std::function<Status()> when_unexplained) { when_unexplained_ = std::move(when_unexplained); }
+  /// How far rounding takes the reference, which is asked when a program of right kernels is farther from it than its tolerance: whoever
+  /// judges it later asks again, and deciding still has the time.
+  void SetRounding(GetRounding rounding) { rounding_ = std::move(rounding); }
   /// What the progress says: by which share some cover might still be cheaper than the best one.
   void SetOpen(double share) { open_ = share; }
 
@@ -112,6 +116,7 @@ class PlanMeasurer : public Measurer {
   Result<ProfiledPlan> Build(const std::vector<SearchChoice>& cover);
   Result<Found> Withdraw(std::vector<std::pair<double, size_t>> differences, double excess);
   Result<Found> FindWrongIn(ProfiledPlan& program);
+  Result<bool> IsExcused(const ProfiledPlan& program, double tolerance);
   Result<Found> RunRound(ProfiledPlan& program);
   void Drop(const ProfiledPlan& program);
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
@@ -125,7 +130,7 @@ class PlanMeasurer : public Measurer {
   const ReferenceSample& sample_;
   const CompileOptions& options_;
   const Progress& progress_;
-  std::function<Status()> when_unexplained_;
+  GetRounding rounding_;
   const Placement* placement_ = nullptr;
   std::optional<Activity> own_activity_;
   Activity* activity_ = nullptr;

@@ -163,11 +163,13 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
     return covered.Count() == problem.node_count;
   };
   const auto priced_kernels = [&](size_t target) {
-    return static_cast<size_t>(std::count_if(placement.kernels.begin(), placement.kernels.end(), [&](const PlacedKernel& kernel) {
-      const auto number = static_cast<size_t>(&kernel - placement.kernels.data());
-      return kernel.candidate != PlacedKernel::kNone && placement.candidates[kernel.candidate].backend == target &&
-             prices[number].centre.IsKnown();
-    }));
+    size_t count = 0;
+    for (size_t number = 0; number < placement.kernels.size(); ++number) {
+      const size_t candidate = placement.kernels[number].candidate;
+      const bool is_of_target = candidate != PlacedKernel::kNone && placement.candidates[candidate].backend == target;
+      count += is_of_target && prices[number].centre.IsKnown() ? 1 : 0;
+    }
+    return count;
   };
   const std::vector<size_t> singles = placement.Singles();
   std::vector<PlanCounts::OfBackend> of_backends;

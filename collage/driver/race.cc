@@ -423,8 +423,7 @@ class PlanRace {
     if (!rounding_ || IsStopped() || !WhatWasNotCompared(sample, agreement).empty()) return std::optional<RoundingExcuse>();
     const std::optional<RoundingExcuse> excuse =
         COLLAGE_TRY(RoundingExcuse::Find(outputs, sample, *COLLAGE_TRY(rounding_()), tolerance, [this] { return IsStopped(); }));
-    const bool is_one_kernel = entries_[i].plan->kernels.size() == 1;
-    if (excuse && !is_one_kernel && COLLAGE_TRY(HasWrongKernels(i))) return std::optional<RoundingExcuse>();
+    if (excuse && !entries_[i].plan->IsOneKernel() && COLLAGE_TRY(HasWrongKernels(i))) return std::optional<RoundingExcuse>();
     return excuse;
   }
 

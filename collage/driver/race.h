@@ -12,7 +12,6 @@
 #include "collage/explain/report.h"
 #include "collage/lower/lower.h"
 #include "collage/op/reference_sample.h"
-#include "collage/op/rounding_effect.h"
 
 namespace collage {
 
@@ -35,9 +34,6 @@ struct RaceOutcome {
 
 /// Gives the model's inputs and what the reference makes of them; asked only where something has to run.
 using GetSample = std::function<Result<const ReferenceSample*>()>;
-
-/// Gives the RoundingEffect on that sample; asked only where a program of right kernels differs by more than its tolerance.
-using GetRounding = std::function<Result<RoundingEffect*>()>;
 
 /// Looks for kernels of a plan that make it differ from the reference, by so many times its tolerance; true where it found some.
 using BlameKernels = std::function<Result<bool>(const Plan& plan, double excess)>;

@@ -328,5 +328,39 @@ TEST(VerdictTest, AProgramOfOneKernelIsExcusedAsThatKernelIs) {
   EXPECT_FALSE(race->rounding.empty());
 }
 
+TEST(VerdictTest, WhileDecidingAProgramOfOneKernelIsExcusedAsThatKernelIs) {
+  const SimulatedClock clock;
+  const LimitedBackend limited(1e-3);
+  for (const double difference : {0.95, 0.5}) {
+    MeasurementCache cache = MeasurementCache::Open({}).value();
+    Decided decided(Adding(1000), {&limited}, cache);
+    RoundingEffect effect = EffectOf(decided.sample(), difference);
+    decided.measurer().SetRounding(Given(effect));
+    const bool is_excused = difference > 0.9;
+    EXPECT_EQ(decided.Decide().has_value(), is_excused);
+    EXPECT_EQ(ComparedApart(decided, cache), std::vector<bool>{false}) << "none was found right by itself";
+    for (const Evidence& evidence : decided.evidence()) EXPECT_EQ(evidence.invalid_reason.empty(), is_excused) << evidence.invalid_reason;
+  }
+}
+
+TEST(VerdictTest, WhoIsRefusedIsRemembered) {
+  const SimulatedClock clock;
+  const LimitedBackend limited(1e-3);
+  const AddBackend careful;
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Decided first(Adding(1), {&limited, &careful}, cache);
+  ASSERT_TRUE(first.Decide());
+  const size_t refused = first.Plans().plans.front().kernels.front().kernel;
+  const std::string backend = first.placement().kernels[refused].key.backend;
+  const auto found = first.measurer().Refuse(refused, "is not liked").value();
+  EXPECT_EQ(found.first, refused);
+  EXPECT_EQ(found.second.invalid_reason, "is not liked");
+
+  Decided later(Adding(1), {&limited, &careful}, cache);
+  ASSERT_TRUE(later.Decide());
+  const size_t taken = later.Plans().plans.front().kernels.front().kernel;
+  EXPECT_NE(later.placement().kernels[taken].key.backend, backend);
+}
+
 }  // namespace
 }  // namespace collage
