@@ -4,6 +4,7 @@
 #include <array>
 
 #include "collage/backend/entry.h"
+#include "collage/backend/openblas/core_type.h"
 #include "collage/backend/openblas/product.h"
 
 namespace collage::openblas {
@@ -79,10 +80,10 @@ class OpenBlasBackend final : public Backend {
     if (device.kind != DeviceKind::kCpu) return Presence::Absent("OpenBLAS runs on the CPU only");
     if (openblas_get_parallel() == OPENBLAS_THREAD)
       return Presence::Absent("this OpenBLAS has threads of its own, which fight the others; install its OpenMP build");
-    // "OpenBLAS 0.3.21 ...": the version alone.
+    // "OpenBLAS 0.3.21 ...": the version alone, and whose kernels it takes, by which prices differ.
     const std::string config = openblas_get_config();
     const size_t begin = config.find(' ') + 1;
-    return Presence::Version(config.substr(begin, config.find(' ', begin) - begin));
+    return Presence::Version(config.substr(begin, config.find(' ', begin) - begin) + " for " + CoreType());
   }
 
   [[nodiscard]] BackendRules Rules() const override {

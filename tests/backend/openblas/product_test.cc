@@ -45,6 +45,17 @@ TEST(OpenBlasTest, ANumberIsABiasOfOneColumn) {
   CheckAllVariants(OpenBlas(), FunctionOf({x}, CallOp("nn.relu", {CallOp("add", {column, Scalar(0.5)})})));
 }
 
+TEST(OpenBlasTest, KernelsAreForInstructionsThatTheProcessorHas) {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) GTEST_SKIP() << "the oldest kernels are right for this processor";
+  const std::string version = OpenBlas().Probe(Cpu(1)).version;
+  EXPECT_NE(version.find(" for "), std::string::npos) << version;
+  EXPECT_EQ(version.find("Prescott"), std::string::npos) << version;
+#else
+  GTEST_SKIP() << "its processors are of another kind";
+#endif
+}
+
 TEST(OpenBlasTest, OtherFunctionsAreDeclined) {
   const Expr x = Input({4, 4});
   for (const Expr& body : {CallOp("nn.relu", {x}), CallOp("sigmoid", {CallOp("nn.matmul", {x, x})}),
