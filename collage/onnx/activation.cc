@@ -214,36 +214,37 @@ Status WriteSoftmaxLike(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Relu", ReadDirect<"nn.relu">},
-                             {"LeakyRelu", ReadLeakyRelu},
-                             {"PRelu", ReadPRelu},
-                             {"Clip", ReadClip},
-                             {"Elu", ReadElu},
-                             {"Selu", ReadSelu},
-                             {"Celu", ReadCelu},
-                             {"Softplus", ReadSoftplus},
-                             {"Mish", ReadMish},
-                             {"Softsign", ReadSoftsign},
-                             {"ThresholdedRelu", ReadThresholdedRelu},
-                             {"HardSigmoid", ReadHardSigmoid},
-                             {"HardSwish", ReadHardSwish},
-                             {"Swish", ReadSwish},
-                             {"Gelu", ReadGelu},
-                             {"Sigmoid", ReadDirect<"sigmoid">},
-                             {"Tanh", ReadDirect<"tanh">},
-                             {"Softmax", ReadSoftmax},
-                             {"LogSoftmax", ReadLogSoftmax}};
-constexpr WriteRow kWrite[] = {{"nn.relu", WriteDirect<"Relu">},
-                               {"nn.leaky_relu", WriteLeakyRelu},
-                               {"nn.prelu", WritePRelu},
-                               {"clip", WriteClip},
-                               {"sigmoid", WriteDirect<"Sigmoid">},
-                               {"tanh", WriteDirect<"Tanh">},
-                               {"nn.softmax", WriteSoftmaxLike<"Softmax">},
-                               {"nn.log_softmax", WriteSoftmaxLike<"LogSoftmax">}};
-
 }  // namespace
 
-OperatorFamily ActivationFamily() { return {kRead, kWrite}; }
+OperatorFamily ActivationFamily() {
+  static constexpr ReadRow kRead[] = {{"Relu", ReadDirect<"nn.relu">},
+                                      {"LeakyRelu", ReadLeakyRelu},
+                                      {"PRelu", ReadPRelu},
+                                      {"Clip", ReadClip},
+                                      {"Elu", ReadElu},
+                                      {"Selu", ReadSelu},
+                                      {"Celu", ReadCelu},
+                                      {"Softplus", ReadSoftplus},
+                                      {"Mish", ReadMish},
+                                      {"Softsign", ReadSoftsign},
+                                      {"ThresholdedRelu", ReadThresholdedRelu},
+                                      {"HardSigmoid", ReadHardSigmoid},
+                                      {"HardSwish", ReadHardSwish},
+                                      {"Swish", ReadSwish},
+                                      {"Gelu", ReadGelu},
+                                      {"Sigmoid", ReadDirect<"sigmoid">},
+                                      {"Tanh", ReadDirect<"tanh">},
+                                      {"Softmax", ReadSoftmax},
+                                      {"LogSoftmax", ReadLogSoftmax}};
+  static constexpr WriteRow kWrite[] = {{"nn.relu", WriteDirect<"Relu">},
+                                        {"nn.leaky_relu", WriteLeakyRelu},
+                                        {"nn.prelu", WritePRelu},
+                                        {"clip", WriteClip},
+                                        {"sigmoid", WriteDirect<"Sigmoid">},
+                                        {"tanh", WriteDirect<"Tanh">},
+                                        {"nn.softmax", WriteSoftmaxLike<"Softmax">},
+                                        {"nn.log_softmax", WriteSoftmaxLike<"LogSoftmax">}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

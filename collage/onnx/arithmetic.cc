@@ -104,43 +104,44 @@ Status WriteFloorMod(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Add", ReadBinary<"add">},
-                             {"Sub", ReadBinary<"subtract">},
-                             {"Mul", ReadBinary<"multiply">},
-                             {"Div", ReadBinary<"divide">},
-                             {"Pow", ReadPow},
-                             {"Mod", ReadMod},
-                             {"Sum", ReadVariadic<"add">},
-                             {"Max", ReadVariadic<"maximum">},
-                             {"Min", ReadVariadic<"minimum">},
-                             {"Mean", ReadMean},
-                             {"Equal", ReadBinary<"equal">},
-                             {"Greater", ReadBinary<"greater">},
-                             {"GreaterOrEqual", ReadDirect<"greater_equal">},
-                             {"Less", ReadBinary<"less">},
-                             {"LessOrEqual", ReadDirect<"less_equal">},
-                             {"And", ReadBinary<"logical_and">},
-                             {"Or", ReadBinary<"logical_or">},
-                             {"Xor", ReadBinary<"not_equal">},
-                             {"BitShift", ReadBitShift},
-                             {"BitwiseAnd", ReadDirect<"bitwise_and">},
-                             {"BitwiseOr", ReadDirect<"bitwise_or">},
-                             {"BitwiseXor", ReadDirect<"bitwise_xor">},
-                             {"Where", ReadDirect<"where">}};
-constexpr WriteRow kWrite[] = {{"add", WriteDirect<"Add">},         {"subtract", WriteDirect<"Sub">},
-                               {"multiply", WriteDirect<"Mul">},    {"divide", WriteDirect<"Div">},
-                               {"power", WriteDirect<"Pow">},       {"maximum", WriteDirect<"Max">},
-                               {"minimum", WriteDirect<"Min">},     {"floor_mod", WriteFloorMod},
-                               {"equal", WriteDirect<"Equal">},     {"not_equal", WriteNotEqual},
-                               {"greater", WriteDirect<"Greater">}, {"greater_equal", WriteDirect<"GreaterOrEqual">},
-                               {"less", WriteDirect<"Less">},       {"less_equal", WriteDirect<"LessOrEqual">},
-                               {"logical_and", WriteDirect<"And">}, {"logical_or", WriteDirect<"Or">},
-                               {"left_shift", WriteShift<"LEFT">},  {"right_shift", WriteShift<"RIGHT">},
-                               {"bitwise_and", WriteBitwise},       {"bitwise_or", WriteBitwise},
-                               {"bitwise_xor", WriteBitwise},       {"where", WriteDirect<"Where">}};
-
 }  // namespace
 
-OperatorFamily ArithmeticFamily() { return {kRead, kWrite}; }
+OperatorFamily ArithmeticFamily() {
+  static constexpr ReadRow kRead[] = {{"Add", ReadBinary<"add">},
+                                      {"Sub", ReadBinary<"subtract">},
+                                      {"Mul", ReadBinary<"multiply">},
+                                      {"Div", ReadBinary<"divide">},
+                                      {"Pow", ReadPow},
+                                      {"Mod", ReadMod},
+                                      {"Sum", ReadVariadic<"add">},
+                                      {"Max", ReadVariadic<"maximum">},
+                                      {"Min", ReadVariadic<"minimum">},
+                                      {"Mean", ReadMean},
+                                      {"Equal", ReadBinary<"equal">},
+                                      {"Greater", ReadBinary<"greater">},
+                                      {"GreaterOrEqual", ReadDirect<"greater_equal">},
+                                      {"Less", ReadBinary<"less">},
+                                      {"LessOrEqual", ReadDirect<"less_equal">},
+                                      {"And", ReadBinary<"logical_and">},
+                                      {"Or", ReadBinary<"logical_or">},
+                                      {"Xor", ReadBinary<"not_equal">},
+                                      {"BitShift", ReadBitShift},
+                                      {"BitwiseAnd", ReadDirect<"bitwise_and">},
+                                      {"BitwiseOr", ReadDirect<"bitwise_or">},
+                                      {"BitwiseXor", ReadDirect<"bitwise_xor">},
+                                      {"Where", ReadDirect<"where">}};
+  static constexpr WriteRow kWrite[] = {{"add", WriteDirect<"Add">},         {"subtract", WriteDirect<"Sub">},
+                                        {"multiply", WriteDirect<"Mul">},    {"divide", WriteDirect<"Div">},
+                                        {"power", WriteDirect<"Pow">},       {"maximum", WriteDirect<"Max">},
+                                        {"minimum", WriteDirect<"Min">},     {"floor_mod", WriteFloorMod},
+                                        {"equal", WriteDirect<"Equal">},     {"not_equal", WriteNotEqual},
+                                        {"greater", WriteDirect<"Greater">}, {"greater_equal", WriteDirect<"GreaterOrEqual">},
+                                        {"less", WriteDirect<"Less">},       {"less_equal", WriteDirect<"LessOrEqual">},
+                                        {"logical_and", WriteDirect<"And">}, {"logical_or", WriteDirect<"Or">},
+                                        {"left_shift", WriteShift<"LEFT">},  {"right_shift", WriteShift<"RIGHT">},
+                                        {"bitwise_and", WriteBitwise},       {"bitwise_or", WriteBitwise},
+                                        {"bitwise_xor", WriteBitwise},       {"where", WriteDirect<"Where">}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -285,16 +285,17 @@ Result<std::vector<Expr>> ReadLinearAttention(NodeReader& node) {
 
 Status WriteLinearAttention(NodeWriter&) { return Fail("has no form in opset " + std::to_string(kWrittenOpset)); }
 
-constexpr ReadRow kRead[] = {{"Attention", ReadAttention},
-                             {"ai.onnx.preview.FlexAttention", ReadFlexAttention},
-                             {"RotaryEmbedding", ReadRotaryEmbedding},
-                             {"CausalConvWithState", ReadCausalConvWithState},
-                             {"SwiGLU", ReadSwiGlu},
-                             {"LinearAttention", ReadLinearAttention}};
-constexpr WriteRow kWrite[] = {{"nn.linear_attention", WriteLinearAttention}};
-
 }  // namespace
 
-OperatorFamily AttentionFamily() { return {kRead, kWrite}; }
+OperatorFamily AttentionFamily() {
+  static constexpr ReadRow kRead[] = {{"Attention", ReadAttention},
+                                      {"ai.onnx.preview.FlexAttention", ReadFlexAttention},
+                                      {"RotaryEmbedding", ReadRotaryEmbedding},
+                                      {"CausalConvWithState", ReadCausalConvWithState},
+                                      {"SwiGLU", ReadSwiGlu},
+                                      {"LinearAttention", ReadLinearAttention}};
+  static constexpr WriteRow kWrite[] = {{"nn.linear_attention", WriteLinearAttention}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

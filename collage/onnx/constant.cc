@@ -96,15 +96,16 @@ Status WriteFull(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Constant", ReadConstant}, {"ConstantOfShape", ReadConstantOfShape}, {"Range", ReadRange}};
-constexpr WriteRow kWrite[] = {{"zeros", WriteFilled<0>},
-                               {"zeros_like", WriteFilled<0>},
-                               {"ones", WriteFilled<1>},
-                               {"ones_like", WriteFilled<1>},
-                               {"full", WriteFull}};
-
 }  // namespace
 
-OperatorFamily ConstantFamily() { return {kRead, kWrite}; }
+OperatorFamily ConstantFamily() {
+  static constexpr ReadRow kRead[] = {{"Constant", ReadConstant}, {"ConstantOfShape", ReadConstantOfShape}, {"Range", ReadRange}};
+  static constexpr WriteRow kWrite[] = {{"zeros", WriteFilled<0>},
+                                        {"zeros_like", WriteFilled<0>},
+                                        {"ones", WriteFilled<1>},
+                                        {"ones_like", WriteFilled<1>},
+                                        {"full", WriteFull}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -180,25 +180,26 @@ Result<std::vector<Expr>> ReadEmbedLayerNormalization(NodeReader& node) {
   return formula.DoneAll({result, counts, sum});
 }
 
-constexpr ReadRow kRead[] = {{"com.microsoft.Gelu", ReadBiased<Gelu>},
-                             {"com.microsoft.BiasGelu", ReadBiased<Gelu>},
-                             {"com.microsoft.FastGelu", ReadBiased<FastGelu>},
-                             {"com.microsoft.QuickGelu", ReadQuickGelu},
-                             {"com.microsoft.FusedMatMul", ReadFusedMatMul},
-                             {"com.microsoft.TransposeMatMul", ReadFusedMatMul},
-                             {"com.microsoft.FusedConv", ReadFusedConv},
-                             {"com.microsoft.FusedGemm", ReadFusedGemm},
-                             {"com.microsoft.SkipLayerNormalization", ReadSkipNormalization<false>},
-                             {"com.microsoft.SkipSimplifiedLayerNormalization", ReadSkipNormalization<true>},
-                             {"com.microsoft.EmbedLayerNormalization", ReadEmbedLayerNormalization},
-                             {"SimplifiedLayerNormalization", ReadSimplifiedLayerNormalization},
-                             {"com.microsoft.Trilu", ReadAsDefault<"Trilu">},
-                             {"com.microsoft.GatherND", ReadAsDefault<"GatherND">},
-                             {"com.microsoft.Pad", ReadAsDefault<"Pad">},
-                             {"com.microsoft.Range", ReadAsDefault<"Range">}};
-
 }  // namespace
 
-OperatorFamily ContribFamily() { return {kRead, {}}; }
+OperatorFamily ContribFamily() {
+  static constexpr ReadRow kRead[] = {{"com.microsoft.Gelu", ReadBiased<Gelu>},
+                                      {"com.microsoft.BiasGelu", ReadBiased<Gelu>},
+                                      {"com.microsoft.FastGelu", ReadBiased<FastGelu>},
+                                      {"com.microsoft.QuickGelu", ReadQuickGelu},
+                                      {"com.microsoft.FusedMatMul", ReadFusedMatMul},
+                                      {"com.microsoft.TransposeMatMul", ReadFusedMatMul},
+                                      {"com.microsoft.FusedConv", ReadFusedConv},
+                                      {"com.microsoft.FusedGemm", ReadFusedGemm},
+                                      {"com.microsoft.SkipLayerNormalization", ReadSkipNormalization<false>},
+                                      {"com.microsoft.SkipSimplifiedLayerNormalization", ReadSkipNormalization<true>},
+                                      {"com.microsoft.EmbedLayerNormalization", ReadEmbedLayerNormalization},
+                                      {"SimplifiedLayerNormalization", ReadSimplifiedLayerNormalization},
+                                      {"com.microsoft.Trilu", ReadAsDefault<"Trilu">},
+                                      {"com.microsoft.GatherND", ReadAsDefault<"GatherND">},
+                                      {"com.microsoft.Pad", ReadAsDefault<"Pad">},
+                                      {"com.microsoft.Range", ReadAsDefault<"Range">}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

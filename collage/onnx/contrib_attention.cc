@@ -384,14 +384,15 @@ Result<std::vector<Expr>> ReadContribRotaryEmbedding(NodeReader& node) {
   return formula.Done(packed ? JoinHeads(formula, result) : result);
 }
 
-constexpr ReadRow kRead[] = {{"com.microsoft.MultiHeadAttention", ReadMultiHeadAttention},
-                             {"com.microsoft.Attention", ReadContribAttention},
-                             {"com.microsoft.QAttention", ReadQAttention},
-                             {"com.microsoft.GroupQueryAttention", ReadGroupQueryAttention},
-                             {"com.microsoft.RotaryEmbedding", ReadContribRotaryEmbedding}};
-
 }  // namespace
 
-OperatorFamily ContribAttentionFamily() { return {kRead, {}}; }
+OperatorFamily ContribAttentionFamily() {
+  static constexpr ReadRow kRead[] = {{"com.microsoft.MultiHeadAttention", ReadMultiHeadAttention},
+                                      {"com.microsoft.Attention", ReadContribAttention},
+                                      {"com.microsoft.QAttention", ReadQAttention},
+                                      {"com.microsoft.GroupQueryAttention", ReadGroupQueryAttention},
+                                      {"com.microsoft.RotaryEmbedding", ReadContribRotaryEmbedding}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

@@ -196,23 +196,24 @@ Result<std::vector<Expr>> ReadQLinearConcat(NodeReader& node) {
   return Quantized(node, formula, formula.Concatenate(parts, axis), 0, COLLAGE_TRY(node.InputType(2)).dtype);
 }
 
-constexpr ReadRow kRead[] = {{"com.microsoft.MatMulNBits", ReadMatMulNBits},
-                             {"com.microsoft.GatherBlockQuantized", ReadGatherBlockQuantized},
-                             {"com.microsoft.DynamicQuantizeMatMul", ReadDynamicQuantizeMatMul},
-                             {"com.microsoft.MatMulIntegerToFloat", ReadMatMulIntegerToFloat},
-                             {"com.microsoft.QuantizeLinear", ReadAsDefault<"QuantizeLinear">},
-                             {"com.microsoft.DequantizeLinear", ReadAsDefault<"DequantizeLinear">},
-                             {"com.microsoft.QLinearAdd", ReadQLinearBinary<false>},
-                             {"com.microsoft.QLinearMul", ReadQLinearBinary<true>},
-                             {"com.microsoft.QLinearSigmoid", ReadQLinearUnary<false>},
-                             {"com.microsoft.QLinearLeakyRelu", ReadQLinearUnary<true>},
-                             {"com.microsoft.QLinearAveragePool", ReadQLinearPool<"AveragePool">},
-                             {"com.microsoft.QLinearGlobalAveragePool", ReadQLinearPool<"GlobalAveragePool">},
-                             {"com.microsoft.QLinearSoftmax", ReadQLinearSoftmax},
-                             {"com.microsoft.QLinearConcat", ReadQLinearConcat}};
-
 }  // namespace
 
-OperatorFamily ContribQuantizationFamily() { return {kRead, {}}; }
+OperatorFamily ContribQuantizationFamily() {
+  static constexpr ReadRow kRead[] = {{"com.microsoft.MatMulNBits", ReadMatMulNBits},
+                                      {"com.microsoft.GatherBlockQuantized", ReadGatherBlockQuantized},
+                                      {"com.microsoft.DynamicQuantizeMatMul", ReadDynamicQuantizeMatMul},
+                                      {"com.microsoft.MatMulIntegerToFloat", ReadMatMulIntegerToFloat},
+                                      {"com.microsoft.QuantizeLinear", ReadAsDefault<"QuantizeLinear">},
+                                      {"com.microsoft.DequantizeLinear", ReadAsDefault<"DequantizeLinear">},
+                                      {"com.microsoft.QLinearAdd", ReadQLinearBinary<false>},
+                                      {"com.microsoft.QLinearMul", ReadQLinearBinary<true>},
+                                      {"com.microsoft.QLinearSigmoid", ReadQLinearUnary<false>},
+                                      {"com.microsoft.QLinearLeakyRelu", ReadQLinearUnary<true>},
+                                      {"com.microsoft.QLinearAveragePool", ReadQLinearPool<"AveragePool">},
+                                      {"com.microsoft.QLinearGlobalAveragePool", ReadQLinearPool<"GlobalAveragePool">},
+                                      {"com.microsoft.QLinearSoftmax", ReadQLinearSoftmax},
+                                      {"com.microsoft.QLinearConcat", ReadQLinearConcat}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

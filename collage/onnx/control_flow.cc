@@ -200,10 +200,11 @@ Result<std::vector<Expr>> ReadScan(NodeReader& node) {
   return has_batches ? ReadBatchedScan(node, scan) : ReadScanForm(node, scan);
 }
 
-constexpr ReadRow kRead[] = {{"If", ReadIf}, {"Loop", ReadLoop, true}, {"Scan", ReadScan}};
-
 }  // namespace
 
-OperatorFamily ControlFlowFamily() { return {kRead, {}}; }
+OperatorFamily ControlFlowFamily() {
+  static constexpr ReadRow kRead[] = {{"If", ReadIf}, {"Loop", ReadLoop, true}, {"Scan", ReadScan}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

@@ -173,12 +173,6 @@ Status WriteVolume(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Conv", ReadConv}, {"ConvTranspose", ReadConvTranspose}};
-constexpr WriteRow kWrite[] = {{"nn.conv2d", WriteConv},
-                               {"nn.conv2d_transpose", WriteConvTranspose},
-                               {"nn.conv3d", WriteVolume<false>},
-                               {"nn.conv3d_transpose", WriteVolume<true>}};
-
 }  // namespace
 
 Result<Expr> Convolve(NodeReader& node, Expr data, Expr weight, const Expr& bias) {
@@ -210,6 +204,13 @@ Result<Expr> Convolve(NodeReader& node, Expr data, Expr weight, const Expr& bias
   return node.Call("squeeze", {result}, {{"axis", std::vector<int64_t>{2}}});
 }
 
-OperatorFamily ConvolutionFamily() { return {kRead, kWrite}; }
+OperatorFamily ConvolutionFamily() {
+  static constexpr ReadRow kRead[] = {{"Conv", ReadConv}, {"ConvTranspose", ReadConvTranspose}};
+  static constexpr WriteRow kWrite[] = {{"nn.conv2d", WriteConv},
+                                        {"nn.conv2d_transpose", WriteConvTranspose},
+                                        {"nn.conv3d", WriteVolume<false>},
+                                        {"nn.conv3d_transpose", WriteVolume<true>}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -233,12 +233,13 @@ Status WritePad(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Slice", ReadSlice}, {"Gather", ReadGather}, {"GatherND", ReadGatherNd}, {"Pad", ReadPad}};
-constexpr WriteRow kWrite[] = {
-    {"strided_slice", WriteStridedSlice}, {"take", WriteTake}, {"gather_nd", WriteGatherNd}, {"nn.pad", WritePad}};
-
 }  // namespace
 
-OperatorFamily IndexingFamily() { return {kRead, kWrite}; }
+OperatorFamily IndexingFamily() {
+  static constexpr ReadRow kRead[] = {{"Slice", ReadSlice}, {"Gather", ReadGather}, {"GatherND", ReadGatherNd}, {"Pad", ReadPad}};
+  static constexpr WriteRow kWrite[] = {
+      {"strided_slice", WriteStridedSlice}, {"take", WriteTake}, {"gather_nd", WriteGatherNd}, {"nn.pad", WritePad}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

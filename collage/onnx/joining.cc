@@ -134,14 +134,15 @@ Status WriteSplit(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Concat", ReadConcat},
-                             {"Split", ReadSplit},
-                             {"ConcatFromSequence", ReadConcatFromSequence, true},
-                             {"SplitToSequence", ReadSplitToSequence}};
-constexpr WriteRow kWrite[] = {{"concatenate", WriteConcatenate}, {"stack", WriteStack}, {"split", WriteSplit}};
-
 }  // namespace
 
-OperatorFamily JoiningFamily() { return {kRead, kWrite}; }
+OperatorFamily JoiningFamily() {
+  static constexpr ReadRow kRead[] = {{"Concat", ReadConcat},
+                                      {"Split", ReadSplit},
+                                      {"ConcatFromSequence", ReadConcatFromSequence, true},
+                                      {"SplitToSequence", ReadSplitToSequence}};
+  static constexpr WriteRow kWrite[] = {{"concatenate", WriteConcatenate}, {"stack", WriteStack}, {"split", WriteSplit}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

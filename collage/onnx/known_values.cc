@@ -182,10 +182,11 @@ Result<std::vector<Expr>> ReadNonMaxSuppression(NodeReader& node) {
   return std::vector<Expr>{Int64s({static_cast<int64_t>(selected.size()) / 3, 3}, selected)};
 }
 
-constexpr ReadRow kRead[] = {{"Unique", ReadUnique}, {"NonMaxSuppression", ReadNonMaxSuppression}};
-
 }  // namespace
 
-OperatorFamily KnownValuesFamily() { return {kRead, {}}; }
+OperatorFamily KnownValuesFamily() {
+  static constexpr ReadRow kRead[] = {{"Unique", ReadUnique}, {"NonMaxSuppression", ReadNonMaxSuppression}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

@@ -343,18 +343,19 @@ Result<std::vector<Expr>> ReadOneHotEncoder(NodeReader& node) {
   return formula.Done(formula.Cast(equal, DType::kFloat32));
 }
 
-constexpr ReadRow kRead[] = {{"ai.onnx.ml.LinearRegressor", ReadLinearRegressor},
-                             {"ai.onnx.ml.LinearClassifier", ReadLinearClassifier},
-                             {"ai.onnx.ml.SVMRegressor", ReadSvmRegressor},
-                             {"ai.onnx.ml.SVMClassifier", ReadSvmClassifier},
-                             {"ai.onnx.ml.Scaler", ReadScaler},
-                             {"ai.onnx.ml.Normalizer", ReadNormalizer},
-                             {"ai.onnx.ml.Imputer", ReadImputer},
-                             {"ai.onnx.ml.FeatureVectorizer", ReadFeatureVectorizer},
-                             {"ai.onnx.ml.OneHotEncoder", ReadOneHotEncoder}};
-
 }  // namespace
 
-OperatorFamily LinearModelFamily() { return {kRead, {}}; }
+OperatorFamily LinearModelFamily() {
+  static constexpr ReadRow kRead[] = {{"ai.onnx.ml.LinearRegressor", ReadLinearRegressor},
+                                      {"ai.onnx.ml.LinearClassifier", ReadLinearClassifier},
+                                      {"ai.onnx.ml.SVMRegressor", ReadSvmRegressor},
+                                      {"ai.onnx.ml.SVMClassifier", ReadSvmClassifier},
+                                      {"ai.onnx.ml.Scaler", ReadScaler},
+                                      {"ai.onnx.ml.Normalizer", ReadNormalizer},
+                                      {"ai.onnx.ml.Imputer", ReadImputer},
+                                      {"ai.onnx.ml.FeatureVectorizer", ReadFeatureVectorizer},
+                                      {"ai.onnx.ml.OneHotEncoder", ReadOneHotEncoder}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

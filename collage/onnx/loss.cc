@@ -65,11 +65,12 @@ Result<std::vector<Expr>> ReadSoftmaxCrossEntropyLoss(NodeReader& node) {
   return formula.DoneAll({loss, log_probability});
 }
 
-constexpr ReadRow kRead[] = {{"NegativeLogLikelihoodLoss", ReadNegativeLogLikelihoodLoss},
-                             {"SoftmaxCrossEntropyLoss", ReadSoftmaxCrossEntropyLoss}};
-
 }  // namespace
 
-OperatorFamily LossFamily() { return {kRead, {}}; }
+OperatorFamily LossFamily() {
+  static constexpr ReadRow kRead[] = {{"NegativeLogLikelihoodLoss", ReadNegativeLogLikelihoodLoss},
+                                      {"SoftmaxCrossEntropyLoss", ReadSoftmaxCrossEntropyLoss}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

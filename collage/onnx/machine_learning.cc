@@ -105,13 +105,14 @@ Result<std::vector<Expr>> ReadZipMap(NodeReader& node) {
   return formula.Done(formula.Reshape(COLLAGE_TRY(node.Input(0)), {type.ElementCount() / std::max<int64_t>(1, classes), classes}));
 }
 
-constexpr ReadRow kRead[] = {{"ai.onnx.ml.LabelEncoder", ReadLabelEncoder},
-                             {"ai.onnx.ml.ArrayFeatureExtractor", ReadArrayFeatureExtractor},
-                             {"ai.onnx.ml.Binarizer", ReadBinarizer},
-                             {"ai.onnx.ml.ZipMap", ReadZipMap}};
-
 }  // namespace
 
-OperatorFamily MachineLearningFamily() { return {kRead, {}}; }
+OperatorFamily MachineLearningFamily() {
+  static constexpr ReadRow kRead[] = {{"ai.onnx.ml.LabelEncoder", ReadLabelEncoder},
+                                      {"ai.onnx.ml.ArrayFeatureExtractor", ReadArrayFeatureExtractor},
+                                      {"ai.onnx.ml.Binarizer", ReadBinarizer},
+                                      {"ai.onnx.ml.ZipMap", ReadZipMap}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

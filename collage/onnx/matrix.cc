@@ -112,12 +112,13 @@ Status WriteBiasAdd(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Gemm", ReadGemm}, {"MatMul", ReadMatMul}};
-constexpr WriteRow kWrite[] = {
-    {"nn.dense", WriteDense}, {"nn.matmul", WriteMatMul}, {"nn.batch_matmul", WriteBatchMatMul}, {"nn.bias_add", WriteBiasAdd}};
-
 }  // namespace
 
-OperatorFamily MatrixFamily() { return {kRead, kWrite}; }
+OperatorFamily MatrixFamily() {
+  static constexpr ReadRow kRead[] = {{"Gemm", ReadGemm}, {"MatMul", ReadMatMul}};
+  static constexpr WriteRow kWrite[] = {
+      {"nn.dense", WriteDense}, {"nn.matmul", WriteMatMul}, {"nn.batch_matmul", WriteBatchMatMul}, {"nn.bias_add", WriteBiasAdd}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

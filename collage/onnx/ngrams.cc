@@ -119,10 +119,11 @@ Result<std::vector<Expr>> ReadTfIdfVectorizer(NodeReader& node) {
   return formula.Done(type.shape.size() == 2 ? result : formula.Reshape(result, {columns}));
 }
 
-constexpr ReadRow kRead[] = {{"TfIdfVectorizer", ReadTfIdfVectorizer}};
-
 }  // namespace
 
-OperatorFamily NgramsFamily() { return {kRead, {}}; }
+OperatorFamily NgramsFamily() {
+  static constexpr ReadRow kRead[] = {{"TfIdfVectorizer", ReadTfIdfVectorizer}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

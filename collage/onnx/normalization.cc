@@ -244,18 +244,20 @@ Status WriteLrn(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"BatchNormalization", ReadBatchNormalization}, {"InstanceNormalization", ReadInstanceNormalization},
-                             {"LayerNormalization", ReadLayerNormalization}, {"GroupNormalization", ReadGroupNormalization},
-                             {"RMSNormalization", ReadRmsNormalization},     {"LRN", ReadLrn},
-                             {"LpNormalization", ReadLpNormalization},       {"MeanVarianceNormalization", ReadMeanVarianceNormalization}};
-constexpr WriteRow kWrite[] = {{"nn.batch_norm", WriteBatchNorm},
-                               {"nn.instance_norm", WriteInstanceNorm},
-                               {"nn.layer_norm", WriteLayerNorm},
-                               {"nn.group_norm", WriteGroupNorm},
-                               {"nn.lrn", WriteLrn}};
-
 }  // namespace
 
-OperatorFamily NormalizationFamily() { return {kRead, kWrite}; }
+OperatorFamily NormalizationFamily() {
+  static constexpr ReadRow kRead[] = {
+      {"BatchNormalization", ReadBatchNormalization}, {"InstanceNormalization", ReadInstanceNormalization},
+      {"LayerNormalization", ReadLayerNormalization}, {"GroupNormalization", ReadGroupNormalization},
+      {"RMSNormalization", ReadRmsNormalization},     {"LRN", ReadLrn},
+      {"LpNormalization", ReadLpNormalization},       {"MeanVarianceNormalization", ReadMeanVarianceNormalization}};
+  static constexpr WriteRow kWrite[] = {{"nn.batch_norm", WriteBatchNorm},
+                                        {"nn.instance_norm", WriteInstanceNorm},
+                                        {"nn.layer_norm", WriteLayerNorm},
+                                        {"nn.group_norm", WriteGroupNorm},
+                                        {"nn.lrn", WriteLrn}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -231,15 +231,16 @@ Result<std::vector<Expr>> ReadDeformConv(NodeReader& node) {
   return DeformableConvolution(node, COLLAGE_TRY(node.InputType(0)).dtype).Read();
 }
 
-constexpr ReadRow kRead[] = {{"DeformConv", ReadDeformConv},
-                             {"Col2Im", ReadCol2Im},
-                             {"CenterCropPad", ReadCenterCropPad},
-                             {"MaxUnpool", ReadMaxUnpool},
-                             {"GlobalLpPool", ReadGlobalLpPool}};
-constexpr WriteRow kWrite[] = {{"nn.col2im", WriteCol2Im, 18}};
-
 }  // namespace
 
-OperatorFamily PatchFamily() { return {kRead, kWrite}; }
+OperatorFamily PatchFamily() {
+  static constexpr ReadRow kRead[] = {{"DeformConv", ReadDeformConv},
+                                      {"Col2Im", ReadCol2Im},
+                                      {"CenterCropPad", ReadCenterCropPad},
+                                      {"MaxUnpool", ReadMaxUnpool},
+                                      {"GlobalLpPool", ReadGlobalLpPool}};
+  static constexpr WriteRow kWrite[] = {{"nn.col2im", WriteCol2Im, 18}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -235,20 +235,21 @@ Status WriteVolumePool(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"MaxPool", ReadMaxPool},
-                             {"LpPool", ReadLpPool},
-                             {"AveragePool", ReadAveragePool},
-                             {"GlobalAveragePool", ReadGlobalAveragePool},
-                             {"GlobalMaxPool", ReadGlobalMaxPool}};
-constexpr WriteRow kWrite[] = {{"nn.max_pool2d", WriteMaxPool},
-                               {"nn.avg_pool2d", WriteAveragePool},
-                               {"nn.max_pool3d", WriteVolumePool<false>},
-                               {"nn.avg_pool3d", WriteVolumePool<true>},
-                               {"nn.global_avg_pool2d", WriteGlobalAveragePool},
-                               {"nn.global_max_pool2d", WriteGlobalMaxPool}};
-
 }  // namespace
 
-OperatorFamily PoolingFamily() { return {kRead, kWrite}; }
+OperatorFamily PoolingFamily() {
+  static constexpr ReadRow kRead[] = {{"MaxPool", ReadMaxPool},
+                                      {"LpPool", ReadLpPool},
+                                      {"AveragePool", ReadAveragePool},
+                                      {"GlobalAveragePool", ReadGlobalAveragePool},
+                                      {"GlobalMaxPool", ReadGlobalMaxPool}};
+  static constexpr WriteRow kWrite[] = {{"nn.max_pool2d", WriteMaxPool},
+                                        {"nn.avg_pool2d", WriteAveragePool},
+                                        {"nn.max_pool3d", WriteVolumePool<false>},
+                                        {"nn.avg_pool3d", WriteVolumePool<true>},
+                                        {"nn.global_avg_pool2d", WriteGlobalAveragePool},
+                                        {"nn.global_max_pool2d", WriteGlobalMaxPool}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -285,18 +285,19 @@ Status WriteQuantization(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"QuantizeLinear", ReadQuantizeLinear},
-                             {"DequantizeLinear", ReadDequantizeLinear},
-                             {"DynamicQuantizeLinear", ReadDynamicQuantizeLinear},
-                             {"MatMulInteger", ReadMatMulInteger},
-                             {"QLinearMatMul", ReadQLinearMatMul},
-                             {"ConvInteger", ReadConvInteger},
-                             {"QLinearConv", ReadQLinearConv},
-                             {"com.microsoft.QGemm", ReadQGemm}};
-constexpr WriteRow kWrite[] = {{"qnn.quantize", WriteQuantization<true>}, {"qnn.dequantize", WriteQuantization<false>}};
-
 }  // namespace
 
-OperatorFamily QuantizationFamily() { return {kRead, kWrite}; }
+OperatorFamily QuantizationFamily() {
+  static constexpr ReadRow kRead[] = {{"QuantizeLinear", ReadQuantizeLinear},
+                                      {"DequantizeLinear", ReadDequantizeLinear},
+                                      {"DynamicQuantizeLinear", ReadDynamicQuantizeLinear},
+                                      {"MatMulInteger", ReadMatMulInteger},
+                                      {"QLinearMatMul", ReadQLinearMatMul},
+                                      {"ConvInteger", ReadConvInteger},
+                                      {"QLinearConv", ReadQLinearConv},
+                                      {"com.microsoft.QGemm", ReadQGemm}};
+  static constexpr WriteRow kWrite[] = {{"qnn.quantize", WriteQuantization<true>}, {"qnn.dequantize", WriteQuantization<false>}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -96,12 +96,13 @@ Result<std::vector<Expr>> ReadMultinomial(NodeReader& node) {
   return formula.Done(formula.Cast(classes, COLLAGE_TRY(DTypeOf(node, DType::kInt32))));
 }
 
-constexpr ReadRow kRead[] = {
-    {"RandomNormal", ReadRandom<true>},           {"RandomUniform", ReadRandom<false>}, {"RandomNormalLike", ReadRandomLike<true>},
-    {"RandomUniformLike", ReadRandomLike<false>}, {"Bernoulli", ReadBernoulli},         {"Multinomial", ReadMultinomial}};
-
 }  // namespace
 
-OperatorFamily RandomFamily() { return {kRead, {}}; }
+OperatorFamily RandomFamily() {
+  static constexpr ReadRow kRead[] = {
+      {"RandomNormal", ReadRandom<true>},           {"RandomUniform", ReadRandom<false>}, {"RandomNormalLike", ReadRandomLike<true>},
+      {"RandomUniformLike", ReadRandomLike<false>}, {"Bernoulli", ReadBernoulli},         {"Multinomial", ReadMultinomial}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

@@ -202,12 +202,13 @@ Result<std::vector<Expr>> ReadDynamicQuantizeLstm(NodeReader& node) {
   return formula.DoneAll({formula.Project(result, 0), formula.Project(result, 1), formula.Project(result, 2)});
 }
 
-constexpr ReadRow kRead[] = {
-    {"RNN", ReadRnn}, {"GRU", ReadGru}, {"LSTM", ReadLstm}, {"com.microsoft.DynamicQuantizeLSTM", ReadDynamicQuantizeLstm}};
-constexpr WriteRow kWrite[] = {{"nn.rnn", WriteLayer<0>}, {"nn.gru", WriteLayer<1>}, {"nn.lstm", WriteLayer<2>}};
-
 }  // namespace
 
-OperatorFamily RecurrentFamily() { return {kRead, kWrite}; }
+OperatorFamily RecurrentFamily() {
+  static constexpr ReadRow kRead[] = {
+      {"RNN", ReadRnn}, {"GRU", ReadGru}, {"LSTM", ReadLstm}, {"com.microsoft.DynamicQuantizeLSTM", ReadDynamicQuantizeLstm}};
+  static constexpr WriteRow kWrite[] = {{"nn.rnn", WriteLayer<0>}, {"nn.gru", WriteLayer<1>}, {"nn.lstm", WriteLayer<2>}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

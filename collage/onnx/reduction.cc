@@ -154,19 +154,20 @@ Status WriteArgReduce(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},    {"ReduceMean", ReadMean},
-                             {"ReduceMax", ReadExtreme<"max">},   {"ReduceMin", ReadExtreme<"min">},
-                             {"ReduceProd", ReadReduce<"prod">},  {"ReduceL1", ReadReduceL1},
-                             {"ReduceL2", ReadReduceL2},          {"ReduceSumSquare", ReadReduceSumSquare},
-                             {"ReduceLogSum", ReadReduceLogSum},  {"ReduceLogSumExp", ReadReduceLogSumExp},
-                             {"ArgMax", ReadArgReduce<"argmax">}, {"ArgMin", ReadArgReduce<"argmin">}};
-constexpr WriteRow kWrite[] = {{"sum", WriteReduce<"ReduceSum">},   {"mean", WriteReduce<"ReduceMean">},
-                               {"max", WriteReduce<"ReduceMax">},   {"min", WriteReduce<"ReduceMin">},
-                               {"prod", WriteReduce<"ReduceProd">}, {"argmax", WriteArgReduce<"ArgMax">},
-                               {"argmin", WriteArgReduce<"ArgMin">}};
-
 }  // namespace
 
-OperatorFamily ReductionFamily() { return {kRead, kWrite}; }
+OperatorFamily ReductionFamily() {
+  static constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},    {"ReduceMean", ReadMean},
+                                      {"ReduceMax", ReadExtreme<"max">},   {"ReduceMin", ReadExtreme<"min">},
+                                      {"ReduceProd", ReadReduce<"prod">},  {"ReduceL1", ReadReduceL1},
+                                      {"ReduceL2", ReadReduceL2},          {"ReduceSumSquare", ReadReduceSumSquare},
+                                      {"ReduceLogSum", ReadReduceLogSum},  {"ReduceLogSumExp", ReadReduceLogSumExp},
+                                      {"ArgMax", ReadArgReduce<"argmax">}, {"ArgMin", ReadArgReduce<"argmin">}};
+  static constexpr WriteRow kWrite[] = {{"sum", WriteReduce<"ReduceSum">},   {"mean", WriteReduce<"ReduceMean">},
+                                        {"max", WriteReduce<"ReduceMax">},   {"min", WriteReduce<"ReduceMin">},
+                                        {"prod", WriteReduce<"ReduceProd">}, {"argmax", WriteArgReduce<"ArgMax">},
+                                        {"argmin", WriteArgReduce<"ArgMin">}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -327,11 +327,12 @@ Status WriteUpsampling(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Upsample", ReadResize}, {"Resize", ReadResize}};
-constexpr WriteRow kWrite[] = {{"nn.upsampling", WriteUpsampling}};
-
 }  // namespace
 
-OperatorFamily ResizingFamily() { return {kRead, kWrite}; }
+OperatorFamily ResizingFamily() {
+  static constexpr ReadRow kRead[] = {{"Upsample", ReadResize}, {"Resize", ReadResize}};
+  static constexpr WriteRow kWrite[] = {{"nn.upsampling", WriteUpsampling}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -126,18 +126,19 @@ Status WriteMaxRoiPool(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"GridSample", ReadGridSample},
-                             {"RoiAlign", ReadRoiAlign},
-                             {"MaxRoiPool", ReadMaxRoiPool},
-                             {"AffineGrid", ReadAffineGrid},
-                             {"Det", ReadDirect<"linalg.det">}};
-constexpr WriteRow kWrite[] = {{"image.grid_sample", WriteGridSample},
-                               {"vision.roi_align", WriteRoiAlign},
-                               {"vision.roi_pool", WriteMaxRoiPool},
-                               {"linalg.det", WriteDirect<"Det">}};
-
 }  // namespace
 
-OperatorFamily SamplingFamily() { return {kRead, kWrite}; }
+OperatorFamily SamplingFamily() {
+  static constexpr ReadRow kRead[] = {{"GridSample", ReadGridSample},
+                                      {"RoiAlign", ReadRoiAlign},
+                                      {"MaxRoiPool", ReadMaxRoiPool},
+                                      {"AffineGrid", ReadAffineGrid},
+                                      {"Det", ReadDirect<"linalg.det">}};
+  static constexpr WriteRow kWrite[] = {{"image.grid_sample", WriteGridSample},
+                                        {"vision.roi_align", WriteRoiAlign},
+                                        {"vision.roi_pool", WriteMaxRoiPool},
+                                        {"linalg.det", WriteDirect<"Det">}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -105,15 +105,17 @@ Status WriteScatterNd(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"GatherElements", ReadGatherElements},
-                             {"Scatter", ReadScatterElements},
-                             {"ScatterElements", ReadScatterElements},
-                             {"ScatterND", ReadScatterNd},
-                             {"TensorScatter", ReadTensorScatter}};
-constexpr WriteRow kWrite[] = {{"gather", WriteGather}, {"scatter_elements", WriteScatterElements}, {"scatter_nd", WriteScatterNd}};
-
 }  // namespace
 
-OperatorFamily ScatteringFamily() { return {kRead, kWrite}; }
+OperatorFamily ScatteringFamily() {
+  static constexpr ReadRow kRead[] = {{"GatherElements", ReadGatherElements},
+                                      {"Scatter", ReadScatterElements},
+                                      {"ScatterElements", ReadScatterElements},
+                                      {"ScatterND", ReadScatterNd},
+                                      {"TensorScatter", ReadTensorScatter}};
+  static constexpr WriteRow kWrite[] = {
+      {"gather", WriteGather}, {"scatter_elements", WriteScatterElements}, {"scatter_nd", WriteScatterNd}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

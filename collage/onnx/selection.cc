@@ -205,23 +205,24 @@ Status WriteEinsum(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Trilu", ReadTrilu},
-                             {"CumSum", ReadCumulative<"cumsum">},
-                             {"CumProd", ReadCumulative<"cumprod">},
-                             {"TopK", ReadTopK},
-                             {"OneHot", ReadOneHot},
-                             {"Hardmax", ReadHardmax},
-                             {"ReverseSequence", ReadReverseSequence},
-                             {"Einsum", ReadEinsum},
-                             {"EyeLike", ReadEyeLike},
-                             {"Compress", ReadCompress},
-                             {"NonZero", ReadNonZero}};
-constexpr WriteRow kWrite[] = {{"trilu", WriteTrilu},  {"cumsum", WriteCumSum},  {"cumprod", WriteCumProd},
-                               {"topk", WriteTopK},    {"one_hot", WriteOneHot}, {"reverse_sequence", WriteReverseSequence},
-                               {"einsum", WriteEinsum}};
-
 }  // namespace
 
-OperatorFamily SelectionFamily() { return {kRead, kWrite}; }
+OperatorFamily SelectionFamily() {
+  static constexpr ReadRow kRead[] = {{"Trilu", ReadTrilu},
+                                      {"CumSum", ReadCumulative<"cumsum">},
+                                      {"CumProd", ReadCumulative<"cumprod">},
+                                      {"TopK", ReadTopK},
+                                      {"OneHot", ReadOneHot},
+                                      {"Hardmax", ReadHardmax},
+                                      {"ReverseSequence", ReadReverseSequence},
+                                      {"Einsum", ReadEinsum},
+                                      {"EyeLike", ReadEyeLike},
+                                      {"Compress", ReadCompress},
+                                      {"NonZero", ReadNonZero}};
+  static constexpr WriteRow kWrite[] = {{"trilu", WriteTrilu},  {"cumsum", WriteCumSum},  {"cumprod", WriteCumProd},
+                                        {"topk", WriteTopK},    {"one_hot", WriteOneHot}, {"reverse_sequence", WriteReverseSequence},
+                                        {"einsum", WriteEinsum}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

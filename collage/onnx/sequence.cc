@@ -87,17 +87,6 @@ Result<std::vector<Expr>> ReadOptionalHasElement(NodeReader& node) {
   return std::vector<Expr>{MakeConstant(Tensor::Scalar(has_value, DType::kBool))};
 }
 
-constexpr ReadRow kRead[] = {{"SequenceConstruct", ReadSequenceConstruct},
-                             {"SequenceEmpty", ReadSequenceEmpty},
-                             {"SequenceInsert", ReadSequenceInsert, true},
-                             {"SequenceErase", ReadSequenceErase, true},
-                             {"SequenceAt", ReadSequenceAt, true},
-                             {"SequenceLength", ReadSequenceLength, true},
-                             {"SequenceMap", ReadSequenceMap, true},
-                             {"Optional", ReadOptional, true},
-                             {"OptionalGetElement", ReadOptionalGetElement, true},
-                             {"OptionalHasElement", ReadOptionalHasElement, true}};
-
 }  // namespace
 
 Result<std::vector<Expr>> ElementsOf(const Expr& sequence) {
@@ -124,6 +113,18 @@ bool IsNothing(const Expr& value) {
   return inner != nullptr && inner->fields.empty();
 }
 
-OperatorFamily SequenceFamily() { return {kRead, {}}; }
+OperatorFamily SequenceFamily() {
+  static constexpr ReadRow kRead[] = {{"SequenceConstruct", ReadSequenceConstruct},
+                                      {"SequenceEmpty", ReadSequenceEmpty},
+                                      {"SequenceInsert", ReadSequenceInsert, true},
+                                      {"SequenceErase", ReadSequenceErase, true},
+                                      {"SequenceAt", ReadSequenceAt, true},
+                                      {"SequenceLength", ReadSequenceLength, true},
+                                      {"SequenceMap", ReadSequenceMap, true},
+                                      {"Optional", ReadOptional, true},
+                                      {"OptionalGetElement", ReadOptionalGetElement, true},
+                                      {"OptionalHasElement", ReadOptionalHasElement, true}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

@@ -214,30 +214,31 @@ Status WriteShapeOf(NodeWriter& writer) {
   return {};
 }
 
-constexpr ReadRow kRead[] = {{"Reshape", ReadReshape},
-                             {"Flatten", ReadFlatten},
-                             {"Squeeze", ReadSqueeze},
-                             {"Unsqueeze", ReadUnsqueeze},
-                             {"Transpose", ReadTranspose},
-                             {"Shape", ReadShape},
-                             {"Size", ReadSize},
-                             {"Expand", ReadExpand},
-                             {"Tile", ReadTile},
-                             {"DepthToSpace", ReadDepthToSpace},
-                             {"SpaceToDepth", ReadSpaceToDepth}};
-constexpr WriteRow kWrite[] = {{"reshape", WriteReshape},
-                               {"squeeze", WriteReshape},
-                               {"expand_dims", WriteReshape},
-                               {"nn.batch_flatten", WriteBatchFlatten},
-                               {"transpose", WriteTranspose},
-                               {"broadcast_to", WriteBroadcastTo},
-                               {"tile", WriteTile},
-                               {"nn.depth_to_space", WriteDepthToSpace},
-                               {"nn.space_to_depth", WriteSpaceToDepth},
-                               {"shape_of", WriteShapeOf}};
-
 }  // namespace
 
-OperatorFamily ShapeFamily() { return {kRead, kWrite}; }
+OperatorFamily ShapeFamily() {
+  static constexpr ReadRow kRead[] = {{"Reshape", ReadReshape},
+                                      {"Flatten", ReadFlatten},
+                                      {"Squeeze", ReadSqueeze},
+                                      {"Unsqueeze", ReadUnsqueeze},
+                                      {"Transpose", ReadTranspose},
+                                      {"Shape", ReadShape},
+                                      {"Size", ReadSize},
+                                      {"Expand", ReadExpand},
+                                      {"Tile", ReadTile},
+                                      {"DepthToSpace", ReadDepthToSpace},
+                                      {"SpaceToDepth", ReadSpaceToDepth}};
+  static constexpr WriteRow kWrite[] = {{"reshape", WriteReshape},
+                                        {"squeeze", WriteReshape},
+                                        {"expand_dims", WriteReshape},
+                                        {"nn.batch_flatten", WriteBatchFlatten},
+                                        {"transpose", WriteTranspose},
+                                        {"broadcast_to", WriteBroadcastTo},
+                                        {"tile", WriteTile},
+                                        {"nn.depth_to_space", WriteDepthToSpace},
+                                        {"nn.space_to_depth", WriteSpaceToDepth},
+                                        {"shape_of", WriteShapeOf}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -219,15 +219,16 @@ Result<std::vector<Expr>> ReadStft(NodeReader& node) {
   return formula.Done(ApplyTransform(formula, framed, transform));
 }
 
-constexpr ReadRow kRead[] = {{"HannWindow", ReadHannWindow},
-                             {"HammingWindow", ReadHammingWindow},
-                             {"BlackmanWindow", ReadBlackmanWindow},
-                             {"MelWeightMatrix", ReadMelWeightMatrix},
-                             {"DFT", ReadDft},
-                             {"STFT", ReadStft}};
-
 }  // namespace
 
-OperatorFamily SignalFamily() { return {kRead, {}}; }
+OperatorFamily SignalFamily() {
+  static constexpr ReadRow kRead[] = {{"HannWindow", ReadHannWindow},
+                                      {"HammingWindow", ReadHammingWindow},
+                                      {"BlackmanWindow", ReadBlackmanWindow},
+                                      {"MelWeightMatrix", ReadMelWeightMatrix},
+                                      {"DFT", ReadDft},
+                                      {"STFT", ReadStft}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io

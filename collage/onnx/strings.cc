@@ -121,11 +121,6 @@ Result<std::vector<Expr>> ReadStringSplit(NodeReader& node) {
                            MakeConstant(Tensor::FromVector(TensorType{value.shape(), DType::kInt64}, counts))};
 }
 
-constexpr ReadRow kRead[] = {{"StringConcat", ReadDirect<"strings.concat">},
-                             {"RegexFullMatch", ReadRegexFullMatch},
-                             {"StringNormalizer", ReadStringNormalizer},
-                             {"StringSplit", ReadStringSplit}};
-
 Status WriteStringConcat(NodeWriter& writer) {
   writer.Emit("StringConcat", writer.Inputs());
   return {};
@@ -147,11 +142,16 @@ Status WriteChangeCase(NodeWriter& writer) {
   return {};
 }
 
-constexpr WriteRow kWrite[] = {
-    {"strings.concat", WriteStringConcat}, {"strings.full_match", WriteRegexFullMatch}, {"strings.change_case", WriteChangeCase}};
-
 }  // namespace
 
-OperatorFamily StringFamily() { return {kRead, kWrite}; }
+OperatorFamily StringFamily() {
+  static constexpr ReadRow kRead[] = {{"StringConcat", ReadDirect<"strings.concat">},
+                                      {"RegexFullMatch", ReadRegexFullMatch},
+                                      {"StringNormalizer", ReadStringNormalizer},
+                                      {"StringSplit", ReadStringSplit}};
+  static constexpr WriteRow kWrite[] = {
+      {"strings.concat", WriteStringConcat}, {"strings.full_match", WriteRegexFullMatch}, {"strings.change_case", WriteChangeCase}};
+  return {kRead, kWrite};
+}
 
 }  // namespace collage::onnx_io

@@ -484,12 +484,13 @@ Result<std::vector<Expr>> ReadTreeEnsembleClassifier(NodeReader& node) {
   return formula.DoneAll({label, formula.Cast(scores, DType::kFloat32)});
 }
 
-constexpr ReadRow kRead[] = {{"ai.onnx.ml.TreeEnsemble", ReadTreeEnsemble},
-                             {"ai.onnx.ml.TreeEnsembleClassifier", ReadTreeEnsembleClassifier},
-                             {"ai.onnx.ml.TreeEnsembleRegressor", ReadTreeEnsembleRegressor}};
-
 }  // namespace
 
-OperatorFamily TreeEnsembleFamily() { return {kRead, {}}; }
+OperatorFamily TreeEnsembleFamily() {
+  static constexpr ReadRow kRead[] = {{"ai.onnx.ml.TreeEnsemble", ReadTreeEnsemble},
+                                      {"ai.onnx.ml.TreeEnsembleClassifier", ReadTreeEnsembleClassifier},
+                                      {"ai.onnx.ml.TreeEnsembleRegressor", ReadTreeEnsembleRegressor}};
+  return {kRead, {}};
+}
 
 }  // namespace collage::onnx_io
