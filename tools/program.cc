@@ -31,6 +31,7 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
       "--processors", options.processors,
       "Processors of a CPU beside the host, such as cpu:1=2-3 (repeat). Targets and pins may name it then. The host, cpu:0, has "
       "those that are left. A compiled file keeps them; where it is run, others may be stated for its CPUs");
+  AddCompileFlags(command, options.compile);
 }
 
 void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
@@ -40,7 +41,7 @@ void AddLoadOptions(CLI::App& command, ProgramOptions& options) {
   command.add_option(
       "--compile-on-demand", options.model,
       "The model that a compiled file was made of: where no profile takes the shapes of the inputs, one is compiled from it, "
-      "once, and kept in FILE.profiles beside the file. Without it such shapes are errors");
+      "once, as the options here say, and kept in FILE.profiles beside the file. Without it such shapes are errors");
 }
 
 std::string CacheOf(const ProgramOptions& options) { return options.cache.empty() ? DefaultCache() : options.cache; }
@@ -62,6 +63,7 @@ Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
   compile.cpus = COLLAGE_TRY(StatedCpus(options.processors));
   compile.cache = CacheOf(options);
   compile.profiles = COLLAGE_TRY(ParseProfiles(options.shapes));
+  COLLAGE_TRY_STATUS(TakeCompileFlags(options.compile, compile));
   return compile;
 }
 
@@ -78,7 +80,8 @@ std::optional<int> SuperviseCompiling(const ProgramOptions& options) {
 
 Result<CompiledModel> CompileShown(const std::string& model, CompileOptions options) {
   options.activity = SupervisedActivity();
-  TerminalProgress terminal(options.budget_seconds);
+  if (options.activity) options.seconds_spent = options.activity->SecondsSinceCreated();
+  TerminalProgress terminal(options.budget_seconds, options.seconds_spent);
   options.progress = {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()};
   Result<CompiledModel> compiled = CompileModel(model, options);
   terminal.Clear();

@@ -8,6 +8,7 @@
 
 #include "collage/driver/compile.h"
 #include "collage/support/result.h"
+#include "tools/compile_flags.h"
 #include "tools/default_cache.h"
 
 namespace collage::tools {
@@ -20,6 +21,7 @@ struct ProgramOptions {
   std::string cache;
   int threads = AvailableThreads();
   std::vector<std::string> processors;  ///< "cpu:1=2-3"
+  CompileFlags compile;
   bool recompile = false;
   std::string model;  ///< of a compiled file, from which profiles that are missing are compiled; empty: they are errors
 };

@@ -126,6 +126,20 @@ class ProfilesTest(CommandLineTestCase):
         self.assertEqual(len(list(kept[0].parent.glob("*.collage"))), 1)
         self.assert_user_error(self.collage("run", program, *self.inputs(2, 5)), "expected")
 
+    def test_on_demand_is_compiled_as_the_run_says(self):
+        program = self.folder / "one.collage"
+        words = ["--target", "cpu", "--cache", self.cache]
+        self.assertEqual(self.compile(self.model, *words[:2], "--budget", "2s", *shapes((1, 4)), output=program).returncode, 0)
+        on_demand = [*words, "--compile-on-demand", self.model, "--budget", "1s", "--pin", "product=reference"]
+        done = self.collage("run", program, "--random", 1, *shapes((2, 5)), *on_demand)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "at most 1 s left")
+        [kept] = (self.folder / "one.collage.profiles").glob("*.collage")
+        plan = self.collage("explain", kept).stdout
+        self.assertRegex(plan, "reference .*product; pinned")
+        done = self.collage("run", program, "--random", 1, *shapes((2, 6)), *on_demand[:-1], "product=nobody")
+        self.assert_user_error(done, "--pin", "nobody")
+
     def test_only_the_model_of_the_file_is_compiled_on_demand(self):
         other = self.folder / "other.onnx"
         other.write_bytes(self.model.read_bytes() + b"\x1a\x01x")  # another domain
