@@ -56,6 +56,25 @@ TEST(OpenVinoTest, FunctionsWithRefusedCallsHaveNoVariant) {
   EXPECT_FALSE(OpenVino().Compile(*function->As<Function>(), Device{}, Variant{"rewritten", {Layout()}, {Layout()}}));
 }
 
+/// A function that carries a model of which this is what was read.
+Expr Carrier(const Expr& x, const Expr& body) {
+  const Expr literal = MakeFunction({x}, body, {{"OnnxModel", std::string("its text")}}).value();
+  const Expr outer = Input(x->type().AsTensor()->shape);
+  return FunctionOf({outer}, MakeCall(literal, {outer}).value());
+}
+
+TEST(OpenVinoTest, AModelAsItCameIsRefusedWhereItMakesFloat8) {
+  const Expr x = Input({4});
+  const auto variants = [](const Expr& function) { return OpenVino().Variants(*function->As<Function>(), Cpu(1)); };
+  const std::vector<Variant> usual = variants(Carrier(x, CallOp("exp", {x})));
+  ASSERT_EQ(usual.size(), 1);
+  EXPECT_EQ(usual[0].name, "original");
+  for (const char* type : {"float8_e4m3fn", "float8_e5m2"}) {
+    const Expr there = CallOp("cast", {x}, {{"dtype", std::string(type)}});
+    EXPECT_TRUE(variants(Carrier(x, CallOp("cast", {there}, {{"dtype", std::string("float32")}}))).empty()) << type;
+  }
+}
+
 TEST(OpenVinoTest, UnknownVariantsAreErrors) {
   const Expr x = MakeVar("x", TensorType{{4}, DType::kFloat32});
   const Expr function = MakeFunction({x}, Call("nn.relu", {x})).value();
