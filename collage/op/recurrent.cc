@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "collage/op/families.h"
 #include "collage/op/rules.h"
@@ -9,26 +10,26 @@
 namespace collage {
 namespace {
 
-/// Functions of x with parameters alpha and beta and what these are by default (ONNX, LSTM).
+/// Functions of x with parameters alpha and beta and what these are by default (ONNX, LSTM); nothing where there is none.
 struct ActivationRecord {
   const char* name;
-  double alpha;
-  double beta;
+  std::optional<double> alpha;
+  std::optional<double> beta;
   double (*function)(double x, double alpha, double beta);
 };
 
 constexpr ActivationRecord kActivations[] = {
-    {"sigmoid", 0, 0, [](double x, double, double) { return 1 / (1 + std::exp(-x)); }},
-    {"tanh", 0, 0, [](double x, double, double) { return std::tanh(x); }},
-    {"relu", 0, 0, [](double x, double, double) { return std::max(x, 0.0); }},
+    {"sigmoid", {}, {}, [](double x, double, double) { return 1 / (1 + std::exp(-x)); }},
+    {"tanh", {}, {}, [](double x, double, double) { return std::tanh(x); }},
+    {"relu", {}, {}, [](double x, double, double) { return std::max(x, 0.0); }},
     {"affine", 1, 0, [](double x, double alpha, double beta) { return alpha * x + beta; }},
-    {"leakyrelu", 0.01, 0, [](double x, double alpha, double) { return x < 0 ? alpha * x : x; }},
-    {"thresholdedrelu", 1, 0, [](double x, double alpha, double) { return x > alpha ? x : 0; }},
+    {"leakyrelu", 0.01, {}, [](double x, double alpha, double) { return x < 0 ? alpha * x : x; }},
+    {"thresholdedrelu", 1, {}, [](double x, double alpha, double) { return x > alpha ? x : 0; }},
     {"scaledtanh", 1, 1, [](double x, double alpha, double beta) { return alpha * std::tanh(beta * x); }},
     {"hardsigmoid", 0.2, 0.5, [](double x, double alpha, double beta) { return std::clamp(alpha * x + beta, 0.0, 1.0); }},
-    {"elu", 1, 0, [](double x, double alpha, double) { return x < 0 ? alpha * (std::exp(x) - 1) : x; }},
-    {"softsign", 0, 0, [](double x, double, double) { return x / (1 + std::abs(x)); }},
-    {"softplus", 0, 0, [](double x, double, double) { return std::log1p(std::exp(-std::abs(x))) + std::max(x, 0.0); }}};
+    {"elu", 1, {}, [](double x, double alpha, double) { return x < 0 ? alpha * (std::exp(x) - 1) : x; }},
+    {"softsign", {}, {}, [](double x, double, double) { return x / (1 + std::abs(x)); }},
+    {"softplus", {}, {}, [](double x, double, double) { return std::log1p(std::exp(-std::abs(x))) + std::max(x, 0.0); }}};
 
 const ActivationRecord* FindActivation(const std::string& name) {
   const auto* record = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& item) { return name == item.name; });
@@ -44,6 +45,22 @@ std::vector<double> Numbers(const Attributes& attributes, const char* name) {
   }
   return numbers;
 }
+
+/// ONNX has them consumed in the order of the functions and says of none that it has no use for one. As in ONNX Runtime, only who has
+/// such a parameter consumes a number.
+class ParametersInOrder {
+ public:
+  explicit ParametersInOrder(std::vector<double> numbers) : numbers_(std::move(numbers)) {}
+  /// Of a function that takes `fallback` where there is no number left; zero for one without such a parameter.
+  double Next(const std::optional<double>& fallback) {
+    if (!fallback) return 0;
+    return next_ < numbers_.size() ? numbers_[next_++] : *fallback;
+  }
+
+ private:
+  std::vector<double> numbers_;
+  size_t next_ = 0;
+};
 
 Result<std::vector<std::string>> ActivationNames(const Attributes& attributes, const std::vector<std::string>& fallback,
                                                  int64_t directions) {
@@ -65,16 +82,13 @@ const std::vector<std::string> kNames = {"data", "weight", "recurrent_weight", "
 
 Result<std::vector<ActivationChoice>> ReadActivationChoices(const Attributes& attributes, const std::vector<std::string>& fallback,
                                                             int64_t directions) {
-  const std::vector<double> alphas = Numbers(attributes, "activation_alpha");
-  const std::vector<double> betas = Numbers(attributes, "activation_beta");
+  ParametersInOrder alphas(Numbers(attributes, "activation_alpha"));
+  ParametersInOrder betas(Numbers(attributes, "activation_beta"));
   std::vector<ActivationChoice> choices;
   for (std::string& name : COLLAGE_TRY(ActivationNames(attributes, fallback, directions))) {
     const ActivationRecord* record = FindActivation(name);
     if (record == nullptr) return Fail("attribute 'activations' has the name \"" + name + "\", which is none that is known");
-    const size_t place = choices.size();
-    const double alpha = place < alphas.size() ? alphas[place] : record->alpha;
-    const double beta = place < betas.size() ? betas[place] : record->beta;
-    choices.push_back({std::move(name), alpha, beta});
+    choices.push_back({std::move(name), alphas.Next(record->alpha), betas.Next(record->beta)});
   }
   return choices;
 }
@@ -149,8 +163,8 @@ OpDef Recurrent(std::string name, std::string summary, int64_t gates, bool has_c
           .argument_names = std::move(arguments),
           .attributes = {{"direction", "string", "\"forward\", \"reverse\" or \"bidirectional\", default \"forward\""},
                          {"activations", "list", "names of the functions of each direction in turn, in lower case"},
-                         {"activation_alpha", "list", "first parameters of the functions"},
-                         {"activation_beta", "list", "second parameters of the functions"},
+                         {"activation_alpha", "list", "first parameters, of the functions that have one, in their order"},
+                         {"activation_beta", "list", "second parameters, likewise"},
                          {"clip", "float", "what functions are given is held between -clip and clip, default not"}},
           .kind = OpKind::kOpaque,
           .infer_type = RecurrentType(gates, has_cell, activations),

@@ -1,3 +1,5 @@
+#include "collage/op/recurrent.h"
+
 #include <cmath>
 
 #include "op_testing.h"
@@ -52,6 +54,16 @@ TEST(RecurrentTest, InfersShapesAndRefuses) {
   EXPECT_THAT(InferLayer("nn.rnn", Arguments(1, false), {{"activations", AttributeValue::List{"sine"}}}), HasSubstr("the name \"sine\""));
   EXPECT_THAT(InferLayer("nn.gru", Arguments(3, false), {{"activations", AttributeValue::List{"tanh"}}}),
               HasSubstr("has 1 names, expected 2"));
+}
+
+TEST(RecurrentTest, FunctionsThatHaveAParameterConsumeTheNextNumber) {
+  const Attributes attributes{{"activations", AttributeValue::List{"sigmoid", "leakyrelu", "affine", "hardsigmoid", "tanh", "affine"}},
+                              {"activation_alpha", AttributeValue::List{0.3, 0.5}},
+                              {"activation_beta", AttributeValue::List{0.1}}};
+  const std::vector<ActivationChoice> choices = ReadActivationChoices(attributes, {"sigmoid", "tanh", "tanh"}, 2).value();
+  std::vector<std::pair<double, double>> parameters;
+  for (const ActivationChoice& choice : choices) parameters.emplace_back(choice.alpha, choice.beta);
+  EXPECT_EQ(parameters, (std::vector<std::pair<double, double>>{{0, 0}, {0.3, 0}, {0.5, 0.1}, {0.2, 0.5}, {0, 0}, {1, 0}}));
 }
 
 TEST(RecurrentTest, ARecurrentLayerStopsAtTheLengthOfASequence) {
