@@ -110,7 +110,7 @@ class ControlCompile {
     LoweredModel whole = COLLAGE_TRY(CompileOn(options_.targets));
     refused_ = COLLAGE_TRY(ObjectionTo(whole.executable));
     if (refused_.empty()) return whole;
-    spdlog::info("the program {}: the reference kernels compute it", refused_);
+    spdlog::warn("the program {}: the slow reference kernels compute all", refused_);
     Result<LoweredModel> reference = CompileOn({"cpu -compiler=reference"});
     if (!reference) return Fail("the program " + refused_ + "; on the reference kernels: " + reference.error().message);
     const std::string objection = COLLAGE_TRY(ObjectionTo(reference->executable));

@@ -450,6 +450,12 @@ std::vector<bool> Placement::OfOriginals() const {
   return of_originals;
 }
 
+std::vector<bool> Placement::OfFallback() const {
+  std::vector<bool> of_fallback(candidates.size());
+  for (size_t c = 0; c < of_fallback.size(); ++c) of_fallback[c] = MayLie(c) && (!candidates[c].is_partition || IsFallback(*this, c));
+  return of_fallback;
+}
+
 std::vector<bool> Placement::AllowedFor(size_t target) const {
   std::vector<bool> allowed(candidates.size());
   for (size_t c = 0; c < candidates.size(); ++c) {

@@ -129,6 +129,8 @@ struct Placement {
   [[nodiscard]] std::vector<bool> Competing() const;
   /// Whole models as they came.
   [[nodiscard]] std::vector<bool> OfOriginals() const;
+  /// What the fallback takes.
+  [[nodiscard]] std::vector<bool> OfFallback() const;
   /// All that may lie where they lie.
   [[nodiscard]] std::vector<bool> Lying() const;
   /// Candidates of one target, and native code or the fallback for what its backend cannot run.

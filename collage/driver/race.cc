@@ -127,8 +127,8 @@ class PlanRace {
     for (const size_t i : ranking) {
       if (COLLAGE_TRY(HasWrongKernels(i))) return RaceOutcome{.is_of_wrong_kernels = true};
     }
-    return Fail("no plan agrees with the reference executor" +
-                (ranking.empty() ? "" : ": the best one " + entries_[ranking.front()].objection));
+    if (ranking.empty()) return Fail("no plan agrees with the reference executor");
+    return RaceOutcome{.objection = entries_[ranking.front()].objection};
   }
 
  private:

@@ -17,6 +17,7 @@ namespace collage {
 
 struct RaceOutcome {
   bool is_of_wrong_kernels = false;  ///< nothing raced: kernels were found wrong, without which plans are others
+  std::string objection;             ///< where no plan agrees with the reference, though its kernels do: what the best one does; else empty
   size_t winner = 0;
   std::optional<LoweredModel> lowered;  ///< the program that raced
   std::vector<PlanTiming> timings;      ///< "chosen" first, then the single backends in the order of the contestants

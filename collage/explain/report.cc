@@ -301,7 +301,7 @@ namespace {
 
 std::string StatementText(const CompileReport& report) {
   if (report.is_estimated) return "prices are a user's estimates; nothing was timed";
-  if (!report.search_complete) return fmt::format("time ended: a cover of these candidates might be {:.1f}% cheaper", 100 * report.open);
+  if (!report.search_complete) return fmt::format("not settled: a cover of these candidates might be {:.1f}% cheaper", 100 * report.open);
   return fmt::format("with {:.0f}% confidence no cover of these candidates is more than {:.1f}% cheaper", 100 * report.confidence,
                      100 * report.smallest_difference);
 }

@@ -33,8 +33,8 @@ MODELS = {
 }
 
 
-def cancelling_model(path):
-    """An If that gives ones, and behind it their product with columns that add up to nothing: all that float32 gives is rounding."""
+def cancelling_model(path, has_branches):
+    """An If that gives ones, or what its branches do in its place, and behind it their product with columns that add up to nothing: all that float32 gives is rounding."""
     random = np.random.default_rng(3)
     weight = random.standard_normal((64, 8)).astype(np.float32)
     weight[-1] = -weight[:-1].astype(np.float64).sum(axis=0)
@@ -43,12 +43,12 @@ def cancelling_model(path):
         result = helper.make_tensor_value_info(branch, TensorProto.FLOAT, [2, 64])
         nodes = [helper.make_node("Sub", ["x", "x"], [branch + "_zeros"]), helper.make_node("Max", [branch + "_zeros", "one"], [branch])]
         branches[branch + "_branch"] = helper.make_graph(nodes, branch, [], [result])
-    nodes = [
+    choice = [
         helper.make_node("ReduceMax", ["x"], ["largest"], keepdims=0),
         helper.make_node("Greater", ["largest", "half"], ["condition"]),
-        helper.make_node("If", ["condition"], ["ones"], **branches),
-        helper.make_node("MatMul", ["ones", "w"], ["y"]),
+        helper.make_node("If", ["condition"], ["else"], **branches),
     ]
+    nodes = [*(choice if has_branches else nodes), helper.make_node("MatMul", ["else", "w"], ["y"])]
     constants = [numpy_helper.from_array(np.array(value), name) for name, value in (("half", np.float32(0.5)), ("one", np.float32(1)), ("w", weight))]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 64])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 8])
@@ -97,13 +97,18 @@ class ControlFlowTest(InOneFolderTestCase):
         blocks = {entry["partition"].split(":")[0] for entry in json.loads(done.stdout)["plan"]}
         self.assertEqual(blocks, {"block", "block_1", "block_2", "block_3"})
 
-    def test_blocks_that_are_right_apart_and_wrong_together_run_on_the_reference(self):
+    def test_what_is_right_apart_and_wrong_together_runs_on_the_reference(self):
+        for has_branches, missing in ((True, "searched, block by block"), (False, "searched")):
+            with self.subTest(missing):
+                self.check_cancelling(has_branches, missing)
+
+    def check_cancelling(self, has_branches, missing):
         path = self.folder / "cancelling.onnx"
-        cancelling_model(path)
+        cancelling_model(path, has_branches)
         program = self.folder / "cancelling.collage"
         done = self.collage("compile", path, "-o", program, "--cache", self.cache, "--budget", "5s", "--threads", 1)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, "searched, block by block +did not race: differs .*, although each of its blocks agrees")
+        self.assertRegex(done.stdout, missing + " +did not race: differs .*, although each of its (blocks|kernels) agrees")
         results = []
         for words in ([program], [path, "--reference"]):
             ran = self.collage("run", *words, "--random", 1, "--output", self.folder / "out")
