@@ -49,6 +49,8 @@ def collage(arguments, *words):
         raise Failure(f"{words[0]} hangs") from error
     if done.returncode != 0:
         raise Failure(f"{words[0]} ends with {done.returncode}: {done.stderr.strip()[-600:]}")
+    if "although each of its" in done.stderr:
+        raise Failure(f"{words[0]} finds no right plan: {done.stderr.strip()[-600:]}")
     return done
 
 
