@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
-#include <utility>
 
 #include "collage/cost/statistics.h"
 #include "collage/driver/control_report.h"
@@ -24,6 +23,7 @@
 namespace collage {
 namespace {
 
+const std::vector<std::string> kReferenceTargets = {"cpu -compiler=reference"};
 constexpr uint64_t kSeed = 1;   // any
 constexpr size_t kSamples = 4;  // so that several branches are met
 // Of the budget, for the reference executor: loops that wait for data may never end on random inputs.
@@ -52,9 +52,8 @@ class ControlCompile {
     RunReference();
     LoweredModel whole = COLLAGE_TRY(CompileWhole());
     CompileReport report = ReportOfControl(name_, options_, reports_);
-    if (!refused_.empty()) {
-      report.missing.push_back({std::exchange(report.winner, "reference, block by block"), refused_});
-    }
+    report.winner = taken_;
+    report.missing = refused_;
     report.not_compared = not_compared_.empty() ? report.not_compared : not_compared_;
     report.rounding = rounding_.empty() ? report.rounding : rounding_;
     report.remainder = model_.remainder ? model_.remainder->Summary() : "";
@@ -105,33 +104,43 @@ class ControlCompile {
   }
 
   /// The blocks joined. Each may be right on numbers of its own and the whole wrong on those that the blocks hand on, where sums cancel,
-  /// say. Which block it is, or whether any, nobody knows; so all are computed by the reference kernels then.
+  /// say. Which block it is, or whether any, nobody knows; so all do without the permitted precision then, or are of the reference kernels.
   Result<LoweredModel> CompileWhole() {
-    LoweredModel whole = COLLAGE_TRY(CompileOn(options_.targets));
-    refused_ = COLLAGE_TRY(ObjectionTo(whole.executable));
-    if (refused_.empty()) return whole;
-    spdlog::warn("the program {}: the slow reference kernels compute all", refused_);
-    Result<LoweredModel> reference = CompileOn({"cpu -compiler=reference"});
-    if (!reference) return Fail("the program " + refused_ + "; on the reference kernels: " + reference.error().message);
-    const std::string objection = COLLAGE_TRY(ObjectionTo(reference->executable));
-    if (!objection.empty()) return Fail("the program " + objection);
-    return reference;
+    CompileOptions options = options_;
+    while (true) {
+      const bool is_reference = options.targets == kReferenceTargets;
+      const bool gave_up_precision = options_.precision && !options.precision;
+      taken_ = std::string(is_reference ? "reference" : gave_up_precision ? "searched in float32" : "searched") + ", block by block";
+      Result<LoweredModel> whole = CompileOn(options);
+      if (!whole && !refused_.empty()) return Fail(whole.error().At("the program " + refused_.back().reason + "; compiled again"));
+      if (!whole) return whole;
+      const std::string objection = COLLAGE_TRY(ObjectionTo(whole->executable));
+      if (objection.empty()) return whole;
+      if (is_reference) return Fail("the program " + objection);
+      refused_.push_back({taken_, objection});
+      if (UsesPrecision()) {
+        options.precision.reset();
+      } else {
+        options.targets = kReferenceTargets;
+      }
+      spdlog::warn("the program {}: it is compiled again {}", objection,
+                   options.targets == kReferenceTargets ? "of the slow reference kernels" : "in float32");
+    }
   }
 
-  Result<LoweredModel> CompileOn(const std::vector<std::string>& targets) {
+  Result<LoweredModel> CompileOn(const CompileOptions& options) {
     blocks_.clear();
     reports_.clear();
-    COLLAGE_TRY_STATUS(CompileBlocks(targets));
+    COLLAGE_TRY_STATUS(CompileBlocks(options));
     const Device device{DeviceKind::kCpu, 0, options_.threads};
     return JoinBlocks(control_.program, std::move(blocks_), model_.input_names, model_.output_names, device);
   }
 
-  Status CompileBlocks(const std::vector<std::string>& targets) {
+  /// As `of_whole` says, apart from the time, of which the reference executor has had some.
+  Status CompileBlocks(const CompileOptions& of_whole) {
     std::vector<CompiledPart> parts;
     for (size_t i = 0; i < control_.blocks.size(); ++i) parts.push_back({{outlined_.Find(control_.blocks[i])}, work_[i]});
-    // The reference executor's time is spent.
-    CompileOptions options = options_;
-    options.targets = targets;
+    CompileOptions options = of_whole;
     options.seconds_spent = SecondsSpent();
     PartOptions of_blocks(options, parts, parts.size() - 1);
     for (size_t i = 0; i < control_.blocks.size(); ++i) {
@@ -238,7 +247,8 @@ class ControlCompile {
   std::vector<BlockReport> reports_;
   std::optional<double> difference_;
   std::string not_compared_;
-  std::string refused_;   // what speaks against the blocks that are fastest by themselves; empty: nothing
+  std::string taken_;  // how the last blocks were compiled
+  std::vector<MissingPlan> refused_;
   std::string rounding_;  // what excuses how far the whole is from the reference; empty where nothing has to
 };
 

@@ -60,7 +60,10 @@ class Compile {
     COLLAGE_TRY_STATUS(Decide());
     RacedPlans raced = COLLAGE_TRY(RaceOf([this] { return Contestants(); }));
     if (const std::string objection = raced.race.objection; !objection.empty()) {
-      raced = COLLAGE_TRY(RaceOf([&] { return PlanOfReference(objection + ", although each of its kernels agrees"); }));
+      const std::string why = objection + ", although each of its kernels agrees";
+      Result<RacedPlans> reference = RaceOf([&] { return PlanOfReference(why); });
+      if (!reference) return Fail(reference.error().At("no plan agrees with the reference executor: the searched one " + why));
+      raced = std::move(*reference);
       if (!raced.race.objection.empty())
         return Fail("no plan agrees with the reference executor: that of the reference kernels " + raced.race.objection);
     }

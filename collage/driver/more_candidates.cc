@@ -79,11 +79,15 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
     if (placement.targets[target].is_fallback) options.fallback = single(target).spec;
     if (placement.targets[target].rules.style == BackendRules::Style::kNative) options.native = single(target);
   }
-  options.check = [&](const CandidatePartition& partition, const ExtractedFunction& function) -> Status {
+  const auto check_statements = [&](const CandidatePartition& partition) -> Status {
     if (!placement.constraints->Allow(partition)) return Fail("the user's pins or forbids exclude it");
-    const size_t target = TargetOf(placement, partition, kHost);
-    if (!placement.MayTake(target, partition.sub_graph.inside())) return Fail("what is said of devices excludes it, or it is of strings");
-    const bool has_any = !placement.targets[target].backend->Variants(*function.function->As<Function>(), Device{}).empty();
+    if (placement.MayTake(TargetOf(placement, partition, kHost), partition.sub_graph.inside())) return {};
+    return Fail("what is said of devices excludes it, or it is of strings");
+  };
+  options.check = [&](const CandidatePartition& partition, const ExtractedFunction& function) -> Status {
+    COLLAGE_TRY_STATUS(check_statements(partition));
+    const Backend& backend = *placement.targets[TargetOf(placement, partition, kHost)].backend;
+    const bool has_any = !backend.Variants(*function.function->As<Function>(), Device{}).empty();
     return has_any ? Status{} : Fail("it has no variant");
   };
   std::vector<GreedyPlan> plans;
@@ -101,8 +105,8 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
       plan.inside.push_back(partition.sub_graph.inside());
       if (partition.spec->is_host) continue;
       // The flow gives to the fallback what nobody else takes, whatever is said of it.
-      if (!placement.MayTake(TargetOf(placement, partition, kHost), partition.sub_graph.inside())) {
-        if (plan.reason.empty()) plan.reason = "what is said of devices excludes it";
+      if (const Status allowed = check_statements(partition); !allowed) {
+        if (plan.reason.empty()) plan.reason = allowed.error().message;
         continue;
       }
       std::optional<PricedCandidate> candidate = ToPriced(placement, partition, kHost);

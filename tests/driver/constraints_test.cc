@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collage/backend/backend.h"
+#include "collage/driver/more_candidates.h"
 #include "collage/driver/placement.h"
 #include "collage/ir/parse.h"
 #include "collage/ir/visit.h"
@@ -95,6 +96,20 @@ TEST_F(ConstraintsTest, PinnedNodesRunWhereTheUserSays) {
   EXPECT_EQ(BackendsOf({{"%0=right", "%1=left", "%2=right"}, {}}), (std::vector<std::string>{"right", "left", "right", "left"}));
   EXPECT_EQ(BackendsOf({{"nn.relu=left", "sigmoid=right"}, {}}), (std::vector<std::string>{"left", "right", "left", "left"}));
   EXPECT_EQ(BackendsOf({{"result=left", "%0=right", "%0=right"}, {"right:sigmoid"}})[1], "left");
+}
+
+TEST_F(ConstraintsTest, TheClassicFlowGivesTheFallbackNothingThatIsPinned) {
+  const Library all("reference", {"nn.relu", "sigmoid", "tanh"});
+  PlacementTarget fallback = TargetOf(all);
+  fallback.is_fallback = true;
+  const Decided decided(Parsed(kProgram), Decided::On{{TargetOf(left_), TargetOf(right_), fallback}}, cache_, {}, {},
+                        {{"sigmoid=left"}, {}});
+  std::map<std::string, std::string> reasons;
+  for (const GreedyPlan& plan : GreedyPlans(decided.placement())) {
+    reasons[decided.placement().NameOf(plan.target)] = plan.reason;
+    for (const PricedCandidate& candidate : plan.candidates) EXPECT_TRUE(decided.placement().constraints->Allow(candidate.candidate));
+  }
+  EXPECT_EQ(reasons, (std::map<std::string, std::string>{{"left", ""}, {"right", "the user's pins or forbids exclude it"}}));
 }
 
 TEST_F(ConstraintsTest, WhatIsForbiddenRunsElsewhere) {
