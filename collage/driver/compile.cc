@@ -89,11 +89,11 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   }
   const std::string name = path.filename().string();
   const auto place = [&](const CompileOptions& of_part, OnnxModel model, IRModule module) -> Result<CompiledModel> {
-    std::vector<PlacementTarget> its = of_part.targets == options.targets
-                                           ? targets
+    std::vector<PlacementTarget> part_targets =
+        of_part.targets == options.targets ? targets
                                            : COLLAGE_TRY(ResolveTargets(of_part.targets, device, options.choose_devices, options.cpus));
-    if (of_part.estimator) return CompileByEstimates(std::move(model), module, its, name, of_part);
-    return CompileFunction(of_part, cache, std::move(its), std::move(model), std::move(module), name);
+    if (of_part.estimator) return CompileByEstimates(std::move(model), module, part_targets, name, of_part);
+    return CompileFunction(of_part, cache, std::move(part_targets), std::move(model), std::move(module), name);
   };
   const auto compile_block = [&](const Expr& block, const CompileOptions& of_block) {
     return place(of_block, {}, IRModule::FromMain(block));

@@ -108,23 +108,21 @@ class ControlCompile {
   Result<LoweredModel> CompileWhole() {
     CompileOptions options = options_;
     while (true) {
-      const bool is_reference = options.targets == kReferenceTargets;
-      const bool gave_up_precision = options_.precision && !options.precision;
-      taken_ = std::string(is_reference ? "reference" : gave_up_precision ? "searched in float32" : "searched") + ", block by block";
       Result<LoweredModel> whole = CompileOn(options);
       if (!whole && !refused_.empty()) return Fail(whole.error().At("the program " + refused_.back().reason + "; compiled again"));
       if (!whole) return whole;
       const std::string objection = COLLAGE_TRY(ObjectionTo(whole->executable));
       if (objection.empty()) return whole;
-      if (is_reference) return Fail("the program " + objection);
+      if (options.targets == kReferenceTargets) return Fail("the program " + objection);
       refused_.push_back({taken_, objection});
       if (UsesPrecision()) {
         options.precision.reset();
+        taken_ = "searched in float32, block by block";
       } else {
         options.targets = kReferenceTargets;
+        taken_ = "reference, block by block";
       }
-      spdlog::warn("the program {}: it is compiled again {}", objection,
-                   options.targets == kReferenceTargets ? "of the slow reference kernels" : "in float32");
+      spdlog::warn("the program {}: it is compiled again ({})", objection, taken_);
     }
   }
 
@@ -247,7 +245,7 @@ class ControlCompile {
   std::vector<BlockReport> reports_;
   std::optional<double> difference_;
   std::string not_compared_;
-  std::string taken_;  // how the last blocks were compiled
+  std::string taken_ = "searched, block by block";
   std::vector<MissingPlan> refused_;
   std::string rounding_;  // what excuses how far the whole is from the reference; empty where nothing has to
 };

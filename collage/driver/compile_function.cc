@@ -415,11 +415,12 @@ class Compile {
   Result<FinalPlans> PlanOfReference(const std::string& why) {
     spdlog::warn("the searched plan {}: the slow reference kernels compute all", why);
     COLLAGE_TRY_STATUS(EnsureMeasurer());
-    Decision reference = COLLAGE_TRY(collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->OfFallback())));
+    Result<Decision> reference = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->OfFallback()));
+    if (!reference) return Fail(placement_->NameNode(reference.error().message));
     // Of all covers, which may agree and be cheaper, the bounds still hold.
-    decision_->open = 1 - decision_->likely_bound.ToMicroseconds() / reference.best.cost.ToMicroseconds();
+    decision_->open = 1 - decision_->likely_bound.ToMicroseconds() / reference->best.cost.ToMicroseconds();
     decision_->is_settled = false;
-    decision_->best = std::move(reference.best);
+    decision_->best = std::move(reference->best);
     prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
     return FinalPlans{{MakePlan(*placement_, "reference", decision_->best)}, {{"searched", why}}};
   }

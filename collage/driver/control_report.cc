@@ -49,7 +49,6 @@ CompileReport ReportOfControl(const std::string& model, const CompileOptions& op
   report.forbids = options.constraints.forbid;
   report.confidence = options.declared.confidence;
   report.smallest_difference = options.declared.smallest_difference;
-  report.winner = "searched, block by block";
   report.budget_seconds = options.budget_seconds;
   for (const BlockReport& block : blocks) {
     AddPlan(block, report);
