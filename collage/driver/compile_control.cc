@@ -53,7 +53,7 @@ class ControlCompile {
     LoweredModel whole = COLLAGE_TRY(CompileWhole());
     CompileReport report = ReportOfControl(name_, options_, reports_);
     report.winner = taken_;
-    report.missing = refused_;
+    report.missing.insert(report.missing.begin(), refused_.begin(), refused_.end());
     report.not_compared = not_compared_.empty() ? report.not_compared : not_compared_;
     report.rounding = rounding_.empty() ? report.rounding : rounding_;
     report.remainder = model_.remainder ? model_.remainder->Summary() : "";

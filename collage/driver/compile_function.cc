@@ -24,6 +24,7 @@
 #include "collage/driver/timer.h"
 #include "collage/driver/tuning.h"
 #include "collage/driver/whole_plans.h"
+#include "collage/explain/plan_names.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/lower/save.h"
 #include "collage/onnx/reader.h"
@@ -115,7 +116,7 @@ class Compile {
     decision_ = COLLAGE_TRY(DecideAmongAll());
     measuring_.deadline = end_of_measuring;
     if (options_.tuning_seconds > 0) {
-      const Plan plan = MakePlan(*placement_, "searched", decision_->best);
+      const Plan plan = MakePlan(*placement_, kSearchedPlan, decision_->best);
       COLLAGE_TRY_STATUS(
           Use(COLLAGE_TRY(Tune(placement_, evidence_, plan, pricer_, options_.tuning_seconds, options_.declared, measuring_))));
       decision_ = COLLAGE_TRY(DecideAmongAll());
@@ -296,7 +297,7 @@ class Compile {
   /// only what has a price below that of its parts: a search takes longer with each candidate whose operators lie far apart, and no cover
   /// is cheaper by one that is dearer than its parts in the same layouts. False where nothing was added.
   Result<bool> JoinPartsOf(const SearchResult& best) {
-    const Plan plan = MakePlan(*placement_, "searched", best);
+    const Plan plan = MakePlan(*placement_, kSearchedPlan, best);
     JoinedPlan join{best.choices, {}};
     std::vector<BranchCandidate> branches =
         BranchesSideBySide(*placement_, plan, Believe(placement_->arms.kernels, evidence_, options_.declared));
@@ -422,7 +423,7 @@ class Compile {
     decision_->is_settled = false;
     decision_->best = std::move(reference->best);
     prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
-    return FinalPlans{{MakePlan(*placement_, "reference", decision_->best)}, {{"searched", why}}};
+    return FinalPlans{{MakePlan(*placement_, kPlanOfReference, decision_->best)}, {{kSearchedPlan, why}}};
   }
 
   Result<RacedPlans> RaceOf(const std::function<Result<FinalPlans>()>& make) {

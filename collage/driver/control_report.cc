@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collage/explain/plan_names.h"
+
 namespace collage {
 
 void AddCounts(const CandidateCounts& part, CandidateCounts& whole) {
@@ -34,6 +36,9 @@ void AddPlan(const BlockReport& block, CompileReport& whole) {
   whole.decisions_left_out += part.decisions_left_out;
   if (whole.not_compared.empty() && !part.not_compared.empty()) whole.not_compared = prefix + " " + part.not_compared;
   if (whole.rounding.empty() && !part.rounding.empty()) whole.rounding = prefix + " " + part.rounding;
+  for (const MissingPlan& plan : part.missing) {
+    if (plan.name == kSearchedPlan) whole.missing.push_back({prefix + " " + plan.name, plan.reason});
+  }
   AddCounts(part.candidates, whole.candidates);
   if (!part.precision) return;
   if (!whole.precision) whole.precision = ReportedPrecision{part.precision->name, part.precision->tolerance};

@@ -7,6 +7,7 @@
 #include "collage/driver/more_candidates.h"
 #include "collage/driver/placement_report.h"
 #include "collage/driver/search_by_name.h"
+#include "collage/explain/plan_names.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/measure/verification.h"
 #include "collage/support/clock.h"
@@ -74,7 +75,7 @@ Result<EstimatedPlan> PlanByEstimates(const Expr& function, const std::vector<Pl
   while (true) {
     COLLAGE_TRY_STATUS(estimates.Add(*placement, options.progress));
     SearchResult cheapest = COLLAGE_TRY(Cheapest(*placement, estimates, options));
-    Plan plan = MakePlan(*placement, "searched", std::move(cheapest));
+    Plan plan = MakePlan(*placement, kSearchedPlan, std::move(cheapest));
     PlacementAddition joined{JoinedPartitions(*placement, plan), {}};
     if (!joined.candidates.empty()) {
       placement = COLLAGE_TRY(Extend(*placement, std::move(joined), pricer));
@@ -91,7 +92,7 @@ CompileReport ReportOf(const EstimatedPlan& planned, const CompileOptions& optio
   CompileReport report = ReportOf(*planned.placement, {NoEvidence(planned), planned.prices}, planned.plan);
   report.threads = options.threads;
   report.searcher = options.search;
-  report.winner = "searched";
+  report.winner = kSearchedPlan;
   report.is_estimated = true;
   report.proved_lower_bound_us = report.lower_bound_us;
   report.candidates = Counts(planned);

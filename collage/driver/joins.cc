@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collage/driver/more_candidates.h"
+#include "collage/explain/plan_names.h"
 
 namespace collage {
 namespace {
@@ -61,7 +62,7 @@ bool IsOf(const Placement& placement, const JoinedPlan& join) {
 Result<PlacementPointer> Joined(const Placement& placement, const JoinedPlan& join, Pricer& pricer) {
   SearchResult result;
   result.choices = join.choices;
-  const Plan plan = MakePlan(placement, "searched", std::move(result));
+  const Plan plan = MakePlan(placement, kSearchedPlan, std::move(result));
   PlacementAddition addition{JoinedPartitions(placement, plan), {}};
   for (const Branches& branches : join.branches) {
     if (std::optional<PricedCandidate> candidate = SideBySideCandidate(placement, plan, branches))

@@ -9,6 +9,7 @@
 #include "collage/cost/measurement.h"
 #include "collage/cost/statistics.h"
 #include "collage/driver/plan_watch.h"
+#include "collage/explain/plan_names.h"
 #include "collage/ir/constant_memory.h"
 #include "collage/ir/structural.h"
 #include "collage/measure/barrier_probe.h"
@@ -228,7 +229,7 @@ Result<ProfiledPlan> PlanMeasurer::Build(const std::vector<SearchChoice>& cover)
   if (!FitsMemory(*placement_, cover)) return does_not_fit(false);
   SearchResult result;
   result.choices = cover;
-  const Plan plan = MakePlan(*placement_, "searched", std::move(result));
+  const Plan plan = MakePlan(*placement_, kSearchedPlan, std::move(result));
   if (lower_.is_limited()) MakeRoom(COLLAGE_TRY(WeightsToAdd(COLLAGE_TRY(Apply(*placement_, plan)), lower_)));
   while (true) {
     const size_t refusals = RefusalsOf(*placement_);

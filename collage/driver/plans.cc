@@ -55,7 +55,7 @@ Status AddSearched(const Placement& placement, const std::vector<Price>& prices,
   if (!best) return Fail(placement.NameNode(best.error().message));
   PricedProblem problem(placement.arms, competing);
   const SearchResult fewest = WithFewerPartitions(problem, costs, *best, declared.smallest_difference);
-  plans.push_back(MakePlan(placement, "searched", fewest));
+  plans.push_back(MakePlan(placement, kSearchedPlan, fewest));
   if (fewest.choices == best->choices) return {};
   plans.front().tie = PlanTie{declared.smallest_difference, best->partitions, best->cost};
   plans.push_back(MakePlan(placement, "cheapest", std::move(*best)));
@@ -106,7 +106,7 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   FinalPlans result;
   const std::vector<Cost> centres = Centres(prices);
   if (chosen) {
-    result.plans.push_back(MakePlan(placement, "searched", std::move(*chosen)));
+    result.plans.push_back(MakePlan(placement, kSearchedPlan, std::move(*chosen)));
   } else {
     COLLAGE_TRY_STATUS(AddSearched(placement, prices, declared, result.plans));
   }

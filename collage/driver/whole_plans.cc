@@ -1,5 +1,6 @@
 #include "collage/driver/whole_plans.h"
 
+#include "collage/explain/plan_names.h"
 #include "collage/ir/structural.h"
 
 namespace collage {
@@ -20,7 +21,7 @@ Cost WholePlans::TimeOf(const std::vector<SearchChoice>& cover) {
 Result<Cost> WholePlans::Find(const std::vector<SearchChoice>& cover) {
   SearchResult result;
   result.choices = cover;
-  const IRModule module = COLLAGE_TRY(Apply(placement_, MakePlan(placement_, "searched", std::move(result))));
+  const IRModule module = COLLAGE_TRY(Apply(placement_, MakePlan(placement_, kSearchedPlan, std::move(result))));
   MeasurementKey key = pricer_.KeyOf(Fact::kRace, StructuralHash(module, ForPricing()), placement_.ContextHash());
   key.variant = kBesideTheAnchor;
   const bool is_first = !std::exchange(has_begun_, true);

@@ -4,6 +4,10 @@ namespace collage {
 
 // Plans of the race that are no single backend's.
 
+inline constexpr const char* kSearchedPlan = "searched";
+/// Of the reference kernels, where no other agrees with the reference executor.
+inline constexpr const char* kPlanOfReference = "reference";
+
 /// The searched plan where the same kernels could also run on several CPUs at the same time.
 inline constexpr const char* kOneAfterAnother = "one after another";
 /// That: independent branches on several CPUs.

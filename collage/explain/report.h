@@ -131,7 +131,7 @@ struct CompileReport {
   double smallest_difference = 0.01;  ///< as declared, a share
   /// The greatest share by which some cover might still be cheaper, at that confidence.
   double open = 0;
-  std::vector<MissingPlan> missing = {};  ///< single backends' plans that did not race
+  std::vector<MissingPlan> missing = {};  ///< plans that did not race, or are not right
   std::string not_compared = {};          ///< what of the program was not compared with the reference, and why; empty: all was
   /// How far rounding alone takes the reference from itself, where only that excuses how far the program is from it; else empty.
   std::string rounding = {};

@@ -33,22 +33,28 @@ MODELS = {
 }
 
 
-def cancelling_model(path, has_branches):
-    """An If that gives ones, or what its branches do in its place, and behind it their product with columns that add up to nothing: all that float32 gives is rounding."""
+def cancelling_model(path, place):
+    """Ones, and their product with columns that add up to nothing: all that float32 gives is rounding. An If makes the ones, the product as well, or nothing."""
     random = np.random.default_rng(3)
     weight = random.standard_normal((64, 8)).astype(np.float32)
     weight[-1] = -weight[:-1].astype(np.float64).sum(axis=0)
     branches = {}
     for branch in ("then", "else"):
-        result = helper.make_tensor_value_info(branch, TensorProto.FLOAT, [2, 64])
-        nodes = [helper.make_node("Sub", ["x", "x"], [branch + "_zeros"]), helper.make_node("Max", [branch + "_zeros", "one"], [branch])]
+        ones = branch + "_ones"
+        result = helper.make_tensor_value_info(branch, TensorProto.FLOAT, [2, 8 if place == "in a block" else 64])
+        nodes = [
+            helper.make_node("Sub", ["x", "x"], [branch + "_zeros"]),
+            helper.make_node("Max", [branch + "_zeros", "one"], [ones]),
+            helper.make_node("MatMul", [ones, "w"], [branch]) if place == "in a block" else helper.make_node("Identity", [ones], [branch]),
+        ]
         branches[branch + "_branch"] = helper.make_graph(nodes, branch, [], [result])
     choice = [
         helper.make_node("ReduceMax", ["x"], ["largest"], keepdims=0),
         helper.make_node("Greater", ["largest", "half"], ["condition"]),
         helper.make_node("If", ["condition"], ["else"], **branches),
     ]
-    nodes = [*(choice if has_branches else nodes), helper.make_node("MatMul", ["else", "w"], ["y"])]
+    product = helper.make_node("Identity", ["else"], ["y"]) if place == "in a block" else helper.make_node("MatMul", ["else", "w"], ["y"])
+    nodes = [*(nodes if place == "without blocks" else choice), product]
     constants = [numpy_helper.from_array(np.array(value), name) for name, value in (("half", np.float32(0.5)), ("one", np.float32(1)), ("w", weight))]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 64])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 8])
@@ -98,13 +104,13 @@ class ControlFlowTest(InOneFolderTestCase):
         self.assertEqual(blocks, {"block", "block_1", "block_2", "block_3"})
 
     def test_what_is_right_apart_and_wrong_together_runs_on_the_reference(self):
-        for has_branches, missing in ((True, "searched, block by block"), (False, "searched")):
-            with self.subTest(missing):
-                self.check_cancelling(has_branches, missing)
+        for place, missing in (("across blocks", "searched, block by block"), ("in a block", r"block_\d: searched"), ("without blocks", "searched")):
+            with self.subTest(place):
+                self.check_cancelling(place, missing)
 
-    def check_cancelling(self, has_branches, missing):
+    def check_cancelling(self, place, missing):
         path = self.folder / "cancelling.onnx"
-        cancelling_model(path, has_branches)
+        cancelling_model(path, place)
         program = self.folder / "cancelling.collage"
         done = self.collage("compile", path, "-o", program, "--cache", self.cache, "--budget", "5s", "--threads", 1)
         self.assertEqual(done.returncode, 0, done.stderr)
