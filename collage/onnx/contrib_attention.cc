@@ -156,7 +156,7 @@ Result<std::vector<Expr>> AttendProjected(NodeReader& node, Formula& formula, co
   const Expr result = JoinHeads(formula, Attend(formula, parts[0], parts[1], parts[2], scale, bias));
   std::vector<Expr> outputs = COLLAGE_TRY(formula.Done(result));
   if (node.output_count() < 2) return outputs;
-  return formula.DoneAll({result, formula.Apply("stack", {MakeTuple({parts[1], parts[2]})}, {{"axis", 0}})});
+  return formula.DoneAll({result, formula.Stack({parts[1], parts[2]}, 0)});
 }
 
 /// One weight for query, key and value in a row.
@@ -297,10 +297,19 @@ class GroupQueryAttention {
     Shape shape = Formula::ShapeOf(all);
     shape[2] = keys_;
     const Expr indices = integers_.Call("minimum", source, static_cast<double>(past_ + length_ - 1));
-    const Expr spread = integers_.Broadcast(integers_.Reshape(indices, {batch_, 1, keys_, 1}), shape);
-    COLLAGE_TRY(integers_.Done(spread));
+    const Expr rows = COLLAGE_TRY(RowsAt(all, indices, shape));
     const Expr is_given = integers_.Reshape(integers_.Call("less", distance, static_cast<double>(length_)), {batch_, 1, keys_, 1});
-    return formula_.Call("where", is_given, formula_.Apply("gather", {all, spread}, {{"axis", 2}}), 0.0);
+    return formula_.Call("where", is_given, rows, 0.0);
+  }
+
+  /// Rows of `all` at `indices`, (batch, keys), in each head. Where there is one batch all share them, which more libraries compute.
+  Result<Expr> RowsAt(const Expr& all, const Expr& indices, const Shape& shape) {
+    const bool is_shared = batch_ == 1;
+    const Expr places =
+        is_shared ? integers_.Reshape(indices, {keys_}) : integers_.Broadcast(integers_.Reshape(indices, {batch_, 1, keys_, 1}), shape);
+    COLLAGE_TRY(integers_.Done(places));
+    if (!is_shared) return formula_.Apply("gather", {all, places}, {{"axis", 2}});
+    return formula_.Apply("take", {all, places}, {{"axis", 2}, {"mode", "clip"}});
   }
 
   Result<Expr> Scores() {

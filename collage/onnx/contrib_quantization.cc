@@ -1,6 +1,10 @@
+#include <algorithm>
+
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
+#include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
+#include "collage/op/nbits_product.h"
 
 // The quantized operators of com.microsoft, as compositions of others.
 
@@ -13,8 +17,7 @@ Expr Unpacked(NodeReader& node, Formula& formula, const Expr& bytes, int64_t bit
   // Not as operators on bits, which opset 17 has no form of.
   Formula integers(node, DType::kInt32);
   const Expr wide = integers.Cast(bytes, DType::kInt32);
-  const Expr halves = MakeTuple({integers.Call("floor_mod", wide, 16.0), integers.Call("divide", wide, 16.0)});
-  const Expr pairs = integers.Apply("stack", {halves}, {{"axis", -1}});
+  const Expr pairs = integers.Stack({integers.Call("floor_mod", wide, 16.0), integers.Call("divide", wide, 16.0)}, -1);
   const int64_t rows = Formula::ShapeOf(bytes)[0];
   const int64_t row = 2 * Formula::ShapeOf(bytes)[1];
   const int64_t wanted = ElementCount(Shape(shape.begin() + 1, shape.end()));
@@ -23,37 +26,54 @@ Expr Unpacked(NodeReader& node, Formula& formula, const Expr& bytes, int64_t bit
   return formula.Cast(formula.Reshape(flat, shape), formula.dtype());
 }
 
-/// B is quantized in blocks along its columns: (N, blocks, bytes of a block), 4 bits (low ones first) or 8 an element.
+/// B is quantized in blocks along its columns: (N, blocks, bytes of a block), 2, 4 (low ones first) or 8 bits an element.
 Result<std::vector<Expr>> ReadMatMulNBits(NodeReader& node) {
   const Expr a = COLLAGE_TRY(node.Input(0));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(a));
-  const int64_t depth = COLLAGE_TRY(node.Int("K", 0));
-  const int64_t columns = COLLAGE_TRY(node.Int("N", 0));
-  const int64_t bits = COLLAGE_TRY(node.Int("bits", 4));
-  const int64_t block = COLLAGE_TRY(node.Int("block_size", 0));
-  if ((bits != 4 && bits != 8) || block < 2 || depth < 1 || columns < 1) {
-    return Fail("has " + std::to_string(bits) + " bits in blocks of " + std::to_string(block) + "; 4 or 8 bits are supported");
+  NBitsProduct product;
+  product.depth = COLLAGE_TRY(node.Int("K", 0));
+  product.columns = COLLAGE_TRY(node.Int("N", 0));
+  product.bits = COLLAGE_TRY(node.Int("bits", 4));
+  product.block = COLLAGE_TRY(node.Int("block_size", 0));
+  if ((product.bits != 2 && product.bits != 4 && product.bits != 8) || product.block < 2 || product.depth < 1 || product.columns < 1) {
+    return Fail("has " + std::to_string(product.bits) + " bits in blocks of " + std::to_string(product.block) +
+                "; 2, 4 or 8 bits are supported");
   }
+  if (type.shape.empty() || type.shape.back() != product.depth)
+    return Fail("input 0 has shape " + ToString(type.shape) + ", expected " + std::to_string(product.depth) +
+                " ('K') as its last dimension");
   if (node.HasInput(4)) return Fail("input 4 (g_idx) is not supported");
-  const int64_t blocks = (depth + block - 1) / block;
+  product.blocks = (product.depth + product.block - 1) / product.block;
   Formula formula(node, type.dtype);
-  const int64_t bytes = blocks * block * bits / 8;
-  const Expr packed = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(1)), {columns, bytes}));
-  const Expr values = Unpacked(node, formula, packed, bits, {columns, blocks, block});
-  const Expr scales = formula.Reshape(COLLAGE_TRY(node.Input(2)), {columns, blocks, 1});
-  Expr zero = formula.Number(bits == 4 ? 8 : 128);
+  const Shape packed = {product.columns, product.blocks, product.block * product.bits / 8};
+  const Expr weights = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(1)), packed));
+  const Expr scales = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(2)), {product.columns, product.blocks}));
+  const Shape points = {product.columns, product.ZeroBytes()};
+  Expr zeros;
   if (node.HasInput(3)) {
-    const Expr points = COLLAGE_TRY(node.Input(3));
-    if (COLLAGE_TRY(TensorTypeOf(points)).dtype != DType::kUInt8) return Fail("input 3 (zero_points) must be uint8");
-    const int64_t row = COLLAGE_TRY(TensorTypeOf(points)).ElementCount() / columns;
-    zero = Unpacked(node, formula, COLLAGE_TRY(node.Reshape(points, {columns, row})), bits, {columns, blocks, 1});
+    zeros = COLLAGE_TRY(node.Input(3));
+    if (COLLAGE_TRY(TensorTypeOf(zeros)).dtype != DType::kUInt8) return Fail("input 3 (zero_points) must be uint8");
+    zeros = COLLAGE_TRY(node.Reshape(zeros, points));
+  } else {
+    zeros = MakeConstant(product.DefaultZeros());
   }
-  Expr weight = formula.Call("multiply", formula.Call("subtract", values, zero), scales);
-  weight = formula.Reshape(weight, {columns, blocks * block});
-  if (blocks * block > depth) weight = formula.Slice(weight, 1, 0, depth);
-  Expr result = formula.Apply("nn.dense", {a, weight}, {{"units", columns}});
+  Expr result = formula.Apply("nn.matmul_nbits", {a, weights, scales, zeros}, {{"bits", product.bits}, {"block_size", product.block}});
   if (node.HasInput(5)) result = formula.Call("add", result, COLLAGE_TRY(node.Input(5)));
   return formula.Done(result);
+}
+
+Status WriteMatMulNBits(NodeWriter& writer) {
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < writer.input_count(); ++i) types.push_back(writer.InputType(i));
+  const NBitsProduct product = COLLAGE_TRY(ReadNBitsProduct(types, writer.attributes()));
+  std::vector<std::string> inputs = {writer.Input(0), writer.Input(1), writer.Input(2)};
+  const Tensor* zeros = writer.InputConstant(3);
+  const Tensor by_default = product.DefaultZeros();
+  // Libraries are faster where they are not said.
+  if (zeros == nullptr || !std::ranges::equal(zeros->Values<uint8_t>(), by_default.Values<uint8_t>())) inputs.push_back(writer.Input(3));
+  writer.Emit("com.microsoft.MatMulNBits", inputs,
+              {{"K", product.depth}, {"N", product.columns}, {"bits", product.bits}, {"block_size", product.block}});
+  return {};
 }
 
 /// Rows of a table that is quantized in blocks along its last dimension; of uint8 with 4 bits, a byte holds two elements.
@@ -213,7 +233,8 @@ OperatorFamily ContribQuantizationFamily() {
                                       {"com.microsoft.QLinearGlobalAveragePool", ReadQLinearPool<"GlobalAveragePool">},
                                       {"com.microsoft.QLinearSoftmax", ReadQLinearSoftmax},
                                       {"com.microsoft.QLinearConcat", ReadQLinearConcat}};
-  return {kRead, {}};
+  static constexpr WriteRow kWrite[] = {{"nn.matmul_nbits", WriteMatMulNBits}};
+  return {kRead, kWrite};
 }
 
 }  // namespace collage::onnx_io

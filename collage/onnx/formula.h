@@ -69,11 +69,9 @@ class Formula {
     const int64_t extent = ShapeOf(a)[static_cast<size_t>(axis)];
     return Apply("strided_slice", {a}, {{"begin", extent - 1}, {"end", -extent - 1}, {"strides", -1}, {"axes", axis}});
   }
-  Expr Concatenate(const std::vector<Expr>& parts, int64_t axis) {
-    if (!status_) return nullptr;
-    if (std::find(parts.begin(), parts.end(), nullptr) != parts.end()) return Keep(Fail("a part of a concatenation cannot be computed"));
-    return parts.size() == 1 ? parts[0] : Apply("concatenate", {MakeTuple(parts)}, {{"axis", axis}});
-  }
+  Expr Concatenate(const std::vector<Expr>& parts, int64_t axis) { return parts.size() == 1 ? parts[0] : Join("concatenate", parts, axis); }
+  /// Along a new axis.
+  Expr Stack(const std::vector<Expr>& parts, int64_t axis) { return Join("stack", parts, axis); }
   Expr Reduce(const std::string& op, const Expr& a, const std::vector<int64_t>& axes, bool keepdims) {
     return Apply(op, {a}, {{"axis", axes}, {"keepdims", keepdims}});
   }
@@ -97,6 +95,11 @@ class Formula {
   }
 
  private:
+  Expr Join(const std::string& op, const std::vector<Expr>& parts, int64_t axis) {
+    if (!status_) return nullptr;
+    if (std::find(parts.begin(), parts.end(), nullptr) != parts.end()) return Keep(Fail("a part of " + op + " cannot be computed"));
+    return Apply(op, {MakeTuple(parts)}, {{"axis", axis}});
+  }
   bool Reserve(const TensorType& constant) {
     if (status_) status_ = CheckExtents(constant.shape);
     if (status_) status_ = node_->folder().Reserve(static_cast<double>(constant.ByteCount()));

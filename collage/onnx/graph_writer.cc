@@ -110,7 +110,12 @@ void GraphWriter::AddNode(const std::string& op_type, const std::vector<std::str
                           const OnnxAttributes& attributes) {
   onnx_message::NodeProto& node = *message_->graph.add_node();
   node.set_name(op_type + "_" + std::to_string(message_->graph.node_size() - 1));
-  node.set_op_type(op_type);
+  const size_t dot = op_type.rfind('.');
+  if (dot != std::string::npos) {
+    node.set_domain(op_type.substr(0, dot));
+    domains_.insert(node.domain());
+  }
+  node.set_op_type(op_type.substr(dot + 1));
   for (const std::string& input : inputs) node.add_input(input);
   for (const std::string& output : outputs) node.add_output(output);
   for (const auto& [name, value] : attributes) {
@@ -167,12 +172,21 @@ void GraphWriter::DropUnread() {
     std::erase_if(*tensors, [&](const NamedTensor& one) { return !read.contains(one.first); });
 }
 
+template <class Proto>
+void GraphWriter::AddImports(Proto& message) const {
+  const auto add = [&](const std::string& domain, int64_t version) {
+    auto& import = *message.add_opset_import();
+    import.set_domain(domain);
+    import.set_version(version);
+  };
+  add("", options_.opset);
+  for (const std::string& domain : domains_) add(domain, 1);
+}
+
 Result<std::string> GraphWriter::Serialize() {
   message_->model.set_ir_version(kWrittenIrVersion);
   message_->model.set_producer_name("collage");
-  auto& import = *message_->model.add_opset_import();
-  import.set_domain("");
-  import.set_version(options_.opset);
+  AddImports(message_->model);
   message_->graph.set_name(options_.graph_name);
   std::vector<NamedTensor> initializers = weights_;
   initializers.insert(initializers.end(), descriptions_.begin(), descriptions_.end());
@@ -200,9 +214,7 @@ Status GraphWriter::WriteFunction(onnx_message::FunctionProto& function, std::ve
   for (const auto& input : message_->graph.input()) function.add_input(input.name());
   for (const auto& [name, value] : weights_) function.add_input(name);
   for (const auto& output : message_->graph.output()) function.add_output(output.name());
-  auto& import = *function.add_opset_import();
-  import.set_domain("");
-  import.set_version(options_.opset);
+  AddImports(function);
   for (const auto& [name, value] : descriptions_) {
     onnx_message::NodeProto& node = *function.add_node();
     node.set_name("Constant_" + std::to_string(function.node_size() - 1));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,12 @@ class GraphWriter {
   void DropUnread();
   std::string NameOf(size_t value);
   std::string AddTensor(const Tensor& value, std::vector<NamedTensor>& tensors);
+  /// "com.microsoft.MatMulNBits" is of another domain than the default one.
   void AddNode(const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                const OnnxAttributes& attributes);
+  /// Of the domains of the nodes.
+  template <class Proto>
+  void AddImports(Proto& message) const;
   Result<std::string> Serialize();
 
   OpSequence sequence_;
@@ -59,6 +64,7 @@ class GraphWriter {
   std::vector<bool> absorbed_;             // steps that an earlier step has taken over
   std::vector<NamedTensor> weights_;       // constants of the sequence
   std::vector<NamedTensor> descriptions_;  // what the operators of ONNX take as tensors and ours as attributes
+  std::set<std::string> domains_;          // of nodes, but the default one
   std::unique_ptr<Message> message_;
 };
 

@@ -20,7 +20,7 @@ Expr JoinRotaryHalves(Formula& formula, const Expr& real, const Expr& imaginary,
   if (!interleaved) return formula.Concatenate({real, imaginary}, 3);
   Shape shape = Formula::ShapeOf(real);
   if (!formula.ok()) return nullptr;
-  const Expr pairs = formula.Apply("stack", {MakeTuple({real, imaginary})}, {{"axis", 4}});
+  const Expr pairs = formula.Stack({real, imaginary}, 4);
   shape[3] *= 2;
   return formula.Reshape(pairs, shape);
 }

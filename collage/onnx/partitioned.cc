@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -63,6 +64,7 @@ class Writer {
     proto_.set_producer_name("collage");
     AddImport("", options_.opset);
     AddImport(kPartitionDomain, 1);
+    for (const std::string& domain : domains_) AddImport(domain, 1);
     graph_.set_name("partitioned");
     PartitionedForm form{COLLAGE_TRY(onnx_io::ModelBytes(proto_, graph_, initializers_)), functions_.size()};
     return form;
@@ -185,6 +187,9 @@ class Writer {
     std::string& name = functions_[written.SerializeAsString()];
     if (!name.empty()) return name;
     name = function_names_.Fresh(FunctionName(sequence));
+    for (const auto& import : written.opset_import()) {
+      if (!import.domain().empty()) domains_.insert(import.domain());
+    }
     written.set_name(name);
     written.set_domain(kPartitionDomain);
     proto_.add_functions()->Swap(&written);
@@ -253,6 +258,7 @@ class Writer {
   std::vector<std::string> value_names_;                    // empty: not there yet
   std::unordered_map<size_t, std::string> output_names_;    // of values; the first where one is several outputs
   std::unordered_map<std::string, std::string> functions_;  // names by messages without names
+  std::set<std::string> domains_;                           // of the nodes in them, but the default one
   // By place, type and shape: what a file holds once is stored once.
   std::map<std::tuple<const std::byte*, DType, Shape>, std::string> weights_;
   std::vector<NamedTensor> initializers_;

@@ -117,7 +117,7 @@ Expr ApplyTransform(Formula& formula, const Expr& signal, const Transform& trans
     real_part = formula.Call("subtract", real_part, formula.Apply("nn.matmul", {imaginary, sine}));
     imaginary_part = formula.Call("add", imaginary_part, formula.Apply("nn.matmul", {imaginary, cosine}));
   }
-  return formula.ok() ? formula.Apply("stack", {MakeTuple({real_part, imaginary_part})}, {{"axis", last}}) : nullptr;
+  return formula.Stack({real_part, imaginary_part}, last);
 }
 
 /// Cut, or filled up with zeros, along an axis.

@@ -28,6 +28,7 @@ void AddVolumeOperators(OpTable& table);
 void AddSamplingOperators(OpTable& table);
 void AddRoiPoolOperators(OpTable& table);
 void AddLinearAttentionOperators(OpTable& table);
+void AddNBitsProductOperators(OpTable& table);
 void AddPairwiseCouplingOperators(OpTable& table);
 void AddResizeOperators(OpTable& table);
 void AddCol2ImOperators(OpTable& table);

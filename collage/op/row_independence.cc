@@ -159,6 +159,7 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
       {"nn.upsampling", FirstAlone},
       {"nn.col2im", FirstAlone},
       {"nn.dense", Dense},
+      {"nn.matmul_nbits", Dense},
       {"nn.matmul", Matmul},
       {"nn.batch_matmul", BatchMatmul},
       {"nn.batch_norm", AlongOtherAxis<1>},

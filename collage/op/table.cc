@@ -29,6 +29,7 @@ OpTable BuildTable() {
                          AddSamplingOperators,
                          AddRoiPoolOperators,
                          AddLinearAttentionOperators,
+                         AddNBitsProductOperators,
                          AddPairwiseCouplingOperators,
                          AddResizeOperators,
                          AddCol2ImOperators,

@@ -65,12 +65,46 @@ void AddTailed(std::vector<ProgramCase>& cases) {
   });
 }
 
+struct FewBits {
+  const char* name;
+  Shape data;
+  int64_t columns, bits, block;
+  bool has_zeros;
+};
+
+/// Weights of few bits in blocks along the depth, with a tail and without.
+void AddFewBits(std::vector<ProgramCase>& cases) {
+  const std::vector<FewBits> products = {{"row", {1, 256}, 48, 4, 32, false},
+                                         {"zeros", {1, 160}, 40, 4, 32, true},
+                                         {"last_block", {3, 88}, 17, 4, 16, true},
+                                         {"bytes", {2, 5, 64}, 24, 8, 16, true},
+                                         {"rows", {30, 96}, 70, 4, 32, false}};
+  for (const FewBits& of : products) {
+    for (const bool has_tail : {false, true}) {
+      cases.push_back(
+          {std::string("matmul_nbits_") + of.name + (has_tail ? "_bias_relu" : ""), [=] {
+             B b;
+             const int64_t blocks = (of.data.back() + of.block - 1) / of.block;
+             const Expr data = b.Input(of.data);
+             const Expr weights = b.Constant({of.columns, blocks, of.block * of.bits / 8}, 0, 256, DType::kUInt8);
+             const Expr scales = b.Constant({of.columns, blocks}, 0.01, 0.05);
+             const Shape points = {of.columns, (blocks * of.bits + 7) / 8};
+             const double middle = of.bits == 4 ? 0x88 : 0x80;
+             const Expr zeros = b.Constant(points, of.has_zeros ? 0 : middle, of.has_zeros ? 256 : middle + 1, DType::kUInt8);
+             const Expr product = B::Call("nn.matmul_nbits", {data, weights, scales, zeros}, {{"bits", of.bits}, {"block_size", of.block}});
+             return b.Finish(has_tail ? B::Relu(b.Bias(product, -1)) : product);
+           }});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<ProgramCase> MatrixCases() {
   std::vector<ProgramCase> cases;
   AddDense(cases);
   AddTailed(cases);
+  AddFewBits(cases);
   AddProduct(cases, "dense_weight_is_parameter", "nn.dense", {4, 16}, {8, 16});
   AddProduct(cases, "matmul", "nn.matmul", {8, 16}, {16, 12});
   AddProduct(cases, "matmul_constant", "nn.matmul", {8, 16}, {16, 12}, {}, true);

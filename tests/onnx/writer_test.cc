@@ -57,6 +57,23 @@ TEST(OnnxWriter, BiasBecomesTheConvolutionsOwn) {
   EXPECT_FALSE(Mentions(ExpectRoundTrip(*MakeFunction({x}, Op("nn.relu", {sum}))), "Add"));
 }
 
+TEST(OnnxWriter, WeightsOfFewBitsAreOfMicrosoftsDomain) {
+  const auto bytes = [](Shape shape, uint8_t value) {
+    Tensor tensor(TensorType{std::move(shape), DType::kUInt8});
+    std::fill_n(tensor.MutableData<uint8_t>(), tensor.ElementCount(), value);
+    return MakeConstant(std::move(tensor));
+  };
+  const Expr x = Input("x", {2, 40});
+  const Attributes attributes{{"bits", 4}, {"block_size", 16}};
+  for (const uint8_t zero : {0x88, 0x37}) {
+    const Expr product = Op("nn.matmul_nbits", {x, bytes({5, 3, 8}, 0x4C), Weight({5, 3}, 2), bytes({5, 2}, zero)}, attributes);
+    const std::string written = ExpectRoundTrip(*MakeFunction({x}, Op("nn.relu", {product})));
+    EXPECT_TRUE(Mentions(written, "com.microsoft"));
+    // What is the default is not said.
+    EXPECT_EQ(Mentions(written, std::string(10, static_cast<char>(zero))), zero != 0x88);
+  }
+}
+
 TEST(OnnxWriter, BiasStaysApartWhereTheConvolutionIsUsedTwice) {
   const Expr x = Input("x", {1, 3, 6, 6});
   const Expr convolution = Op("nn.conv2d", {x, Weight({4, 3, 3, 3}, 1)});

@@ -73,6 +73,8 @@ TEST(RowIndependenceTest, OperatorsThatKeepRows) {
       "%x: Tensor[(N, 4, 6, 6), float32]) { nn.space_to_depth(%x, block_size=2) }",
       "%x: Tensor[(N, 8, 6), float32]) { nn.col2im(%x, output_size=[3, 4], kernel_size=[2, 2]) }",
       "%x: Tensor[(N, 6), float32], %w: Tensor[(3, 6), float32]) { nn.dense(%x, %w) }",
+      "%x: Tensor[(N, 8), float32], %w: Tensor[(3, 1, 4), uint8], %s: Tensor[(3, 1), float32], %z: Tensor[(3, 1), uint8]) "
+      "{ nn.matmul_nbits(%x, %w, %s, %z, block_size=8) }",
       "%x: Tensor[(N, 6), float32], %w: Tensor[(6, 3), float32]) { nn.matmul(%x, %w) }",
       "%x: Tensor[(N, 5, 6), float32], %w: Tensor[(6, 3), float32]) { nn.matmul(%x, %w) }",
       "%x: Tensor[(N, 6, 5), float32], %w: Tensor[(1, 6, 3), float32]) { nn.matmul(%x, %w, transpose_a=True) }",

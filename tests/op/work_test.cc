@@ -44,6 +44,9 @@ TEST(WorkTest, BlocksAddWhatLiesInTheImage) {
 TEST(WorkTest, ProductsMultiplyAndAddOnceATerm) {
   ExpectWork(WorkOf("nn.dense", {T({3, 5}), T({7, 5})}), 2.0 * 3 * 5 * 7, 4.0 * (15 + 35 + 21));
   ExpectWork(WorkOf("nn.matmul", {T({4, 3, 5}), T({5, 7})}), 2.0 * 4 * 3 * 5 * 7, 4.0 * (60 + 35 + 84));
+  ExpectWork(WorkOf("nn.matmul_nbits", {T({3, 40}), T({7, 3, 8}, DType::kUInt8), T({7, 3}), T({7, 2}, DType::kUInt8)},
+                    {{"bits", 4}, {"block_size", 16}}),
+             2.0 * 3 * 40 * 7, 4.0 * (120 + 21 + 21) + 7 * 3 * 8 + 7 * 2);
   ExpectWork(WorkOf("nn.batch_matmul", {T({4, 3, 5}), T({4, 7, 5})}), 2.0 * 4 * 3 * 5 * 7, 4.0 * (60 + 140 + 84));
 }
 

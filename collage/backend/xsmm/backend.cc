@@ -34,7 +34,8 @@ class XsmmBackend final : public Backend {
     BackendRules rules;
     rules.style = BackendRules::Style::kPattern;
     rules.patterns.push_back(PatternRule::Growing("xsmm.conv2d", xsmm::FusedConvolutionsRule(), CheckMatch));
-    for (const char* op : {"nn.conv2d", "nn.conv3d", "nn.dense", "nn.matmul", "nn.batch_matmul"}) rules.patterns.push_back(WithTail(op));
+    for (const char* op : {"nn.conv2d", "nn.conv3d", "nn.dense", "nn.matmul", "nn.batch_matmul", "nn.matmul_nbits"})
+      rules.patterns.push_back(WithTail(op));
     for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) rules.patterns.push_back(Alone(op));
     // Factors behind a product are nothing in its weights.
     rules.passes = {"fold_constants", "fold_batch_norm", "eliminate_dead_code"};

@@ -12,7 +12,8 @@
 namespace collage::xsmm {
 namespace {
 
-constexpr std::array<std::string_view, 5> kBases = {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv2d", "nn.conv3d"};
+constexpr std::array<std::string_view, 6> kBases = {"nn.dense",        "nn.matmul", "nn.batch_matmul",
+                                                    "nn.matmul_nbits", "nn.conv2d", "nn.conv3d"};
 
 bool IsBase(const OpSequence::Step& step) { return std::find(kBases.begin(), kBases.end(), step.op->name) != kBases.end(); }
 
@@ -42,6 +43,9 @@ Status CheckTensors(const OpSequence& sequence, size_t first) {
   std::vector<bool> is_apart(sequence.values.size(), false);
   for (size_t step = 0; step < first; ++step) {
     for (const size_t input : sequence.steps[step].inputs) is_apart[input] = true;
+  }
+  for (const OpSequence::Step& step : sequence.steps) {
+    if (step.op->name == "nn.matmul_nbits") is_apart[step.inputs[1]] = is_apart[step.inputs[3]] = true;
   }
   for (size_t i = 0; i < sequence.values.size(); ++i) {
     const OpSequence::Value& value = sequence.values[i];

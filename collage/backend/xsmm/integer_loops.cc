@@ -1,12 +1,15 @@
 #include "collage/backend/xsmm/integer_loops.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "collage/backend/xsmm/vectors.h"
 
 namespace collage::xsmm {
 namespace {
+
+// Weights come from memory once and in order, and the prefetchers of processors end with a page of 4 KiB; so the next page is asked for
+// ahead.
+constexpr int64_t kAheadBytes = 4096;
 
 template <int64_t lanes>
 struct IntegersOf {
@@ -20,20 +23,11 @@ COLLAGE_INLINE void Add(const float* data, int64_t data_row, const int8_t* fours
                         typename Of<lanes>::Vector (&sums)[rows][vectors]) {
 #pragma GCC unroll 16
   for (int64_t v = 0; v < vectors; ++v) {
+    if (byte == 0) __builtin_prefetch(fours + v * lanes * kIntegerDepths + kAheadBytes);
     const auto four = *reinterpret_cast<const typename IntegersOf<lanes>::Vector*>(fours + v * lanes * kIntegerDepths);
     const auto weights = __builtin_convertvector((four << static_cast<int>(24 - 8 * byte)) >> 24, typename Of<lanes>::Vector);
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) sums[r][v] += data[r * data_row] * weights;
-  }
-}
-
-template <int64_t lanes>
-COLLAGE_INLINE void Store(const typename Of<lanes>::Vector& vector, int64_t columns, float* result) {
-  using Vector = typename Of<lanes>::Vector;
-  if (columns >= lanes) {
-    *reinterpret_cast<Vector*>(result) = vector;
-  } else {
-    std::memcpy(result, &vector, static_cast<size_t>(columns) * sizeof(float));
   }
 }
 
@@ -62,7 +56,7 @@ COLLAGE_INLINE void Block(const IntegerProduct& product, int64_t row) {
 #pragma GCC unroll 16
       for (int64_t set = 1; set < sets; ++set) sum += sums[set][r][v];
       sum *= *reinterpret_cast<const Vector*>(product.scales + v * lanes);
-      Store<lanes>(sum, product.columns - v * lanes, product.result + (row + r) * product.result_row + v * lanes);
+      StoreColumns<lanes>(sum, product.columns - v * lanes, product.result + (row + r) * product.result_row + v * lanes);
     }
   }
 }

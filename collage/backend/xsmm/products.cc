@@ -3,6 +3,7 @@
 #include "collage/backend/batch_offsets.h"
 #include "collage/backend/xsmm/forms.h"
 #include "collage/backend/xsmm/integer_program.h"
+#include "collage/backend/xsmm/nbits_program.h"
 
 namespace collage::xsmm {
 namespace {
@@ -70,9 +71,18 @@ Tiling Tile(const Problem& problem, size_t left, size_t right, bool is_constant,
   return tiling;
 }
 
+Result<std::vector<Form>> NBitsForms(const Chain& chain, const InstructionSet& instructions) {
+  COLLAGE_TRY_STATUS(NBitsProgram::Check(chain));
+  const auto make = [instructions](const Chain& of, const Form&, int64_t tile_rows, int threads) {
+    return NBitsProgram::Make(of, tile_rows, instructions.lanes, threads);
+  };
+  return std::vector<Form>{{"nbits", {}, {}, {"tile_rows", {kTileRows}}, make}};
+}
+
 }  // namespace
 
 Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet& instructions) {
+  if (chain.base->op->name == "nn.matmul_nbits") return NBitsForms(chain, instructions);
   const Problem problem = COLLAGE_TRY(ProblemOf(chain));
   const size_t left = chain.base->inputs[0];
   const size_t right = chain.base->inputs[1];

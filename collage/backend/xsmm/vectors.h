@@ -4,6 +4,7 @@
 // here lies in a namespace without a name, so that no two files share code that was compiled for different processors.
 
 #include <cstdint>
+#include <cstring>
 
 // What is called inside of loops has to be compiled as part of them, for their instruction set.
 #define COLLAGE_INLINE [[gnu::always_inline]] inline
@@ -39,6 +40,17 @@ COLLAGE_INLINE void VisitInBlocks(int64_t rows, const Visit& visit) {
       if (count == 6) visit.template operator()<6>(first);
     }
     first += count;
+  }
+}
+
+/// Writes the first `columns` elements of a vector, if it has as many.
+template <int64_t lanes>
+COLLAGE_INLINE void StoreColumns(const typename Of<lanes>::Vector& vector, int64_t columns, float* result) {
+  using Vector = typename Of<lanes>::Vector;
+  if (columns >= lanes) {
+    *reinterpret_cast<Vector*>(result) = vector;
+  } else {
+    std::memcpy(result, &vector, static_cast<size_t>(columns) * sizeof(float));
   }
 }
 
