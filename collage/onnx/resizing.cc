@@ -18,6 +18,9 @@ struct Resizing {
   double cubic_coefficient = -0.75;
   double extrapolation_value = 0;
   std::vector<double> scales;
+  /// Scales that are given are float32, and stand for ratios that are not. Exporters count on what runtimes make of them in float32: 7
+  /// times 11/7 is 11 there, and less in double. Those of given sizes are the ratios themselves.
+  bool is_in_float32 = true;
   std::vector<double> roi;  ///< of tf_crop_and_resize: all beginnings, then all ends, relative to the extents
   Shape result;
 };
@@ -31,7 +34,7 @@ Status ResolveExtents(const Shape& shape, Resizing& resizing) {
     return Fail("has " + std::to_string(resizing.scales.size()) + " scales for data of shape " + ToString(shape));
   }
   for (size_t i = 0; i < shape.size(); ++i) {
-    const double extent = std::floor(static_cast<double>(shape[i]) * resizing.scales[i]);
+    const double extent = std::floor(static_cast<float>(shape[i]) * static_cast<float>(resizing.scales[i]));
     if (!(resizing.scales[i] > 0) || !(extent >= 1 && extent < 1e9))
       return Fail("scale " + std::to_string(resizing.scales[i]) + " is wrong");
     resizing.result.push_back(static_cast<int64_t>(extent));
@@ -73,6 +76,7 @@ Status KeepAspectRatio(const NodeReader& node, const std::string& policy, const 
 }
 
 Status ReadSizes(const NodeReader& node, const Shape& shape, Resizing& resizing) {
+  resizing.is_in_float32 = false;
   resizing.result = COLLAGE_TRY(SpreadOverAxes(node, COLLAGE_TRY(node.IntsInput(3, "sizes")), shape));
   if (resizing.result.size() != shape.size()) return Fail("input 3 (sizes) must have one value a dimension");
   COLLAGE_TRY_STATUS(CheckExtents(resizing.result));
@@ -128,29 +132,35 @@ Result<Resizing> ReadResizing(const NodeReader& node, const Shape& shape) {
   return resizing;
 }
 
-/// The place in the data, fractional, of element `index` of the result along one dimension (ONNX, Resize).
-Result<double> CoordinateOf(const Resizing& resizing, size_t axis, int64_t extent, int64_t index) {
-  const double x = static_cast<double>(index);
-  const double scale = resizing.scales[axis];
-  const double last = static_cast<double>(extent - 1);
-  const double length = scale * static_cast<double>(extent);  // of the result, before it is rounded down
+/// The place in the data, fractional, of element `index` of the result along one dimension (ONNX, Resize), in arithmetic of type T.
+template <class T>
+Result<double> CoordinateIn(const Resizing& resizing, size_t axis, int64_t extent, int64_t index) {
+  const T x = static_cast<T>(index);
+  const T half = 0.5;
+  const T scale = static_cast<T>(resizing.scales[axis]);
+  const T last = static_cast<T>(extent - 1);
+  const T length = scale * static_cast<T>(extent);  // of the result, before it is rounded down
   if (resizing.coordinates == "asymmetric") return x / scale;
   if (resizing.coordinates == "align_corners") return length == 1 ? 0 : x * last / (length - 1);
   if (resizing.coordinates == "tf_crop_and_resize") {
-    const double begin = resizing.roi[axis];
-    const double end = resizing.roi[axis + resizing.scales.size()];
+    const T begin = static_cast<T>(resizing.roi[axis]);
+    const T end = static_cast<T>(resizing.roi[axis + resizing.scales.size()]);
     if (length <= 1) return (begin + end) * last / 2;
     return begin * last + x * (end - begin) * last / (length - 1);
   }
   if (resizing.coordinates == "pytorch_half_pixel" && length <= 1) return 0;
-  if (resizing.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
-  const double half_pixel = (x + 0.5) / scale - 0.5;
+  if (resizing.coordinates == "tf_half_pixel_for_nn") return (x + half) / scale;
+  const T half_pixel = (x + half) / scale - half;
   if (resizing.coordinates == "half_pixel" || resizing.coordinates == "pytorch_half_pixel") return half_pixel;
   if (resizing.coordinates == "half_pixel_symmetric") {
-    const double adjustment = static_cast<double>(resizing.result[axis]) / length;
-    return half_pixel + static_cast<double>(extent) / 2 * (1 - adjustment);
+    const T adjustment = static_cast<T>(resizing.result[axis]) / length;
+    return half_pixel + static_cast<T>(extent) / 2 * (1 - adjustment);
   }
   return Fail("attribute 'coordinate_transformation_mode' is '" + resizing.coordinates + "', which is not supported");
+}
+
+Result<double> CoordinateOf(const Resizing& resizing, size_t axis, int64_t extent, int64_t index) {
+  return resizing.is_in_float32 ? CoordinateIn<float>(resizing, axis, extent, index) : CoordinateIn<double>(resizing, axis, extent, index);
 }
 
 Result<double> SourceCoordinate(const Resizing& resizing, size_t axis, int64_t extent, int64_t index) {

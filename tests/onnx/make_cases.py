@@ -348,6 +348,16 @@ def resizes(cases):
     cases.add("Resize_axes", 18, [node], x, {"s": np.array([2, 3], F)})
 
 
+def resizes_by_ratios(cases):
+    """Scales of float32 that stand for ratios: whole extents and places are whole in float32, and beside it in double."""
+    for coordinates in ("asymmetric", "half_pixel", "pytorch_half_pixel"):
+        for nearest in ("floor", "ceil"):
+            for width, scale in ((7, 11 / 7), (5, 1.4), (10, 1.2), (10, 2.2), (9, 14 / 9)):
+                node = make_node("Resize", ["x", "", "s"], ["y"], nearest_mode=nearest, coordinate_transformation_mode=coordinates)
+                name = f"Resize_ratio_{coordinates}_{nearest}_{width}_{scale:.2f}".replace(".", "_")
+                cases.add(name, 13, [node], {"x": data(1, 1, 1, width)}, {"s": np.array([1, 1, 1, scale], F)})
+
+
 def grids(cases):
     """Behind the ends each of the four taps of a cubic counts for itself, unlike in ONNX's own evaluator."""
     grid = {"x": data(1, 2, 4, 5), "grid": 3 * data(1, 3, 4, 2)}
@@ -451,6 +461,7 @@ FAMILIES = (
     signals,
     grids,
     blocks,
+    resizes_by_ratios,
 )
 
 

@@ -7,10 +7,6 @@
 namespace collage::xsmm {
 namespace {
 
-// Weights come from memory once and in order, and the prefetchers of processors end with a page of 4 KiB; so the next page is asked for
-// ahead.
-constexpr int64_t kAheadBytes = 4096;
-
 template <int64_t lanes>
 struct IntegersOf {
   typedef int32_t Vector __attribute__((vector_size(lanes * sizeof(int32_t)), aligned(1), may_alias));

@@ -7,8 +7,6 @@
 
 namespace collage::xsmm {
 
-/// Vectors of columns that one call takes at most.
-inline constexpr int64_t kIntegerVectors = 4;
 /// Weights of a column at so many depths lie side by side.
 inline constexpr int64_t kIntegerDepths = 4;
 
@@ -20,7 +18,7 @@ struct IntegerProduct {
   /// [depth / kIntegerDepths][columns][kIntegerDepths], columns in whole vectors, depths rounded up. What is beyond the depth is not used.
   const int8_t* weights;
   const float* scales;  ///< of whole vectors of columns
-  int64_t columns;      ///< at most kIntegerVectors vectors, the last of which need not be whole
+  int64_t columns;      ///< at most four vectors, the last of which need not be whole
   float* result;
   int64_t result_row;
 };

@@ -8,10 +8,6 @@
 namespace collage::xsmm {
 namespace {
 
-// Weights come from memory once and in order, and the prefetchers of processors end with a page of 4 KiB; so the next page is asked for
-// ahead.
-constexpr int64_t kAheadWords = 1024;
-
 template <int64_t lanes>
 struct NBitsWordsOf {
   typedef int32_t Vector __attribute__((vector_size(lanes * sizeof(int32_t)), aligned(1), may_alias));
@@ -52,7 +48,7 @@ COLLAGE_INLINE void NBitsBlock(const NBitsTile& tile, int64_t row) {
     const auto add = [&](const float* number, int64_t index) __attribute__((always_inline)) {
 #pragma GCC unroll 16
       for (int64_t v = 0; v < vectors; ++v) {
-        if (index == 0) __builtin_prefetch(weights + v * lanes + kAheadWords);
+        if (index == 0) __builtin_prefetch(weights + v * lanes + kAheadBytes / static_cast<int64_t>(sizeof(uint32_t)));
         Vector weight;
         Widen<lanes, bits>(*reinterpret_cast<const Words*>(weights + v * lanes), index, weight);
 #pragma GCC unroll 16

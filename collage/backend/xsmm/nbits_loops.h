@@ -7,9 +7,6 @@
 
 namespace collage::xsmm {
 
-/// Vectors of columns that one call takes at most.
-inline constexpr int64_t kNBitsVectors = 4;
-
 /// result[rows][columns] = sum over blocks of scale * (data x weights) + offset * (sum of the data), each over the depth of the block.
 /// Numbers are elements.
 struct NBitsTile {
@@ -22,7 +19,7 @@ struct NBitsTile {
   const uint32_t* weights;
   const float* sums;  ///< of the data, [rows][blocks], from row to row `sums_row`; null where all offsets are zero
   int64_t sums_row;
-  int64_t columns;  ///< at most kNBitsVectors vectors, the last of which need not be whole
+  int64_t columns;  ///< at most four vectors, the last of which need not be whole
   float* result;
   int64_t result_row;
 };

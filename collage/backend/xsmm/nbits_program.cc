@@ -8,8 +8,6 @@ namespace {
 
 constexpr int64_t kWordBits = 32;
 
-int64_t RoundedUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
-
 NBitsProduct ProductOf(const Chain& chain) {
   std::vector<TensorType> types;
   for (const size_t input : chain.base->inputs) types.push_back(chain.TypeOf(input));
@@ -32,21 +30,12 @@ Status NBitsProgram::Check(const Chain& chain) {
 
 Result<std::shared_ptr<const Program>> NBitsProgram::Make(const Chain& chain, int64_t tile_rows, int64_t lanes, int threads) {
   COLLAGE_TRY_STATUS(Check(chain));
-  auto program = std::make_shared<NBitsProgram>();
-  const NBitsProduct product = program->product_ = ProductOf(chain);
-  for (const auto& [first, count] : CutEvenly(product.rows, tile_rows, 1)) program->rows_.push_back({first, count});
-  // Narrower where there would not be one panel for each thread.
-  const int64_t vectors = RoundedUp(product.columns, lanes) / lanes;
-  const int64_t most = lanes * std::clamp<int64_t>(vectors / std::max(threads, 1), 1, kNBitsVectors);
-  for (const auto& [first, count] : CutEvenly(product.columns, most, lanes)) program->panels_.push_back({first, count, nullptr});
-  program->Pack(chain, lanes);
-  program->data_ = program->operands_.Of(chain, chain.Data(), Layout());
-  program->tail_ = BoundTail(chain, chain.tail, Layout(), program->operands_);
-  program->loop_ = NBitsLoopFor(lanes, product.bits);
-  const double operations = 2.0 * static_cast<double>(product.rows * product.columns) * static_cast<double>(product.depth);
-  program->pieces_ = PiecesWorth(operations, program->panels_.size(), threads);
-  program->slot_ = WholeLines(std::min(product.rows, tile_rows) * most);
-  return program;
+  return std::make_shared<NBitsProgram>(chain, tile_rows, lanes, threads);
+}
+
+NBitsProgram::NBitsProgram(const Chain& chain, int64_t tile_rows, int64_t lanes, int threads)
+    : PanelProgram(chain, tile_rows, lanes, threads), product_(ProductOf(chain)), loop_(NBitsLoopFor(lanes, product_.bits)) {
+  Pack(chain, lanes);
 }
 
 void NBitsProgram::Pack(const Chain& chain, int64_t lanes) {
@@ -88,26 +77,17 @@ void NBitsProgram::Pack(const Chain& chain, int64_t lanes) {
     }
     packed += product_.blocks * rows_of_block * width;
   }
-  if (has_offsets) sums_ = WholeLines(product_.rows * product_.blocks);
+  if (has_offsets) prepared_ = WholeLines(product_.rows * product_.blocks);
 }
 
-void NBitsProgram::Run(size_t piece, std::span<const void* const> inputs, float* result, float* scratch) const {
-  const float* data = data_.In(inputs);
-  float* sums = sums_ == 0 ? nullptr : scratch + tail_.slots() * slot_;
-  for (int64_t row = 0; sums != nullptr && row < product_.rows; ++row)
-    SumBlocks(data + row * product_.depth, product_.depth, product_.block, sums + row * product_.blocks);
-  const size_t end = panels_.size() * (piece + 1) / pieces_;
-  for (size_t p = panels_.size() * piece / pieces_; p < end; ++p) {
-    const Panel& panel = panels_[p];
-    for (const Rows& rows : rows_) {
-      const TailTile tile{rows.count, panel.count, rows.first * product_.columns + panel.first, product_.columns, panel.first};
-      tail_.Prefetch(tile, inputs);
-      loop_({data + rows.first * product_.depth, product_.depth, rows.count, product_.depth, product_.block, panel.weights,
-             sums == nullptr ? nullptr : sums + rows.first * product_.blocks, product_.blocks, panel.count,
-             tail_.IsEmpty() ? result + tile.result : scratch, tail_.IsEmpty() ? product_.columns : panel.count});
-      if (!tail_.IsEmpty()) tail_.Run(tile, inputs, result, scratch, slot_);
-    }
-  }
+void NBitsProgram::Prepare(const float* data, float* prepared) const {
+  for (int64_t row = 0; row < rows_; ++row) SumBlocks(data + row * depth_, depth_, product_.block, prepared + row * product_.blocks);
+}
+
+void NBitsProgram::Multiply(const Tile& tile) const {
+  const float* sums = prepared_ == 0 ? nullptr : tile.prepared + tile.first_row * product_.blocks;
+  loop_({tile.data, depth_, tile.rows, depth_, product_.block, static_cast<const uint32_t*>(tile.panel->weights), sums, product_.blocks,
+         tile.panel->count, tile.result, tile.result_row});
 }
 
 }  // namespace collage::xsmm

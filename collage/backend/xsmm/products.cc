@@ -4,6 +4,7 @@
 #include "collage/backend/xsmm/forms.h"
 #include "collage/backend/xsmm/integer_program.h"
 #include "collage/backend/xsmm/nbits_program.h"
+#include "collage/backend/xsmm/streamed_program.h"
 
 namespace collage::xsmm {
 namespace {
@@ -91,6 +92,13 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
   if (!chain.weights) {
     const auto tile = [=](int64_t tile_rows) { return Tile(problem, left, right, is_constant, instructions, tile_rows); };
     forms.push_back(ProductForm("product", {}, {}, kTileRows, tile));
+    if (is_constant && problem.batches.size() == 1 && problem.rows <= kStreamedRows) {
+      const auto stream = [instructions, is_transposed = problem.transposed](const Chain& of, const Form&, int64_t tile_rows, int threads) {
+        return Result<std::shared_ptr<const Program>>(
+            std::make_shared<StreamedProgram>(of, is_transposed, tile_rows, instructions.lanes, threads));
+      };
+      forms.push_back({"streamed", {}, {}, {"tile_rows", {kTileRows}}, stream});
+    }
   }
   // Batches of matrices are no weights.
   const bool may_round = chain.may_round_weights && is_constant && chain.ShapeOf(right).size() == 2;

@@ -14,6 +14,9 @@
 namespace collage::xsmm {
 namespace {
 
+// Weights that come from memory once and in order are asked for so much ahead: the prefetchers of processors end with a page of 4 KiB.
+constexpr int64_t kAheadBytes = 4096;
+
 template <int64_t lanes>
 struct Of {
   typedef float Vector __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));

@@ -15,7 +15,7 @@ void CheckOne(Dice& dice, int64_t lanes) {
   IntegerProduct product{};
   product.rows = dice.Roll(1, 20);
   product.depth = dice.Roll(1, 40);
-  product.columns = dice.Roll(1, kIntegerVectors * lanes);
+  product.columns = dice.Roll(1, 4 * lanes);
   product.data_row = product.depth + dice.Roll(0, 5);
   product.result_row = product.columns + dice.Roll(0, 5);
   const int64_t stored = (product.columns + lanes - 1) / lanes * lanes;

@@ -18,7 +18,7 @@ void CheckOne(Dice& dice, int64_t lanes) {
   tile.rows = dice.Roll(1, 8);
   tile.depth = dice.Roll(1, 80);
   tile.block = in_word * dice.Roll(1, 5);
-  tile.columns = dice.Roll(1, kNBitsVectors * lanes);
+  tile.columns = dice.Roll(1, 4 * lanes);
   tile.data_row = tile.depth + dice.Roll(0, 5);
   tile.result_row = tile.columns + dice.Roll(0, 5);
   const int64_t blocks = (tile.depth + tile.block - 1) / tile.block;
