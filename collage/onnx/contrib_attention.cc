@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "collage/onnx/heads.h"
@@ -329,7 +330,7 @@ class GroupQueryAttention {
     return scores;
   }
 
-  void Forbid(Expr& scores, const Expr& where) { scores = formula_.Call("where", where, -INFINITY, scores); }
+  void Forbid(Expr& scores, const Expr& where) { scores = formula_.Call("where", where, -std::numeric_limits<double>::infinity(), scores); }
 
   /// With a sink: one more score of each head, whose value is zero.
   Result<Expr> Softmax(const Expr& scores) {

@@ -44,14 +44,12 @@ COLLAGE_INLINE void Block(const IntegerProduct& product, int64_t row) {
   }
   for (int64_t byte = 0; d + byte < product.depth; ++byte)
     Add<lanes, vectors, rows>(data + d + byte, product.data_row, fours, byte, sums[0]);
+  AddSets<lanes>(sums);
 #pragma GCC unroll 16
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC unroll 16
     for (int64_t v = 0; v < vectors; ++v) {
-      Vector sum = sums[0][r][v];
-#pragma GCC unroll 16
-      for (int64_t set = 1; set < sets; ++set) sum += sums[set][r][v];
-      sum *= *reinterpret_cast<const Vector*>(product.scales + v * lanes);
+      const Vector sum = sums[0][r][v] * *reinterpret_cast<const Vector*>(product.scales + v * lanes);
       StoreColumns<lanes>(sum, product.columns - v * lanes, product.result + (row + r) * product.result_row + v * lanes);
     }
   }

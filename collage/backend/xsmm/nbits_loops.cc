@@ -14,16 +14,18 @@ struct NBitsWordsOf {
 };
 
 // Weight number `index` of each word as a number. Sixteen floats fit a register of AVX-512, and one instruction picks by the lowest four
-// bits; elsewhere shifts move the weight to the top and back with its sign.
+// bits; elsewhere shifts move the weight to the top and back with its sign. Clang has no such shuffle by a variable.
 template <int64_t lanes, int64_t bits>
 COLLAGE_INLINE void Widen(const typename NBitsWordsOf<lanes>::Vector& words, int64_t index, typename Of<lanes>::Vector& weight) {
+#if !defined(__clang__)
   if constexpr (lanes == 16 && bits == 4) {
     const typename Of<lanes>::Vector numbers = {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1};
     weight = __builtin_shuffle(numbers, words >> static_cast<int>(bits * index));
-  } else {
-    weight = __builtin_convertvector((words << static_cast<int>(32 - bits - bits * index)) >> static_cast<int>(32 - bits),
-                                     typename Of<lanes>::Vector);
+    return;
   }
+#endif
+  const auto at_top = words << static_cast<int>(32 - bits - bits * index);
+  weight = __builtin_convertvector(at_top >> static_cast<int>(32 - bits), typename Of<lanes>::Vector);
 }
 
 // All columns of some rows. An addition waits four cycles for the one before, and two are begun in each: so there are eight sums at least,
@@ -66,14 +68,12 @@ COLLAGE_INLINE void NBitsBlock(const NBitsTile& tile, int64_t row) {
       if (d + index < count) add(data + first + d + index, index);
     }
     weights = end;
+    AddSets<lanes>(sums);
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC unroll 16
       for (int64_t v = 0; v < vectors; ++v) {
-        Vector sum = sums[0][r][v];
-#pragma GCC unroll 16
-        for (int64_t set = 1; set < sets; ++set) sum += sums[set][r][v];
-        totals[r][v] += sum * *reinterpret_cast<const Vector*>(scales + v * lanes);
+        totals[r][v] += sums[0][r][v] * *reinterpret_cast<const Vector*>(scales + v * lanes);
         if (tile.sums) totals[r][v] += tile.sums[(row + r) * tile.sums_row + block] * *reinterpret_cast<const Vector*>(offsets + v * lanes);
       }
     }

@@ -34,14 +34,12 @@ COLLAGE_INLINE void StreamedBlock(const StreamedProduct& product, int64_t row) {
     for (int64_t set = 0; set < sets; ++set) add(set);
   }
   for (; d < product.depth; ++d) add(0);
+  AddSets<lanes>(sums);
 #pragma GCC unroll 16
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC unroll 16
     for (int64_t v = 0; v < vectors; ++v) {
-      Vector sum = sums[0][r][v];
-#pragma GCC unroll 16
-      for (int64_t set = 1; set < sets; ++set) sum += sums[set][r][v];
-      StoreColumns<lanes>(sum, product.columns - v * lanes, product.result + (row + r) * product.result_row + v * lanes);
+      StoreColumns<lanes>(sums[0][r][v], product.columns - v * lanes, product.result + (row + r) * product.result_row + v * lanes);
     }
   }
 }

@@ -46,6 +46,19 @@ COLLAGE_INLINE void VisitInBlocks(int64_t rows, const Visit& visit) {
   }
 }
 
+/// Adds all sets of sums to the first.
+template <int64_t lanes, int64_t sets, int64_t rows, int64_t vectors>
+COLLAGE_INLINE void AddSets(typename Of<lanes>::Vector (&sums)[sets][rows][vectors]) {
+#pragma GCC unroll 16
+  for (int64_t set = 1; set < sets; ++set) {
+#pragma GCC unroll 16
+    for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 16
+      for (int64_t v = 0; v < vectors; ++v) sums[0][r][v] += sums[set][r][v];
+    }
+  }
+}
+
 /// Writes the first `columns` elements of a vector, if it has as many.
 template <int64_t lanes>
 COLLAGE_INLINE void StoreColumns(const typename Of<lanes>::Vector& vector, int64_t columns, float* result) {
