@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
@@ -150,14 +151,41 @@ Result<std::vector<Expr>> ReadQLinearUnary(NodeReader& node) {
   return Quantized(node, formula, result, 3, COLLAGE_TRY(node.InputType(0)).dtype);
 }
 
+/// An image between channels first, as operators want it, and last.
+Expr MoveChannels(Formula& formula, const Expr& image, bool to_front) {
+  const auto rank = static_cast<int64_t>(Formula::ShapeOf(image).size());
+  if (rank < 3) return formula.Refuse("an image with channels last must have three dimensions at least");
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (to_front) {
+    std::rotate(axes.begin() + 1, axes.end() - 1, axes.end());
+  } else {
+    std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
+  }
+  return formula.Transpose(image, axes);
+}
+
+/// As the operator of ONNX; the optimiser of ONNX Runtime puts the channels last.
+Result<std::vector<Expr>> ReadQLinearConvOfMicrosoft(NodeReader& node) {
+  const bool is_last = COLLAGE_TRY(node.Int("channels_last", 0)) != 0;
+  std::vector<Expr> inputs = COLLAGE_TRY(AllInputs(node));
+  Formula formula(node, DType::kFloat32);
+  if (is_last && !inputs.empty()) inputs[0] = MoveChannels(formula, inputs[0], true);
+  COLLAGE_TRY(formula.DoneAll(inputs));
+  const Expr result = COLLAGE_TRY(node.ReadAs("QLinearConv", std::move(inputs)))[0];
+  return formula.Done(is_last ? MoveChannels(formula, result, false) : result);
+}
+
 /// (data, scale, zero point), then the scale and zero point of the result of a pooling.
 template <OperatorName op_type>
 Result<std::vector<Expr>> ReadQLinearPool(NodeReader& node) {
-  COLLAGE_TRY_STATUS(node.RequireInt("channels_last", 0, 0));
+  const bool is_last = COLLAGE_TRY(node.Int("channels_last", 0)) != 0;
   Formula formula(node, DType::kFloat32);
-  const Expr data = COLLAGE_TRY(Dequantized(node, formula, 0));
+  Expr data = COLLAGE_TRY(Dequantized(node, formula, 0));
+  if (is_last) data = MoveChannels(formula, data, true);
   COLLAGE_TRY(formula.Done(data));
-  const Expr result = COLLAGE_TRY(node.ReadAs(op_type.text, {data}))[0];
+  Expr result = COLLAGE_TRY(node.ReadAs(op_type.text, {data}))[0];
+  if (is_last) result = MoveChannels(formula, result, false);
   return Quantized(node, formula, result, 3, COLLAGE_TRY(node.InputType(0)).dtype);
 }
 
@@ -229,6 +257,7 @@ OperatorFamily ContribQuantizationFamily() {
                                       {"com.microsoft.QLinearMul", ReadQLinearBinary<true>},
                                       {"com.microsoft.QLinearSigmoid", ReadQLinearUnary<false>},
                                       {"com.microsoft.QLinearLeakyRelu", ReadQLinearUnary<true>},
+                                      {"com.microsoft.QLinearConv", ReadQLinearConvOfMicrosoft},
                                       {"com.microsoft.QLinearAveragePool", ReadQLinearPool<"AveragePool">},
                                       {"com.microsoft.QLinearGlobalAveragePool", ReadQLinearPool<"GlobalAveragePool">},
                                       {"com.microsoft.QLinearSoftmax", ReadQLinearSoftmax},

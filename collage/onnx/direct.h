@@ -26,12 +26,17 @@ Result<std::vector<Expr>> ReadDirect(NodeReader& node) {
   return std::vector<Expr>{COLLAGE_TRY(node.Call(op.text, COLLAGE_TRY(node.Inputs())))};
 }
 
+/// Those that are not given are null.
+inline Result<std::vector<Expr>> AllInputs(NodeReader& node) {
+  std::vector<Expr> inputs;
+  for (size_t i = 0; i < node.input_count(); ++i) inputs.push_back(node.HasInput(i) ? COLLAGE_TRY(node.Input(i)) : Expr());
+  return inputs;
+}
+
 /// An operator of another domain that the default one has too.
 template <OperatorName op_type>
 Result<std::vector<Expr>> ReadAsDefault(NodeReader& node) {
-  std::vector<Expr> inputs;
-  for (size_t i = 0; i < node.input_count(); ++i) inputs.push_back(node.HasInput(i) ? COLLAGE_TRY(node.Input(i)) : Expr());
-  return node.ReadAs(op_type.text, std::move(inputs));
+  return node.ReadAs(op_type.text, COLLAGE_TRY(AllInputs(node)));
 }
 
 template <OperatorName op_type>

@@ -169,3 +169,24 @@ def recurrent_quantized(fused):
                 ordered = {label or " " * (place + 1): weights.get(label) for place, label in enumerate(names) if label != "x"}
                 case = f"DynamicQuantizeLSTM_{direction}{name}_{np.dtype(kind).name}"
                 fused("DynamicQuantizeLSTM", {"x": numbers(5, 2, 4)}, ordered, case, outputs=("y", "yh", "yc"), hidden_size=3, direction=direction)
+
+
+def microsoft_channels_last(cases):
+    """As ONNX Runtime's optimiser leaves quantised models at its highest level."""
+
+    def bytes_of(low, high, dtype, *shape):
+        return GENERATOR.integers(low, high, shape, dtype)
+
+    data_of = {"xs": np.array(0.02, F), "xz": np.array(100, np.uint8)}
+    result_of = {"ys": np.array(0.05, F), "yz": np.array(90, np.uint8)}
+    for name, image, channels, kernel in (("2d", (1, 6, 5, 4), 3, (3, 3)), ("1d", (2, 7, 4), 5, (2,))):
+        # Of 7 bits, as above.
+        weights = {"w": bytes_of(-64, 64, np.int8, channels, 4, *kernel), "ws": positive(channels), "wz": np.zeros(channels, np.int8)}
+        inputs = {"x": bytes_of(0, 256, np.uint8, *image)}
+        constants = {**data_of, **weights, **result_of, "b": np.arange(channels, dtype=np.int32) * 10}
+        node = make_node("QLinearConv", ["x", *constants], ["y"], domain="com.microsoft", channels_last=1, strides=[2] * len(kernel))
+        cases.add("microsoft_QLinearConv_last_" + name, 17, [node], inputs, constants)
+    window = {"kernel_shape": [2, 2], "strides": [2, 1], "pads": [1, 0, 0, 1]}
+    for op, attributes in (("QLinearAveragePool", window), ("QLinearGlobalAveragePool", {})):
+        node = make_node(op, ["x", "xs", "xz", "ys", "yz"], ["y"], domain="com.microsoft", channels_last=1, **attributes)
+        cases.add(f"microsoft_{op}_last", 17, [node], {"x": bytes_of(0, 256, np.uint8, 1, 6, 5, 3)}, {**data_of, **result_of})

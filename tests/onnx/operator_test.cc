@@ -48,7 +48,8 @@ TEST(OnnxOperators, ComputeTheSameAfterWritingAndReading) {
     const std::filesystem::path written = std::filesystem::path(COLLAGE_ONNX_WRITTEN) / path.filename();
     Result<OnnxModel> again = WriteAndRead(*model, written);
     const std::string name = path.stem().string();
-    if (name.starts_with("ConvInteger") || name.starts_with("QLinearConv")) {  // sums of int32, which graph compilers are not given
+    if (name.starts_with("ConvInteger") ||
+        name.find("QLinearConv") != std::string::npos) {  // sums of int32, which graph compilers are not given
       ASSERT_FALSE(again);
       EXPECT_THAT(again.error().message, testing::HasSubstr("of int32 has no form in opset 17"));
       again = WriteAndRead(*model, written, {.is_complete = true});
