@@ -57,6 +57,8 @@ def race(arguments, model, programs, archive, folder):
         command = [sys.executable, peers.__file__, "--worker", peer, str(model), "--inputs", str(archive), "--threads", str(arguments.threads)]
         workers.append(peers.Worker(f"{peer} (peer)", command, folder / f"peer_{peer}.log"))
     try:
+        for worker in workers:
+            worker.start()
         peers.take_turns(workers, arguments.rounds, arguments.slice)
     finally:
         for worker in workers:

@@ -18,6 +18,7 @@ import branching_models
 import built_models
 import convolutional_models
 import detection_models
+import language_models
 import light_models
 import sequence_models
 from seeded_weights import seeded_inputs
@@ -54,6 +55,7 @@ BENCHMARK_NAMES = [
     "vit_b16",
     "gpt2_prefill",
     "gpt2_decode",
+    "llama_int4_decode",
     "lstm_language_model",
     "dlrm",
 ]
@@ -62,17 +64,18 @@ INPUT_SEED_OFFSET = 1000
 # What changes models of which list; models.py itself and the libraries change all.
 SHARED_PROGRAMS = ("models.py", "built_models.py", "light_models.py", "seeded_weights.py")
 TEST_PROGRAMS = ("branching_models.py",)
-BENCHMARK_PROGRAMS = ("exported_graph.py", "convolutional_models.py", "detection_models.py", "sequence_models.py")
+BENCHMARK_PROGRAMS = ("exported_graph.py", "convolutional_models.py", "detection_models.py", "language_models.py", "sequence_models.py")
 
 
 def build(name, seed):
     """The model and its seeded inputs."""
 
     def make_inputs(shapes):
-        return seeded_inputs(seed + INPUT_SEED_OFFSET, name, shapes, sequence_models.INDEX_LIMITS.get(name))
+        limits = sequence_models.INDEX_LIMITS | language_models.INDEX_LIMITS
+        return seeded_inputs(seed + INPUT_SEED_OFFSET, name, shapes, limits.get(name))
 
     builders = built_models.BUILDERS | branching_models.BUILDERS
-    builders |= convolutional_models.BUILDERS | detection_models.BUILDERS | sequence_models.BUILDERS
+    builders |= convolutional_models.BUILDERS | detection_models.BUILDERS | language_models.BUILDERS | sequence_models.BUILDERS
     if name in builders:
         model = builders[name](seed)
     else:

@@ -272,11 +272,24 @@ def start_workers(arguments, model, plan, archive, folder):
     return workers
 
 
+def start_or_refuse(workers):
+    """Those that run the model, and why others do not; it is a failure where ours are among these."""
+    started, refused = [], {}
+    for worker in workers:
+        try:
+            worker.start()
+            started.append(worker)
+        except Failure as failure:
+            if worker in workers[:2]:
+                raise
+            refused[worker.name] = str(failure)
+    return started, refused
+
+
 def take_turns(workers, rounds, slice_seconds):
     """Warm-up, then `rounds` turns of about `slice_seconds` each in an order that is shuffled every time."""
     iterations = {}
     for worker in workers:
-        worker.start()
         worker.run(1)
         typical = float(np.median(worker.run(3)))
         iterations[worker.name] = max(3, int(slice_seconds * 1e3 / typical))
@@ -365,9 +378,10 @@ def compare_plan(arguments, model, plan, archive, folder):
     ours = collage_outputs(arguments, plan, archive, folder)
     workers = start_workers(arguments, model, plan, archive, folder)
     try:
-        take_turns(workers, arguments.rounds, arguments.slice)
+        started, refused = start_or_refuse(workers)
+        take_turns(started, arguments.rounds, arguments.slice)
         differences = {}
-        for worker in workers[2:]:
+        for worker in started[2:]:
             theirs = folder / f"{worker.name}.npz"
             worker.ask(f"outputs {theirs}")
             with np.load(theirs) as outputs:
@@ -375,7 +389,7 @@ def compare_plan(arguments, model, plan, archive, folder):
     finally:
         for worker in workers:
             worker.close()
-    return summarise(model, arguments, workers, differences)
+    return summarise(model, arguments, started, differences) | {"refused": refused}
 
 
 def summarise(model, arguments, workers, differences):
@@ -421,6 +435,8 @@ def print_table(result):
         print(f"  {name:16}{row['median_ms']:12.3f}{row['p10_ms']:12.3f}{row['ratio']:12.3f}{row['load_ms']:12.1f}{row['first_run_ms']:14.1f}{difference:>20}")
     if result["faster_peer"]:
         print(f"  {result['speedup']:.3f}x the faster peer ({result['faster_peer']}); noise of this run (A/A): {result['noise']:.1%}")
+    for name, reason in result.get("refused", {}).items():
+        print(f"  {name} does not run it: {reason}")
     if not result["outputs_agree"]:
         print(f"  OUTPUTS DIFFER by more than {result['tolerance']}")
     print(flush=True)

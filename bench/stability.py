@@ -67,6 +67,8 @@ def time_programs(arguments, compiles, archive, folder):
         command = [arguments.collage, "bench", str(program), "--inputs", str(archive), "--threads", str(arguments.threads), "--stdin-rounds"]
         workers.append(peers.Worker(str(number), command, folder / f"{number}.log"))
     try:
+        for worker in workers:
+            worker.start()
         peers.take_turns(workers, arguments.rounds, arguments.slice)
     finally:
         for worker in workers:

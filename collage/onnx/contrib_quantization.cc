@@ -7,7 +7,7 @@
 #include "collage/onnx/rows.h"
 #include "collage/op/nbits_product.h"
 
-// The quantized operators of com.microsoft, as compositions of others.
+// The quantized operators of com.microsoft, most of them as compositions of others.
 
 namespace collage::onnx_io {
 namespace {
@@ -69,9 +69,8 @@ Status WriteMatMulNBits(NodeWriter& writer) {
   const NBitsProduct product = COLLAGE_TRY(ReadNBitsProduct(types, writer.attributes()));
   std::vector<std::string> inputs = {writer.Input(0), writer.Input(1), writer.Input(2)};
   const Tensor* zeros = writer.InputConstant(3);
-  const Tensor by_default = product.DefaultZeros();
   // Libraries are faster where they are not said.
-  if (zeros == nullptr || !std::ranges::equal(zeros->Values<uint8_t>(), by_default.Values<uint8_t>())) inputs.push_back(writer.Input(3));
+  if (zeros == nullptr || !product.HasDefaultZeros(*zeros)) inputs.push_back(writer.Input(3));
   writer.Emit("com.microsoft.MatMulNBits", inputs,
               {{"K", product.depth}, {"N", product.columns}, {"bits", product.bits}, {"block_size", product.block}});
   return {};

@@ -109,13 +109,13 @@ std::string GraphWriter::AddTensor(const Tensor& value, std::vector<NamedTensor>
 void GraphWriter::AddNode(const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                           const OnnxAttributes& attributes) {
   onnx_message::NodeProto& node = *message_->graph.add_node();
-  node.set_name(op_type + "_" + std::to_string(message_->graph.node_size() - 1));
   const size_t dot = op_type.rfind('.');
   if (dot != std::string::npos) {
     node.set_domain(op_type.substr(0, dot));
     domains_.insert(node.domain());
   }
   node.set_op_type(op_type.substr(dot + 1));
+  node.set_name(node.op_type() + "_" + std::to_string(message_->graph.node_size() - 1));
   for (const std::string& input : inputs) node.add_input(input);
   for (const std::string& output : outputs) node.add_output(output);
   for (const auto& [name, value] : attributes) {

@@ -85,6 +85,16 @@ Tensor NBitsProduct::DefaultZeros() const {
   return zeros;
 }
 
+bool NBitsProduct::HasDefaultZeros(const Tensor& zero_points) const {
+  const auto bytes = zero_points.Values<uint8_t>();
+  for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t at = 0; at < blocks; ++at) {
+      if (Zero(bytes, column, at) != DefaultZero()) return false;
+    }
+  }
+  return true;
+}
+
 int64_t NBitsProduct::Zero(std::span<const uint8_t> zero_points, int64_t column, int64_t at) const {
   return Element(zero_points.data() + column * ZeroBytes(), bits, at);
 }

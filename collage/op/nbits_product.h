@@ -27,6 +27,8 @@ struct NBitsProduct {
   [[nodiscard]] int64_t ZeroBytes() const { return (blocks * bits + 7) / 8; }
   /// That for every block, as a tensor of zero points.
   [[nodiscard]] Tensor DefaultZeros() const;
+  /// Whether zero points are those.
+  [[nodiscard]] bool HasDefaultZeros(const Tensor& zero_points) const;
   /// Of block `at` of a column.
   [[nodiscard]] int64_t Zero(std::span<const uint8_t> zero_points, int64_t column, int64_t at) const;
   /// Weights first to first + count of a column as they are stored.

@@ -1,38 +1,75 @@
 #include "collage/backend/xsmm/panel_program.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace collage::xsmm {
+namespace {
 
-PanelProgram::PanelProgram(const Chain& chain, int64_t tile_rows, int64_t lanes, int threads) {
-  const Shape& data = chain.ShapeOf(chain.Data());
-  depth_ = data.back();
+int64_t RoundedUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+}  // namespace
+
+PanelProgram::PanelProgram(const Chain& chain, const PanelWeights& weights, int64_t tile_rows, int64_t lanes, int threads)
+    : depth_(chain.ShapeOf(chain.Data()).back()), block_(weights.block), loop_(PanelLoopFor(lanes, weights.bits)) {
   columns_ = chain.ResultShape().back();
-  rows_ = ElementCount(data) / depth_;
+  rows_ = ElementCount(chain.ShapeOf(chain.Data())) / depth_;
+  blocks_ = RoundedUp(depth_, block_) / block_;
   for (const auto& [first, count] : CutEvenly(rows_, tile_rows, 1)) row_parts_.push_back({first, count});
   // Narrower where there would not be one panel for each thread.
   const int64_t vectors = RoundedUp(columns_, lanes) / lanes;
-  const int64_t most = lanes * std::clamp<int64_t>(vectors / std::max(threads, 1), 1, kMostVectors);
-  for (const auto& [first, count] : CutEvenly(columns_, most, lanes)) panels_.push_back({first, count});
+  const int64_t most = lanes * std::clamp<int64_t>(vectors / std::max(threads, 1), 1, kPanelVectors);
+  for (const auto& [first, count] : CutEvenly(columns_, most, lanes)) panels_.push_back({first, count, nullptr});
+  Pack(weights, lanes);
   data_ = operands_.Of(chain, chain.Data(), Layout());
   tail_ = BoundTail(chain, chain.tail, Layout(), operands_);
   const double operations = 2.0 * static_cast<double>(rows_) * static_cast<double>(columns_) * static_cast<double>(depth_);
   pieces_ = PiecesWorth(operations, panels_.size(), threads);
   slot_ = WholeLines(std::min(rows_, tile_rows) * most);
+  if (weights.offset) sums_ = WholeLines(rows_ * blocks_);
+}
+
+void PanelProgram::Pack(const PanelWeights& weights, int64_t lanes) {
+  const int64_t in_word = 32 / weights.bits;
+  const int64_t lines = block_ / in_word + (weights.scale ? 1 : 0) + (weights.offset ? 1 : 0);  // of a block, a word for each column
+  // What is allocated is zero, as the columns behind the last and the depths behind the last have to be.
+  auto* packed = reinterpret_cast<uint32_t*>(operands_.Allocate(blocks_ * lines * RoundedUp(columns_, lanes)));
+  std::vector<uint32_t> values;
+  for (Panel& panel : panels_) {
+    panel.weights = packed;
+    const int64_t width = RoundedUp(panel.count, lanes);
+    values.resize(static_cast<size_t>(depth_ * panel.count));
+    weights.read(panel.first, panel.count, values.data());
+    for (int64_t block = 0; block < blocks_; ++block) {
+      for (const auto* factor : {&weights.scale, &weights.offset}) {
+        if (!*factor) continue;
+        for (int64_t c = 0; c < panel.count; ++c) packed[c] = std::bit_cast<uint32_t>((*factor)(panel.first + c, block));
+        packed += width;
+      }
+      const int64_t first = block * block_;
+      for (int64_t d = 0; d < std::min(block_, depth_ - first); ++d) {
+        const uint32_t* from = values.data() + (first + d) * panel.count;
+        uint32_t* words = packed + d / in_word * width;
+        for (int64_t c = 0; c < panel.count; ++c) words[c] |= from[c] << (d % in_word * weights.bits);
+      }
+      packed += block_ / in_word * width;
+    }
+  }
 }
 
 void PanelProgram::Run(size_t piece, std::span<const void* const> inputs, float* result, float* scratch) const {
   const float* data = data_.In(inputs);
-  float* prepared = scratch + tail_.slots() * slot_;
-  if (prepared_ > 0) Prepare(data, prepared);
+  float* sums = sums_ == 0 ? nullptr : scratch + tail_.slots() * slot_;
+  for (int64_t row = 0; sums != nullptr && row < rows_; ++row) SumBlocks(data + row * depth_, depth_, block_, sums + row * blocks_);
   const size_t end = panels_.size() * (piece + 1) / pieces_;
   for (size_t p = panels_.size() * piece / pieces_; p < end; ++p) {
     const Panel& panel = panels_[p];
     for (const RowPart& rows : row_parts_) {
       const TailTile tile{rows.count, panel.count, rows.first * columns_ + panel.first, columns_, panel.first};
       tail_.Prefetch(tile, inputs);
-      Multiply({data + rows.first * depth_, rows.first, rows.count, &panel, tail_.IsEmpty() ? result + tile.result : scratch,
-                tail_.IsEmpty() ? columns_ : panel.count, prepared});
+      loop_({data + rows.first * depth_, depth_, rows.count, depth_, block_, panel.weights,
+             sums == nullptr ? nullptr : sums + rows.first * blocks_, blocks_, panel.count,
+             tail_.IsEmpty() ? result + tile.result : scratch, tail_.IsEmpty() ? columns_ : panel.count});
       if (!tail_.IsEmpty()) tail_.Run(tile, inputs, result, scratch, slot_);
     }
   }

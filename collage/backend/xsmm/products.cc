@@ -2,9 +2,8 @@
 
 #include "collage/backend/batch_offsets.h"
 #include "collage/backend/xsmm/forms.h"
-#include "collage/backend/xsmm/integer_program.h"
-#include "collage/backend/xsmm/nbits_program.h"
-#include "collage/backend/xsmm/streamed_program.h"
+#include "collage/backend/xsmm/panel_program.h"
+#include "collage/backend/xsmm/panel_weights.h"
 
 namespace collage::xsmm {
 namespace {
@@ -72,18 +71,21 @@ Tiling Tile(const Problem& problem, size_t left, size_t right, bool is_constant,
   return tiling;
 }
 
-Result<std::vector<Form>> NBitsForms(const Chain& chain, const InstructionSet& instructions) {
-  COLLAGE_TRY_STATUS(NBitsProgram::Check(chain));
-  const auto make = [instructions](const Chain& of, const Form&, int64_t tile_rows, int threads) {
-    return NBitsProgram::Make(of, tile_rows, instructions.lanes, threads);
+Form PanelForm(std::string name, int64_t lanes, std::function<Result<PanelWeights>(const Chain&)> weights) {
+  const auto make = [lanes, weights = std::move(weights)](const Chain& chain, const Form&, int64_t tile_rows,
+                                                          int threads) -> Result<std::shared_ptr<const Program>> {
+    return std::make_shared<PanelProgram>(chain, COLLAGE_TRY(weights(chain)), tile_rows, lanes, threads);
   };
-  return std::vector<Form>{{"nbits", {}, {}, {"tile_rows", {kTileRows}}, make}};
+  return {std::move(name), {}, {}, {"tile_rows", {kTileRows}}, make};
 }
 
 }  // namespace
 
 Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet& instructions) {
-  if (chain.base->op->name == "nn.matmul_nbits") return NBitsForms(chain, instructions);
+  if (chain.base->op->name == "nn.matmul_nbits") {
+    COLLAGE_TRY_STATUS(CheckNBitsWeights(chain));
+    return std::vector<Form>{PanelForm("nbits", instructions.lanes, NBitsWeights)};
+  }
   const Problem problem = COLLAGE_TRY(ProblemOf(chain));
   const size_t left = chain.base->inputs[0];
   const size_t right = chain.base->inputs[1];
@@ -92,21 +94,16 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
   if (!chain.weights) {
     const auto tile = [=](int64_t tile_rows) { return Tile(problem, left, right, is_constant, instructions, tile_rows); };
     forms.push_back(ProductForm("product", {}, {}, kTileRows, tile));
-    if (is_constant && problem.batches.size() == 1 && problem.rows <= kStreamedRows) {
-      const auto stream = [instructions, is_transposed = problem.transposed](const Chain& of, const Form&, int64_t tile_rows, int threads) {
-        return Result<std::shared_ptr<const Program>>(
-            std::make_shared<StreamedProgram>(of, is_transposed, tile_rows, instructions.lanes, threads));
-      };
-      forms.push_back({"streamed", {}, {}, {"tile_rows", {kTileRows}}, stream});
+    if (is_constant && problem.batches.size() == 1 && problem.rows <= kPanelRows) {
+      const auto weights = [is_transposed = problem.transposed](const Chain& of) { return FloatWeights(of, is_transposed); };
+      forms.push_back(PanelForm("streamed", instructions.lanes, weights));
     }
   }
   // Batches of matrices are no weights.
   const bool may_round = chain.may_round_weights && is_constant && chain.ShapeOf(right).size() == 2;
   if (chain.weights || may_round) {
-    const auto make = [instructions](const Chain& of, const Form&, int64_t tile_rows, int threads) {
-      return IntegerProgram::Make(of, tile_rows, instructions.lanes, threads);
-    };
-    forms.push_back({"int8-weights", {}, {}, {"tile_rows", {kTileRows}}, make, true});
+    forms.push_back(PanelForm("int8-weights", instructions.lanes, EightBitWeights));
+    forms.back().rounds_weights = true;
   }
   return forms;
 }

@@ -4,7 +4,6 @@
 // here lies in a namespace without a name, so that no two files share code that was compiled for different processors.
 
 #include <cstdint>
-#include <cstring>
 
 // What is called inside of loops has to be compiled as part of them, for their instruction set.
 #define COLLAGE_INLINE [[gnu::always_inline]] inline
@@ -13,9 +12,6 @@
 
 namespace collage::xsmm {
 namespace {
-
-// Weights that come from memory once and in order are asked for so much ahead: the prefetchers of processors end with a page of 4 KiB.
-constexpr int64_t kAheadBytes = 4096;
 
 template <int64_t lanes>
 struct Of {
@@ -43,30 +39,6 @@ COLLAGE_INLINE void VisitInBlocks(int64_t rows, const Visit& visit) {
       if (count == 6) visit.template operator()<6>(first);
     }
     first += count;
-  }
-}
-
-/// Adds all sets of sums to the first.
-template <int64_t lanes, int64_t sets, int64_t rows, int64_t vectors>
-COLLAGE_INLINE void AddSets(typename Of<lanes>::Vector (&sums)[sets][rows][vectors]) {
-#pragma GCC unroll 16
-  for (int64_t set = 1; set < sets; ++set) {
-#pragma GCC unroll 16
-    for (int64_t r = 0; r < rows; ++r) {
-#pragma GCC unroll 16
-      for (int64_t v = 0; v < vectors; ++v) sums[0][r][v] += sums[set][r][v];
-    }
-  }
-}
-
-/// Writes the first `columns` elements of a vector, if it has as many.
-template <int64_t lanes>
-COLLAGE_INLINE void StoreColumns(const typename Of<lanes>::Vector& vector, int64_t columns, float* result) {
-  using Vector = typename Of<lanes>::Vector;
-  if (columns >= lanes) {
-    *reinterpret_cast<Vector*>(result) = vector;
-  } else {
-    std::memcpy(result, &vector, static_cast<size_t>(columns) * sizeof(float));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "collage/backend/tuning.h"
+#include "collage/backend/xsmm/panel_loops.h"
 #include "tests/backend/kernel_harness.h"
 #include "tests/backend/xsmm/dice.h"
 
@@ -68,7 +69,7 @@ TEST(XsmmTest, ProductsOfAnyNumberOfRowsAndColumns) {
       const Expr x = Input(data);
       const std::vector<std::string> names = CheckAllVariants(Xsmm(), FunctionOf({x}, Dense(x, units)));
       EXPECT_THAT(names, Contains("product"));
-      const bool is_one_pass = ElementCount(data) / data.back() <= 6;  // over the weights
+      const bool is_one_pass = ElementCount(data) / data.back() <= xsmm::kPanelRows;  // over the weights
       EXPECT_EQ(std::count(names.begin(), names.end(), "streamed"), is_one_pass ? 1 : 0);
     }
   }

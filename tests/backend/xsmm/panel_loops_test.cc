@@ -1,7 +1,9 @@
-#include "collage/backend/xsmm/nbits_loops.h"
+#include "collage/backend/xsmm/panel_loops.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <vector>
 
@@ -12,18 +14,18 @@ namespace {
 
 /// Small integers, whose sums are exact whatever their order, and scales that are powers of two.
 void CheckOne(Dice& dice, int64_t lanes) {
-  const int64_t bits = dice.Roll(0, 1) == 0 ? 4 : 8;
+  const int64_t bits = std::array<int64_t, 3>{4, 8, 32}[static_cast<size_t>(dice.Roll(0, 2))];
   const int64_t in_word = 32 / bits;
-  NBitsTile tile{};
-  tile.rows = dice.Roll(1, 8);
+  PanelTile tile{};
+  tile.rows = dice.Roll(1, 20);
   tile.depth = dice.Roll(1, 80);
-  tile.block = in_word * dice.Roll(1, 5);
-  tile.columns = dice.Roll(1, 4 * lanes);
+  tile.block = in_word * dice.Roll(1, 20);
+  tile.columns = dice.Roll(1, kPanelVectors * lanes);
   tile.data_row = tile.depth + dice.Roll(0, 5);
   tile.result_row = tile.columns + dice.Roll(0, 5);
   const int64_t blocks = (tile.depth + tile.block - 1) / tile.block;
   const int64_t stored = (tile.columns + lanes - 1) / lanes * lanes;
-  const bool has_sums = dice.Roll(0, 1) == 1;
+  const bool has_sums = dice.Flip();
   tile.sums_row = blocks;
   const std::vector<float> data = dice.Numbers(tile.rows * tile.data_row);
   std::vector<float> sums(static_cast<size_t>(tile.rows * blocks));
@@ -34,17 +36,21 @@ void CheckOne(Dice& dice, int64_t lanes) {
   for (int64_t block = 0; block < blocks; ++block) {
     std::vector<float> scales(static_cast<size_t>(stored));
     std::vector<float> offsets(static_cast<size_t>(stored));
-    for (float& scale : scales) scale = 1.0F / static_cast<float>(1 << dice.Roll(0, 4));
+    for (float& scale : scales) scale = bits == 32 ? 1 : 1.0F / static_cast<float>(1 << dice.Roll(0, 4));
     for (float& offset : offsets) offset = has_sums ? static_cast<float>(dice.Roll(-8, 8)) : 0;
-    for (const float scale : scales) weights.push_back(std::bit_cast<uint32_t>(scale));
+    for (const float scale : scales) {
+      if (bits < 32) weights.push_back(std::bit_cast<uint32_t>(scale));
+    }
     for (const float offset : offsets) {
       if (has_sums) weights.push_back(std::bit_cast<uint32_t>(offset));
     }
     std::vector<uint32_t> words(static_cast<size_t>(tile.block / in_word * stored));
     for (int64_t d = 0; d < tile.block; ++d) {
       for (int64_t c = 0; c < stored; ++c) {
-        const int64_t value = dice.Roll(-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
-        const auto low = static_cast<uint32_t>(value) & ((1U << bits) - 1);
+        const int64_t most = int64_t{1} << (std::min<int64_t>(bits, 8) - 1);
+        const int64_t value = dice.Roll(-most, most - 1);
+        const uint32_t low =
+            bits == 32 ? std::bit_cast<uint32_t>(static_cast<float>(value)) : static_cast<uint32_t>(value) & ((uint32_t{1} << bits) - 1);
         words[static_cast<size_t>(d / in_word * stored + c)] |= low << (d % in_word * bits);
         const int64_t depth = block * tile.block + d;
         for (int64_t row = 0; depth < tile.depth && c < tile.columns && row < tile.rows; ++row) {
@@ -62,7 +68,7 @@ void CheckOne(Dice& dice, int64_t lanes) {
   tile.weights = weights.data();
   tile.sums = has_sums ? sums.data() : nullptr;
   tile.result = result.data();
-  NBitsLoopFor(lanes, bits)(tile);
+  PanelLoopFor(lanes, bits)(tile);
   for (int64_t row = 0; row < tile.rows; ++row) {
     for (int64_t column = 0; column < tile.result_row; ++column) {
       const float expected = column < tile.columns ? wanted[static_cast<size_t>(row * tile.columns + column)] : kUntouched;
@@ -71,7 +77,7 @@ void CheckOne(Dice& dice, int64_t lanes) {
   }
 }
 
-TEST(NBitsLoopsTest, AnyNumberOfRowsColumnsAndBlocks) { OnEachWidth(500, CheckOne); }
+TEST(PanelLoopsTest, AnyNumberOfRowsColumnsAndBlocks) { OnEachWidth(500, CheckOne); }
 
 }  // namespace
 }  // namespace collage::xsmm
