@@ -190,3 +190,37 @@ def microsoft_channels_last(cases):
     for op, attributes in (("QLinearAveragePool", window), ("QLinearGlobalAveragePool", {})):
         node = make_node(op, ["x", "xs", "xz", "ys", "yz"], ["y"], domain="com.microsoft", channels_last=1, **attributes)
         cases.add(f"microsoft_{op}_last", 17, [node], {"x": bytes_of(0, 256, np.uint8, 1, 6, 5, 3)}, {**data_of, **result_of})
+
+
+def microsoft_packed(cases):
+    """Products by weights of few bits: what nn.matmul_nbits has no form of, and the tables of bitsandbytes."""
+
+    def bytes_of(*shape):
+        return GENERATOR.integers(0, 256, shape, np.uint8)
+
+    def product(op, name, constants, expected=None, **attributes):
+        node = make_node(op, ["x", *(label.strip() for label in constants)], ["y"], domain="com.microsoft", **attributes)
+        given = {label: value for label, value in constants.items() if label.strip()}
+        cases.add(f"microsoft_{op}_{name}", 17, [node], {"x": x}, given, expected=expected)
+
+    x, depth, columns, blocks = data(2, 3, 40), 40, 5, 3
+    shape = {"K": depth, "N": columns}
+    scales, zeros = positive(columns * blocks), (GENERATOR.random(columns * blocks) * 15).astype(F)
+    groups = GENERATOR.integers(0, blocks, depth, np.int32)
+    for bits in (2, 4):
+        product("MatMulNBits", f"float_zeros_{bits}", {"w": bytes_of(columns, blocks, 2 * bits), "s": scales, "z": zeros}, bits=bits, block_size=16, **shape)
+    weights = {"w": bytes_of(columns, blocks, 8), "s": scales}
+    four = {**shape, "bits": 4, "block_size": 16}
+    product("MatMulNBits", "groups", {**weights, "": None, "g": groups}, **four)
+    product("MatMulNBits", "groups_padded", {**weights, "": None, "g": np.append(groups, [0] * 8).astype(np.int32), "b": data(columns)}, **four)
+    product("MatMulNBits", "groups_float_zeros", {**weights, "z": zeros, "g": groups}, **four)
+    packed = bytes_of(columns, 2)
+    # ONNX Runtime 1.31 on CPUs takes the middle where there are groups, whatever the zero points are.
+    numbers, points = (np.stack([of & 15, of >> 4], -1).reshape(columns, -1) for of in (weights["w"], packed))
+    matrix = (numbers[:, :depth] - points[:, groups].astype(F)) * scales.reshape(columns, blocks)[:, groups]
+    product("MatMulNBits", "groups_zeros", {**weights, "z": packed.reshape(-1), "g": groups}, [x @ matrix.T], **four)
+    for kind, name in enumerate(("fp4", "nf4")):
+        constants = {"w": bytes_of(depth * columns // 2), "s": positive((depth * columns + 15) // 16)}
+        product("MatMulBnb4", name, constants, quant_type=kind, block_size=16, **shape)
+    x = data(2, 3)
+    product("MatMulBnb4", "odd", {"w": bytes_of(8), "s": positive(1)}, quant_type=1, block_size=16, K=3, N=5)
