@@ -1,9 +1,10 @@
 """Cases of the domain com.microsoft."""
 
 import numpy as np
+from ml_dtypes import iinfo, int2, int4, uint2, uint4
 from onnx.helper import make_node
 
-from case import F, GENERATOR, I, data, ints, positive, single
+from case import F, GENERATOR, I, data, evaluate_unoptimised, ints, make_model, positive, single
 
 
 def microsoft(cases):
@@ -224,3 +225,37 @@ def microsoft_packed(cases):
         product("MatMulBnb4", name, constants, quant_type=kind, block_size=16, **shape)
     x = data(2, 3)
     product("MatMulBnb4", "odd", {"w": bytes_of(8), "s": positive(1)}, quant_type=1, block_size=16, K=3, N=5)
+
+
+def quantized_in_blocks(cases):
+    """Products by weights that DequantizeLinear makes in blocks along the depth."""
+
+    def add(name, nodes, inputs, constants, opset=21):
+        # Optimised, these are products that round the data to 8 bits as well.
+        expected = evaluate_unoptimised(make_model(opset, nodes, inputs, constants, ("y",)), inputs)
+        cases.add("blocks_" + name, opset, nodes, inputs, constants, expected=expected)
+
+    x, depth, columns, block = {"x": data(2, 3, 40)}, 40, 6, 16
+    blocks = -(-depth // block)
+    for kind in (uint2, int2, uint4, int4, np.uint8, np.int8):
+        ends = iinfo(kind)
+        for has_zeros in (False, True):
+            constants = {"w": GENERATOR.integers(ends.min, ends.max + 1, (depth, columns)).astype(kind), "s": positive(blocks, columns)}
+            if has_zeros:
+                constants["z"] = GENERATOR.integers(ends.min, ends.max + 1, (blocks, columns)).astype(kind)
+            name = np.dtype(kind).name + ("_zeros" if has_zeros else "")
+            quantized = make_node("DequantizeLinear", [*constants], ["m"], axis=0, block_size=block)
+            opset = 25 if np.dtype(kind).name.endswith("int2") else 21
+            add(name, [quantized, make_node("MatMul", ["x", "m"], ["y"])], x, constants, opset)
+            turned = {label: np.ascontiguousarray(value.T) for label, value in constants.items()}
+            quantized = make_node("DequantizeLinear", [*constants], ["m"], axis=1, block_size=block)
+            nodes = [quantized, make_node("Transpose", ["m"], ["t"], perm=[1, 0]), make_node("MatMul", ["x", "t"], ["y"])]
+            add(name + "_transposed", nodes, x, turned, opset)
+    rows = {"x": data(3, 32)}
+    constants = {"w": GENERATOR.integers(-8, 8, (5, 2, 16)).astype(int4), "s": positive(5, 2, 1), "shape": ints(5, -1), "b": data(5)}
+    quantized = make_node("DequantizeLinear", ["w", "s"], ["m"], axis=-1, block_size=16)
+    nodes = [quantized, make_node("Reshape", ["m", "shape"], ["r"]), make_node("Gemm", ["x", "r", "b"], ["y"], transB=1)]
+    add("reshaped", nodes, rows, constants)
+    constants = {"w": GENERATOR.integers(-8, 8, (32, 6)).astype(int4), "s": positive(32, 2)}
+    quantized = make_node("DequantizeLinear", ["w", "s"], ["m"], axis=1, block_size=3)
+    add("of_columns", [quantized, make_node("MatMul", ["x", "m"], ["y"])], rows, constants)

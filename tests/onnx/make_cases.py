@@ -12,7 +12,7 @@ from onnx.helper import make_node
 from case import CaseFolder, F, GENERATOR, I, data, ints, positive, single
 from cases_detections import detections
 from cases_linear import linear_models
-from cases_microsoft import microsoft, microsoft_channels_last, microsoft_packed
+from cases_microsoft import microsoft, microsoft_channels_last, microsoft_packed, quantized_in_blocks
 from cases_models import models
 from cases_random import randoms
 from cases_trees import trees
@@ -464,6 +464,7 @@ FAMILIES = (
     resizes_by_ratios,
     microsoft_channels_last,
     microsoft_packed,
+    quantized_in_blocks,
 )
 
 
