@@ -70,17 +70,18 @@ COLLAGE_INLINE void Rows(const PanelTile& tile, int64_t row) {
   constexpr int64_t sets = std::clamp<int64_t>(8 / (vectors * rows), 1, 4);
   constexpr int64_t in_word = 32 / bits;
   constexpr int64_t words = std::max<int64_t>(1, sets / in_word);  // so that each set gets as many depths
-  const int64_t block_words = tile.block / in_word * vectors * lanes;
+  const PackedPanel& panel = tile.panel;
+  const int64_t block_words = panel.block / in_word * vectors * lanes;
   Vector totals[rows][vectors] = {};
-  const uint32_t* weights = tile.weights;
-  for (int64_t first = 0, block = 0; first < tile.depth; first += tile.block, ++block) {
+  const uint32_t* weights = panel.weights;
+  for (int64_t first = 0, block = 0; first < panel.depth; first += panel.block, ++block) {
     const uint32_t* scales = weights;
     if (bits < 32) weights += vectors * lanes;
     const uint32_t* offsets = weights;
-    if (tile.sums) weights += vectors * lanes;
+    if (panel.has_offsets) weights += vectors * lanes;
     Vector sums[sets][rows][vectors] = {};
     const float* data = tile.data + row * tile.data_row + first;
-    const int64_t count = std::min(tile.block, tile.depth - first);
+    const int64_t count = std::min(panel.block, panel.depth - first);
     const uint32_t* word = weights;
     int64_t d = 0;
     for (; d + words * in_word <= count; d += words * in_word) {
@@ -102,7 +103,8 @@ COLLAGE_INLINE void Rows(const PanelTile& tile, int64_t row) {
 #pragma GCC unroll 16
         for (int64_t set = 1; set < sets; ++set) sum += sums[set][r][v];
         totals[r][v] += bits < 32 ? sum * *reinterpret_cast<const Vector*>(scales + v * lanes) : sum;
-        if (tile.sums) totals[r][v] += tile.sums[(row + r) * tile.sums_row + block] * *reinterpret_cast<const Vector*>(offsets + v * lanes);
+        if (panel.has_offsets)
+          totals[r][v] += tile.sums[(row + r) * tile.sums_row + block] * *reinterpret_cast<const Vector*>(offsets + v * lanes);
       }
     }
   }
@@ -110,7 +112,7 @@ COLLAGE_INLINE void Rows(const PanelTile& tile, int64_t row) {
   for (int64_t r = 0; r < rows; ++r) {
 #pragma GCC unroll 16
     for (int64_t v = 0; v < vectors; ++v)
-      Store<lanes>(totals[r][v], tile.columns - v * lanes, tile.result + (row + r) * tile.result_row + v * lanes);
+      Store<lanes>(totals[r][v], panel.columns - v * lanes, tile.result + (row + r) * tile.result_row + v * lanes);
   }
 }
 
@@ -125,11 +127,45 @@ struct Blocks {
 
 template <int64_t lanes, int64_t most, int64_t bits>
 COLLAGE_INLINE void Columns(const PanelTile& tile) {
-  const int64_t vectors = (tile.columns + lanes - 1) / lanes;
+  const int64_t vectors = (tile.panel.columns + lanes - 1) / lanes;
   if (vectors == 1) VisitInBlocks<most>(tile.rows, Blocks<lanes, bits, 1>{tile});
   if (vectors == 2) VisitInBlocks<most>(tile.rows, Blocks<lanes, bits, 2>{tile});
   if (vectors == 3) VisitInBlocks<most>(tile.rows, Blocks<lanes, bits, 3>{tile});
   if (vectors == 4) VisitInBlocks<most>(tile.rows, Blocks<lanes, bits, 4>{tile});
+}
+
+template <int64_t lanes, int64_t bits, int64_t vectors>
+COLLAGE_INLINE void WidenAll(const PackedPanel& panel, float* widened) {
+  using Vector = typename Of<lanes>::Vector;
+  constexpr int64_t in_word = 32 / bits;
+  const uint32_t* weights = panel.weights;
+  for (int64_t first = 0; first < panel.depth; first += panel.block) {
+    const auto* scales = reinterpret_cast<const Vector*>(weights);
+    weights += vectors * lanes;
+    const auto* offsets = reinterpret_cast<const Vector*>(weights);
+    if (panel.has_offsets) weights += vectors * lanes;
+    const int64_t count = std::min(panel.block, panel.depth - first);
+    for (int64_t d = 0; d < count; ++d, widened += vectors * lanes) {
+#pragma GCC unroll 16
+      for (int64_t v = 0; v < vectors; ++v) {
+        Vector weight;
+        Widen<lanes, bits>(weights + (d / in_word * vectors + v) * lanes, d % in_word, weight);
+        weight *= scales[v];
+        if (panel.has_offsets) weight += offsets[v];
+        *reinterpret_cast<Vector*>(widened + v * lanes) = weight;
+      }
+    }
+    weights += panel.block / in_word * vectors * lanes;
+  }
+}
+
+template <int64_t lanes, int64_t bits>
+COLLAGE_INLINE void WidenColumns(const PackedPanel& panel, float* widened) {
+  const int64_t vectors = (panel.columns + lanes - 1) / lanes;
+  if (vectors == 1) WidenAll<lanes, bits, 1>(panel, widened);
+  if (vectors == 2) WidenAll<lanes, bits, 2>(panel, widened);
+  if (vectors == 3) WidenAll<lanes, bits, 3>(panel, widened);
+  if (vectors == 4) WidenAll<lanes, bits, 4>(panel, widened);
 }
 
 // Of 32 registers sums take 24, of 16 they take 12: four vectors of columns for six rows and for three.
@@ -143,6 +179,15 @@ COLLAGE_FOR_AVX2 void OfAvx2(const PanelTile& tile) {
 }
 
 template <int64_t bits>
+COLLAGE_FOR_AVX512 void WidenOfAvx512(const PackedPanel& panel, float* widened) {
+  WidenColumns<16, bits>(panel, widened);
+}
+template <int64_t bits>
+COLLAGE_FOR_AVX2 void WidenOfAvx2(const PackedPanel& panel, float* widened) {
+  WidenColumns<8, bits>(panel, widened);
+}
+
+template <int64_t bits>
 PanelLoop LoopFor(int64_t lanes) {
   return lanes == 16 ? OfAvx512<bits> : OfAvx2<bits>;
 }
@@ -152,6 +197,11 @@ PanelLoop LoopFor(int64_t lanes) {
 PanelLoop PanelLoopFor(int64_t lanes, int64_t bits) {
   if (bits == 4) return LoopFor<4>(lanes);
   return bits == 8 ? LoopFor<8>(lanes) : LoopFor<32>(lanes);
+}
+
+PanelWidener PanelWidenerFor(int64_t lanes, int64_t bits) {
+  if (bits == 4) return lanes == 16 ? WidenOfAvx512<4> : WidenOfAvx2<4>;
+  return lanes == 16 ? WidenOfAvx512<8> : WidenOfAvx2<8>;
 }
 
 void SumBlocks(const float* data, int64_t depth, int64_t block, float* sums) {

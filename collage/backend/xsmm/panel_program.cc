@@ -11,7 +11,11 @@ int64_t RoundedUp(int64_t count, int64_t unit) { return (count + unit - 1) / uni
 }  // namespace
 
 PanelProgram::PanelProgram(const Chain& chain, const PanelWeights& weights, int64_t tile_rows, int64_t lanes, int threads)
-    : depth_(chain.ShapeOf(chain.Data()).back()), block_(weights.block), loop_(PanelLoopFor(lanes, weights.bits)) {
+    : lanes_(lanes),
+      depth_(chain.ShapeOf(chain.Data()).back()),
+      block_(weights.block),
+      has_offsets_(weights.offset != nullptr),
+      loop_(PanelLoopFor(lanes, weights.bits)) {
   columns_ = chain.ResultShape().back();
   rows_ = ElementCount(chain.ShapeOf(chain.Data())) / depth_;
   blocks_ = RoundedUp(depth_, block_) / block_;
@@ -26,7 +30,31 @@ PanelProgram::PanelProgram(const Chain& chain, const PanelWeights& weights, int6
   const double operations = 2.0 * static_cast<double>(rows_) * static_cast<double>(columns_) * static_cast<double>(depth_);
   pieces_ = PiecesWorth(operations, panels_.size(), threads);
   slot_ = WholeLines(std::min(rows_, tile_rows) * most);
-  if (weights.offset) sums_ = WholeLines(rows_ * blocks_);
+}
+
+Result<std::shared_ptr<const Program>> PanelProgram::Make(const Chain& chain, const PanelWeights& weights, Widening widening,
+                                                          int64_t tile_rows, int64_t lanes, int threads) {
+  std::shared_ptr<PanelProgram> program(new PanelProgram(chain, weights, tile_rows, lanes, threads));
+  if (widening == Widening::kInScratch) {
+    COLLAGE_TRY_STATUS(program->WidenInScratch(weights.bits));
+  } else if (program->has_offsets_) {
+    program->sums_ = WholeLines(program->rows_ * program->blocks_);
+  }
+  return program;
+}
+
+Status PanelProgram::WidenInScratch(int64_t bits) {
+  widen_ = PanelWidenerFor(lanes_, bits);
+  for (const Panel& panel : panels_) {
+    widened_ = std::max(widened_, WholeLines(depth_ * WidthOf(panel)));
+    for (const RowPart& rows : row_parts_) {
+      const std::pair size(rows.count, panel.count);
+      if (kernels_.contains(size)) continue;
+      const MicroShape shape{rows.count, panel.count, depth_, depth_, WidthOf(panel), tail_.IsEmpty() ? columns_ : panel.count};
+      kernels_.emplace(size, COLLAGE_TRY(MicroKernel::Make(shape)));
+    }
+  }
+  return {};
 }
 
 void PanelProgram::Pack(const PanelWeights& weights, int64_t lanes) {
@@ -60,16 +88,23 @@ void PanelProgram::Pack(const PanelWeights& weights, int64_t lanes) {
 void PanelProgram::Run(size_t piece, std::span<const void* const> inputs, float* result, float* scratch) const {
   const float* data = data_.In(inputs);
   float* sums = sums_ == 0 ? nullptr : scratch + tail_.slots() * slot_;
+  float* widened = scratch + tail_.slots() * slot_ + sums_;
   for (int64_t row = 0; sums != nullptr && row < rows_; ++row) SumBlocks(data + row * depth_, depth_, block_, sums + row * blocks_);
   const size_t end = panels_.size() * (piece + 1) / pieces_;
   for (size_t p = panels_.size() * piece / pieces_; p < end; ++p) {
     const Panel& panel = panels_[p];
+    if (widen_) widen_(PackedOf(panel), widened);
     for (const RowPart& rows : row_parts_) {
       const TailTile tile{rows.count, panel.count, rows.first * columns_ + panel.first, columns_, panel.first};
       tail_.Prefetch(tile, inputs);
-      loop_({data + rows.first * depth_, depth_, rows.count, depth_, block_, panel.weights,
-             sums == nullptr ? nullptr : sums + rows.first * blocks_, blocks_, panel.count,
-             tail_.IsEmpty() ? result + tile.result : scratch, tail_.IsEmpty() ? columns_ : panel.count});
+      const float* of_rows = data + rows.first * depth_;
+      float* products = tail_.IsEmpty() ? result + tile.result : scratch;
+      if (widen_) {
+        kernels_.at({rows.count, panel.count})(of_rows, widened, products);
+      } else {
+        const float* sums_of_rows = sums == nullptr ? nullptr : sums + rows.first * blocks_;
+        loop_({PackedOf(panel), of_rows, depth_, rows.count, sums_of_rows, blocks_, products, tail_.IsEmpty() ? columns_ : panel.count});
+      }
       if (!tail_.IsEmpty()) tail_.Run(tile, inputs, result, scratch, slot_);
     }
   }

@@ -71,12 +71,20 @@ Tiling Tile(const Problem& problem, size_t left, size_t right, bool is_constant,
   return tiling;
 }
 
-Form PanelForm(std::string name, int64_t lanes, std::function<Result<PanelWeights>(const Chain&)> weights) {
-  const auto make = [lanes, weights = std::move(weights)](const Chain& chain, const Form&, int64_t tile_rows,
-                                                          int threads) -> Result<std::shared_ptr<const Program>> {
-    return std::make_shared<PanelProgram>(chain, COLLAGE_TRY(weights(chain)), tile_rows, lanes, threads);
+Form PanelForm(std::string name, Widening widening, int64_t lanes, std::function<Result<PanelWeights>(const Chain&)> weights) {
+  const auto make = [widening, lanes, weights = std::move(weights)](const Chain& chain, const Form&, int64_t tile_rows,
+                                                                    int threads) -> Result<std::shared_ptr<const Program>> {
+    return PanelProgram::Make(chain, COLLAGE_TRY(weights(chain)), widening, tile_rows, lanes, threads);
   };
   return {std::move(name), {}, {}, {"tile_rows", {kTileRows}}, make};
+}
+
+std::vector<Form> FormsOfFewBits(const std::string& name, const Chain& chain, int64_t lanes,
+                                 const std::function<Result<PanelWeights>(const Chain&)>& weights) {
+  std::vector<Form> forms = {PanelForm(name, Widening::kInRegisters, lanes, weights)};
+  const int64_t rows = ElementCount(chain.ResultShape()) / chain.ResultShape().back();
+  if (rows > kPanelRows) forms.push_back(PanelForm(name + "-widened", Widening::kInScratch, lanes, weights));
+  return forms;
 }
 
 }  // namespace
@@ -84,7 +92,7 @@ Form PanelForm(std::string name, int64_t lanes, std::function<Result<PanelWeight
 Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet& instructions) {
   if (chain.base->op->name == "nn.matmul_nbits") {
     COLLAGE_TRY_STATUS(CheckNBitsWeights(chain));
-    return std::vector<Form>{PanelForm("nbits", instructions.lanes, NBitsWeights)};
+    return FormsOfFewBits("nbits", chain, instructions.lanes, NBitsWeights);
   }
   const Problem problem = COLLAGE_TRY(ProblemOf(chain));
   const size_t left = chain.base->inputs[0];
@@ -96,14 +104,16 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
     forms.push_back(ProductForm("product", {}, {}, kTileRows, tile));
     if (is_constant && problem.batches.size() == 1 && problem.rows <= kPanelRows) {
       const auto weights = [is_transposed = problem.transposed](const Chain& of) { return FloatWeights(of, is_transposed); };
-      forms.push_back(PanelForm("streamed", instructions.lanes, weights));
+      forms.push_back(PanelForm("streamed", Widening::kInRegisters, instructions.lanes, weights));
     }
   }
   // Batches of matrices are no weights.
   const bool may_round = chain.may_round_weights && is_constant && chain.ShapeOf(right).size() == 2;
   if (chain.weights || may_round) {
-    forms.push_back(PanelForm("int8-weights", instructions.lanes, EightBitWeights));
-    forms.back().rounds_weights = true;
+    for (Form& form : FormsOfFewBits("int8-weights", chain, instructions.lanes, EightBitWeights)) {
+      form.rounds_weights = true;
+      forms.push_back(std::move(form));
+    }
   }
   return forms;
 }
