@@ -1,30 +1,15 @@
-#include <cmath>
 #include <limits>
-#include <numbers>
 #include <numeric>
 
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
+#include "collage/onnx/gelu.h"
 #include "collage/onnx/rows.h"
 
 // The operators of com.microsoft that exporters and optimisers emit, as compositions of others.
 
 namespace collage::onnx_io {
 namespace {
-
-/// x / 2 * (1 + erf(x / sqrt(2))).
-Expr Gelu(Formula& formula, const Expr& x) {
-  const Expr curve = formula.Call("erf", formula.Call("divide", x, std::numbers::sqrt2));
-  return formula.Call("multiply", formula.Call("multiply", x, 0.5), formula.Call("add", curve, 1.0));
-}
-
-/// Its approximation by tanh (Hendrycks and Gimpel 2016).
-Expr FastGelu(Formula& formula, const Expr& x) {
-  const Expr cube = formula.Call("multiply", formula.Call("multiply", x, x), x);
-  const Expr inner = formula.Call("add", x, formula.Call("multiply", cube, 0.044715));
-  const Expr curve = formula.Call("tanh", formula.Call("multiply", inner, std::sqrt(2 / std::numbers::pi)));
-  return formula.Call("multiply", formula.Call("multiply", x, 0.5), formula.Call("add", curve, 1.0));
-}
 
 /// The sum of input 0 and, where there is one, input 1.
 Result<Expr> WithBias(NodeReader& node, Formula& formula) {

@@ -4,6 +4,7 @@
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/node_writer.h"
+#include "collage/onnx/packed_bits.h"
 #include "collage/onnx/rows.h"
 #include "collage/op/nbits_product.h"
 
@@ -11,21 +12,6 @@
 
 namespace collage::onnx_io {
 namespace {
-
-/// Rows of bytes, (rows, n), as numbers of 8 bits or of 4, the low half of a byte first, in another shape of as many rows.
-Expr Unpacked(NodeReader& node, Formula& formula, const Expr& bytes, int64_t bits, const Shape& shape) {
-  if (bits == 8) return formula.Cast(formula.Reshape(bytes, shape), formula.dtype());
-  // Not as operators on bits, which opset 17 has no form of.
-  Formula integers(node, DType::kInt32);
-  const Expr wide = integers.Cast(bytes, DType::kInt32);
-  const Expr pairs = integers.Stack({integers.Call("floor_mod", wide, 16.0), integers.Call("divide", wide, 16.0)}, -1);
-  const int64_t rows = Formula::ShapeOf(bytes)[0];
-  const int64_t row = 2 * Formula::ShapeOf(bytes)[1];
-  const int64_t wanted = ElementCount(Shape(shape.begin() + 1, shape.end()));
-  Expr flat = integers.Reshape(pairs, {rows, row});
-  if (row > wanted) flat = integers.Slice(flat, 1, 0, wanted);  // an odd number of zero points fills up its last byte
-  return formula.Cast(formula.Reshape(flat, shape), formula.dtype());
-}
 
 /// B is quantized in blocks along its columns: (N, blocks, bytes of a block), 2, 4 (low ones first) or 8 bits an element.
 Result<std::vector<Expr>> ReadMatMulNBits(NodeReader& node) {

@@ -65,6 +65,7 @@ OperatorFamily LinearModelFamily();
 OperatorFamily ContribFamily();
 OperatorFamily ContribAttentionFamily();
 OperatorFamily ContribQuantizationFamily();
+OperatorFamily ContribExpertsFamily();
 OperatorFamily ControlFlowFamily();
 
 /// Null where ONNX has the operator and Collage does not.

@@ -11,6 +11,7 @@ from onnx.helper import make_node
 
 from case import CaseFolder, F, GENERATOR, I, data, ints, positive, single
 from cases_detections import detections
+from cases_experts import experts
 from cases_linear import linear_models
 from cases_microsoft import microsoft, microsoft_channels_last
 from cases_models import models
@@ -463,6 +464,7 @@ FAMILIES = (
     blocks,
     resizes_by_ratios,
     microsoft_channels_last,
+    experts,
 )
 
 
