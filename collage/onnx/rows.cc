@@ -18,7 +18,7 @@ struct Rows {
                                          SamplingFamily(),     PatchFamily(),        RandomFamily(),           KnownValuesFamily(),
                                          NgramsFamily(),       ContribFamily(),      ContribAttentionFamily(), ContribQuantizationFamily(),
                                          ControlFlowFamily(),  SequenceFamily(),     StringFamily(),           MachineLearningFamily(),
-                                         TreeEnsembleFamily(), LinearModelFamily(),  ContribExpertsFamily()}) {
+                                         TreeEnsembleFamily(), LinearModelFamily(),  ContribExpertsFamily(),   ContribGatesFamily()}) {
       for (const ReadRow& row : family.read) read.emplace(row.op_type, &row);
       for (const WriteRow& row : family.write) write.emplace(row.op, &row);
     }

@@ -66,6 +66,7 @@ OperatorFamily ContribFamily();
 OperatorFamily ContribAttentionFamily();
 OperatorFamily ContribQuantizationFamily();
 OperatorFamily ContribExpertsFamily();
+OperatorFamily ContribGatesFamily();
 OperatorFamily ControlFlowFamily();
 
 /// Null where ONNX has the operator and Collage does not.

@@ -12,6 +12,7 @@ from onnx.helper import make_node
 from case import CaseFolder, F, GENERATOR, I, data, ints, positive, single
 from cases_detections import detections
 from cases_experts import experts
+from cases_gates import gates
 from cases_linear import linear_models
 from cases_microsoft import microsoft, microsoft_channels_last
 from cases_models import models
@@ -465,6 +466,7 @@ FAMILIES = (
     resizes_by_ratios,
     microsoft_channels_last,
     experts,
+    gates,
 )
 
 
