@@ -49,6 +49,63 @@ Result<std::vector<Expr>> ReadMatMulNBits(NodeReader& node) {
   return formula.Done(result);
 }
 
+/// What 4 bits stand for: sign, exponent and mantissa of `fp4`, or the quantiles of a normal distribution of `nf4` (Dettmers et al.,
+/// QLoRA, 2023, appendix E).
+std::vector<float> Bnb4Values(bool nf4) {
+  if (nf4)
+    return {-1.0F,
+            -0.6961928009986877F,
+            -0.5250730514526367F,
+            -0.39491748809814453F,
+            -0.28444138169288635F,
+            -0.18477343022823334F,
+            -0.09105003625154495F,
+            0.0F,
+            0.07958029955625534F,
+            0.16093020141124725F,
+            0.24611230194568634F,
+            0.33791524171829224F,
+            0.44070982933044434F,
+            0.5626170039176941F,
+            0.7229568362236023F,
+            1.0F};
+  std::vector<float> values{0, 1.0F / 192, 2.0F / 3, 1, 1.0F / 3, 1.0F / 2, 1.0F / 6, 1.0F / 4};
+  for (size_t i = 0; i < 8; ++i) values.push_back(-values[i]);
+  return values;
+}
+
+/// B is stored as (N, K), flat, two elements a byte with the first in the high half; blocks of it share a factor.
+Result<std::vector<Expr>> ReadMatMulBnb4(NodeReader& node) {
+  const Expr a = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(a));
+  const int64_t depth = COLLAGE_TRY(node.Int("K", 0));
+  const int64_t columns = COLLAGE_TRY(node.Int("N", 0));
+  const int64_t block = COLLAGE_TRY(node.Int("block_size", 0));
+  const int64_t kind = COLLAGE_TRY(node.Int("quant_type", -1));
+  COLLAGE_TRY_STATUS(node.RequireInt("training_mode", 0, 0));
+  COLLAGE_TRY_STATUS(node.RequireInt("transB", 1, 1));
+  if (depth < 1 || columns < 1 || block < 1 || (kind != 0 && kind != 1))
+    return Fail("attributes 'K' " + std::to_string(depth) + ", 'N' " + std::to_string(columns) + ", 'block_size' " + std::to_string(block) +
+                " and 'quant_type' " + std::to_string(kind) + " are not positive numbers and 0 or 1");
+  COLLAGE_TRY_STATUS(CheckExtents({columns, depth, block}));
+  const int64_t count = columns * depth;
+  const int64_t bytes = (count + 1) / 2;
+  const int64_t blocks = (count + block - 1) / block;
+  Formula formula(node, type.dtype);
+  Formula integers(node, DType::kInt64);
+  const Expr packed = integers.Reshape(COLLAGE_TRY(node.Input(1)), {bytes, 1});
+  COLLAGE_TRY(integers.Done(packed));
+  const Expr low_first = Unpacked(node, integers, packed, 4, {bytes, 2});
+  const Expr codes = integers.Slice(integers.Reshape(integers.Reverse(low_first, 1), {2 * bytes}), 0, 0, count);
+  COLLAGE_TRY(integers.Done(codes));
+  const Expr values = MakeConstant(Tensor::FromVector(TensorType{{16}, DType::kFloat32}, Bnb4Values(kind == 1)));
+  const Expr units = formula.Apply("take", {formula.Cast(values, type.dtype), codes}, {{"axis", 0}});
+  const Expr factors = formula.Broadcast(formula.Reshape(COLLAGE_TRY(node.Input(2)), {blocks, 1}), {blocks, block});
+  const Expr scales = formula.Slice(formula.Reshape(factors, {blocks * block}), 0, 0, count);
+  const Expr weights = formula.Reshape(formula.Call("multiply", units, scales), {columns, depth});
+  return formula.Done(formula.Apply("nn.dense", {a, weights}));
+}
+
 Status WriteMatMulNBits(NodeWriter& writer) {
   std::vector<TensorType> types;
   for (size_t i = 0; i < writer.input_count(); ++i) types.push_back(writer.InputType(i));
@@ -161,6 +218,23 @@ Result<std::vector<Expr>> ReadQLinearConvOfMicrosoft(NodeReader& node) {
   return formula.Done(is_last ? MoveChannels(formula, result, false) : result);
 }
 
+/// The larger of bytes under a window, with channels last.
+Result<std::vector<Expr>> ReadNhwcMaxPool(NodeReader& node) {
+  Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
+  const Expr image = MoveChannels(formula, COLLAGE_TRY(node.Input(0)), true);
+  COLLAGE_TRY(formula.Done(image));
+  return formula.Done(MoveChannels(formula, COLLAGE_TRY(node.ReadAs("MaxPool", {image}))[0], false));
+}
+
+/// (condition, X, Y), each of these with scale and zero point.
+Result<std::vector<Expr>> ReadQLinearWhere(NodeReader& node) {
+  Formula formula(node, DType::kFloat32);
+  const Expr x = COLLAGE_TRY(Dequantized(node, formula, 1));
+  const Expr y = COLLAGE_TRY(Dequantized(node, formula, 4));
+  const Expr chosen = formula.Apply("where", {COLLAGE_TRY(node.Input(0)), x, y});
+  return Quantized(node, formula, chosen, 7, COLLAGE_TRY(node.InputType(1)).dtype);
+}
+
 /// (data, scale, zero point), then the scale and zero point of the result of a pooling.
 template <OperatorName op_type>
 Result<std::vector<Expr>> ReadQLinearPool(NodeReader& node) {
@@ -233,6 +307,9 @@ Result<std::vector<Expr>> ReadQLinearConcat(NodeReader& node) {
 
 OperatorFamily ContribQuantizationFamily() {
   static constexpr ReadRow kRead[] = {{"com.microsoft.MatMulNBits", ReadMatMulNBits},
+                                      {"com.microsoft.MatMulBnb4", ReadMatMulBnb4},
+                                      {"com.microsoft.NhwcMaxPool", ReadNhwcMaxPool},
+                                      {"com.microsoft.QLinearWhere", ReadQLinearWhere},
                                       {"com.microsoft.GatherBlockQuantized", ReadGatherBlockQuantized},
                                       {"com.microsoft.DynamicQuantizeMatMul", ReadDynamicQuantizeMatMul},
                                       {"com.microsoft.MatMulIntegerToFloat", ReadMatMulIntegerToFloat},

@@ -67,6 +67,7 @@ OperatorFamily ContribAttentionFamily();
 OperatorFamily ContribQuantizationFamily();
 OperatorFamily ContribExpertsFamily();
 OperatorFamily ContribGatesFamily();
+OperatorFamily ContribTensorsFamily();
 OperatorFamily ControlFlowFamily();
 
 /// Null where ONNX has the operator and Collage does not.
