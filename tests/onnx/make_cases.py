@@ -17,6 +17,7 @@ from cases_linear import linear_models
 from cases_microsoft import microsoft, microsoft_channels_last
 from cases_models import models
 from cases_random import randoms
+from cases_steps import steps
 from cases_tensors import tensors
 from cases_trees import trees
 
@@ -469,6 +470,7 @@ FAMILIES = (
     experts,
     gates,
     tensors,
+    steps,
 )
 
 
