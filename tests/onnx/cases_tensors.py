@@ -59,3 +59,11 @@ def tensors(cases):
         image = some.integers(ends.min, ends.max + 1, (1, 6, 5, 3), kind)
         window = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}
         add("NhwcMaxPool", {"x": image}, None, f"NhwcMaxPool_{np.dtype(kind).name}", **window)
+    words = {"w": some.integers(0, 9, (2, 3), np.int32), "s": some.integers(0, 2, (2, 3), np.int32)}
+    mask = {"m": np.array([[1, 1, 0], [1, 1, 1]], np.int32)}
+    tables = {name: some.integers(0, 256, shape, np.uint8) for name, shape in (("we", (9, 8)), ("pe", (6, 8)), ("se", (2, 8)), ("g", 8), ("b", 8))}
+    scales = {name + "s": np.array(0.01 * place, F) for place, name in enumerate(tables, 1)}
+    zeros = {name + "z": np.array(120 + place, np.uint8) for place, name in enumerate(tables)}
+    inputs = [*words, *tables, *mask, *scales, *zeros]
+    nodes = [make_node("QEmbedLayerNormalization", inputs, ["y", "n"], domain="com.microsoft")]
+    cases.add("microsoft_QEmbedLayerNormalization", 17, nodes, {**words, **mask}, {**tables, **scales, **zeros}, ("y", "n"))
