@@ -19,7 +19,7 @@ from cases_models import models
 from cases_random import randoms
 from cases_steps import steps
 from cases_tensors import tensors
-from cases_trees import trees
+from cases_trees import trees, trees_without_votes
 
 def convolutions(cases):
     x, w, b = data(2, 4, 9, 8), data(6, 4, 3, 2), data(6)
@@ -471,6 +471,7 @@ FAMILIES = (
     gates,
     tensors,
     steps,
+    trees_without_votes,
 )
 
 
