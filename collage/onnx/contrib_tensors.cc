@@ -219,6 +219,50 @@ Result<std::vector<Expr>> ReadNGramRepeatBlock(NodeReader& node) {
   return formula.Done(formula.Call("where", blocked, -std::numeric_limits<double>::infinity(), scores));
 }
 
+/// Hashes of the runs of 2 to `max_ngram_size` tokens that end at each token, several of each run, and the tokens that the next call
+/// wants to know of.
+Result<std::vector<Expr>> ReadNGramHashMapping(NodeReader& node) {
+  const Expr tokens = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(tokens));
+  const int64_t longest = COLLAGE_TRY(node.Int("max_ngram_size", 0));
+  const int64_t heads = COLLAGE_TRY(node.Int("n_head_per_ngram", 0));
+  COLLAGE_TRY_STATUS(node.RequireInt("reset_on_eos", 0, 0));
+  if (node.HasInput(6)) return Fail("input 6 (segment_ids) is not supported");
+  const Shape factors = COLLAGE_TRY(node.InputType(1)).shape;
+  const Shape sizes = COLLAGE_TRY(node.InputType(2)).shape;
+  if (type.shape.size() != 2 || factors.size() != 1 || longest < 2 || longest > factors[0])
+    return Fail("attribute 'max_ngram_size' is " + std::to_string(longest) + " for tokens " + ToString(type.shape) + " and multipliers " +
+                ToString(factors) + "; 2 to as many as there are multipliers is right");
+  if (heads < 1 || sizes.size() != 1 || sizes[0] / heads != longest - 1 || sizes[0] % heads != 0)
+    return Fail("input 2 (vocab_sizes) has shape " + ToString(sizes) + "; " + std::to_string(heads) + " ('n_head_per_ngram') for each of " +
+                std::to_string(longest - 1) + " lengths of runs is right");
+  const int64_t length = type.shape[1];
+  const int64_t before = longest - 1;
+  Formula formula(node, type.dtype);
+  Expr history;
+  if (node.HasInput(3)) {
+    history = COLLAGE_TRY(node.Input(3));
+  } else {
+    const Expr padding = node.HasInput(5) ? formula.Reshape(COLLAGE_TRY(node.Input(5)), {1, 1})
+                                          : formula.Number(static_cast<double>(COLLAGE_TRY(node.Int("pad_id", 0))));
+    history = formula.Broadcast(padding, {type.shape[0], before});
+  }
+  const Expr all = formula.Concatenate({history, tokens}, 1);
+  Expr mixed;
+  std::vector<Expr> hashes;
+  for (int64_t back = 0; back < longest; ++back) {
+    const Expr factor = formula.Slice(COLLAGE_TRY(node.Input(1)), 0, back, back + 1);
+    const Expr term = formula.Call("multiply", formula.Slice(all, 1, before - back, before - back + length), factor);
+    mixed = back == 0 ? term : formula.Call("bitwise_xor", mixed, term);
+    if (back == 0) continue;
+    const Expr moduli = formula.Slice(COLLAGE_TRY(node.Input(2)), 0, (back - 1) * heads, back * heads);
+    hashes.push_back(formula.Call("floor_mod", formula.Apply("expand_dims", {mixed}, {{"axis", 2}}), moduli));
+  }
+  Expr result = formula.Concatenate(hashes, 2);
+  if (node.HasInput(4)) result = formula.Call("add", result, COLLAGE_TRY(node.Input(4)));
+  return formula.DoneAll({result, formula.Slice(all, 1, length, length + before)});
+}
+
 /// Products of 16-bit integers, whose sums are of 32 bits.
 Result<std::vector<Expr>> ReadMatMulInteger16(NodeReader& node) {
   const bool is_signed = COLLAGE_TRY(node.InputType(0)).dtype == DType::kInt16 || COLLAGE_TRY(node.InputType(1)).dtype == DType::kInt16;
@@ -237,6 +281,7 @@ OperatorFamily ContribTensorsFamily() {
                                       {"com.microsoft.CropAndResize", ReadCropAndResize},
                                       {"com.microsoft.MurmurHash3", ReadMurmurHash3},
                                       {"com.microsoft.NGramRepeatBlock", ReadNGramRepeatBlock},
+                                      {"com.microsoft.NGramHashMapping", ReadNGramHashMapping},
                                       {"com.microsoft.MatMulInteger16", ReadMatMulInteger16},
                                       {"com.microsoft.GridSample", ReadAsDefault<"GridSample">},
                                       {"com.microsoft.SampleOp", ReadAsDefault<"Identity">}};

@@ -67,3 +67,13 @@ def tensors(cases):
     inputs = [*words, *tables, *mask, *scales, *zeros]
     nodes = [make_node("QEmbedLayerNormalization", inputs, ["y", "n"], domain="com.microsoft")]
     cases.add("microsoft_QEmbedLayerNormalization", 17, nodes, {**words, **mask}, {**tables, **scales, **zeros}, ("y", "n"))
+    for kind in (np.int32, I):
+        hashed = {"i": some.integers(-9, 99, (2, 5)).astype(kind)}
+        odd = {"m": np.array([11, 2**31 - 1, 17], kind), "v": np.array([101, 103, 107, 109], kind)}
+        past = {"p": some.integers(0, 99, (2, 2)).astype(kind), "o": np.array([0, 101, 204, 311], kind)}
+        for name, more in (("", {}), ("_past", past), ("_end", {"   ": None, "    ": None, "e": np.array(9, kind)})):
+            given = [label.strip() for label in ("i", *odd, *more)]
+            form = {"max_ngram_size": 3, "n_head_per_ngram": 2, "pad_id": 1}
+            nodes = [make_node("NGramHashMapping", given, ["y", "next"], domain="com.microsoft", **form)]
+            constants = {label: value for label, value in {**odd, **more}.items() if label.strip()}
+            cases.add(f"microsoft_NGramHashMapping_{np.dtype(kind).name}{name}", 17, nodes, hashed, constants, ("y", "next"))

@@ -200,6 +200,8 @@ def microsoft():
     yield "inverse_shape", node("Inverse", (2, 3)), "input 0 has shape (2, 3); square matrices of up to 64 rows are supported"
     boxes = {"r": ones(1, 4), "i": np.zeros(1, np.int32), "s": np.array([2, 0], np.int32)}
     yield "crop_size", node("CropAndResize", (1, 1, 4, 4), boxes), "crops of (2, 0) do not fit"
+    words = {"m": ones(3), "v": ones(5)}
+    yield "hash_sizes", node("NGramHashMapping", (1, 4), words, max_ngram_size=3, n_head_per_ngram=2, pad_id=0), "input 2 (vocab_sizes) has shape (5,); 2 ('n_head_per_ngram') for each of 2 lengths"
     bnb = {"b": np.zeros(64, np.uint8), "s": ones(8)}
     yield "bnb_transposed", node("MatMulBnb4", (2, 8), bnb, K=16, N=8, block_size=16, quant_type=1, transB=0), "attribute 'transB' is 0; only 1 is supported"
     places = {"p": np.zeros((3, 1, 2), np.int64), "c": ones(5, 4), "s": ones(5, 4)}
