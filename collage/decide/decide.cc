@@ -99,8 +99,8 @@ class Decider {
     // A search that a limit has ended may find a cover at one price and none at another.
     if (unknown.empty()) return Fail("no valid cover of what is known was found within the limits of the search");
     if (!measurer_) return Fail("what the cheapest plan needs has not been measured");
-    // Where there is a rival, there is a plan already.
-    if (options_.rival.IsKnown() && measurer_->IsOver()) return Fail(kTimeEnded);
+    const bool is_some_plan_known = options_.rival.IsKnown() || options_.incumbent.IsKnown();
+    if (is_some_plan_known && measurer_->IsOver()) return Fail(kTimeEnded);
     return MeasureSome(unknown, /*all=*/measurer_->IsOver());
   }
 

@@ -18,8 +18,7 @@
 
 namespace collage {
 
-/// What is decided about; it does not change while it is decided. Conversions between layouts are kernels like all others; their evidence
-/// has to hold a time alone from the start.
+/// What is decided about; it does not change while it is decided. Conversions between layouts are kernels like all others.
 struct Arms {
   SearchProblem problem;                       ///< costs of its variants mean nothing
   std::vector<std::vector<size_t>> kernel_of;  ///< [candidate][variant]; candidates with equal functions share kernels
@@ -60,7 +59,7 @@ struct DecideOptions {
   Cost rival = Cost::Unknown();
   /// What is likely to be taken by a plan that is known already and is none of these covers. As long as the best cover is dearer, kernels
   /// are priced that may beat that plan: a program of the best cover, which may take long to build, would tell how much worse it is.
-  /// Unknown: none.
+  /// When time is over nothing is measured, as with a rival. Unknown: none.
   Cost incumbent = Cost::Unknown();
   /// Told after each step: how much cheaper, as a share, some cover might still be than the best one.
   std::function<void(double open)> report = {};
@@ -82,7 +81,8 @@ struct Decision {
 /// Measures until the statement holds or time is over. What is likely to be chosen is priced before what is possible; and of a kernel of
 /// many operators of which nothing is known, its parts before the whole, since they may rule it out. `evidence` has an entry for each
 /// kernel, and gets what is found. When time is over before any cover is known, what the cheapest one needs is measured nevertheless,
-/// unless there is a rival. Errors of the measurer, or where no cover is valid (which then name the first node that none covers).
+/// unless there is a rival or an incumbent. Errors of the measurer, or where no cover is valid (which then name the first node that none
+/// covers).
 ///
 /// Where several kernels are measured at once, those that it would ask for next are measured beside the one that it needs: what it would
 /// need if what is asked for turned out to be worth nothing. They are evidence like all other; the statement holds as it does without.

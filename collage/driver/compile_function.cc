@@ -200,13 +200,13 @@ class Compile {
     return {};
   }
 
-  /// A search cannot do without a price of every conversion.
+  /// So many covers need some that it pays to know them all. Where there is no time for that, each is priced with the cover that needs it.
   Status MeasureConversions() {
     std::vector<size_t> unknown;
     for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
       if (placement_->kernels[kernel].candidate == PlacedKernel::kNone && evidence_[kernel].alone.empty()) unknown.push_back(kernel);
     }
-    return Take(unknown, {});
+    return Take(unknown, [this] { return measuring_.ShouldStop(); });
   }
 
   /// What users of one library alone would run: no plan is to be slower, whatever else there is time for.
@@ -267,8 +267,9 @@ class Compile {
     among.incumbent = CostOfOriginal();
     Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, among);
     if (decision || pricer_.has_missed() || measurer_->HasMisfit()) return decision;
-    // Some operator has candidates that all turned out Invalid: then the fallback may take anything.
-    spdlog::info("searching again with the fallback everywhere: {}", decision.error().message);
+    // Time ended while only whole models as they came were known; or some operator has candidates that all turned out Invalid, and then the
+    // fallback may take anything.
+    spdlog::info("searching again among all candidates: {}", decision.error().message);
     decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->Lying()));
     return decision ? decision : Fail(placement_->NameNode(decision.error().message));
   }

@@ -365,6 +365,13 @@ bool Placement::MayLie(size_t candidate) const {
          !candidates[candidate].candidate.sub_graph.inside().Intersects(off.calls);
 }
 
+bool Placement::ReadsInputsOnly(const PricedCandidate& candidate) const {
+  const std::vector<Expr>& parameters = function()->As<Function>()->parameters;
+  return std::ranges::all_of(candidate.extracted.inputs, [&](const TensorSource& input) {
+    return std::ranges::find(parameters, (*formed.graph)[input.node].expr) != parameters.end();
+  });
+}
+
 std::vector<bool> Placement::Lying() const {
   std::vector<bool> lying(candidates.size());
   for (size_t c = 0; c < lying.size(); ++c) lying[c] = MayLie(c);

@@ -111,6 +111,8 @@ struct Placement {
   /// Position in `devices` of that in whose memory its kernels read and write: all CPUs share the host's.
   [[nodiscard]] size_t MemoryOf(size_t device) const { return devices[device].kind == DeviceKind::kCpu ? 0 : device; }
   [[nodiscard]] TensorPlace PlaceOf(size_t device, const Layout& layout) const;
+  /// Whether all that the candidate reads are inputs of the function.
+  [[nodiscard]] bool ReadsInputsOnly(const PricedCandidate& candidate) const;
   /// Whether nothing that the candidate reads, writes or computes is kept off its device.
   [[nodiscard]] bool MayLie(size_t candidate) const;
   /// Whether neither what is said of devices nor strings keep a candidate from a target.

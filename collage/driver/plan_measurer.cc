@@ -115,8 +115,10 @@ Result<Measurer::Found> PlanMeasurer::MeasureTogether(std::span<const size_t> ke
 }
 
 PricedKernel PlanMeasurer::ToPrice(const PricedCandidate& candidate, const PlacedKernel& kernel) const {
-  return {candidate.FunctionOf(kernel.variant), *placement_->targets[candidate.backend].backend, kernel.variant,
-          placement_->devices[placement_->DeviceOf(candidate.backend)]};
+  PricedKernel priced{candidate.FunctionOf(kernel.variant), *placement_->targets[candidate.backend].backend, kernel.variant,
+                      placement_->devices[placement_->DeviceOf(candidate.backend)]};
+  if (placement_->ReadsInputsOnly(candidate)) priced.inputs = sample_.ranges;
+  return priced;
 }
 
 void PlanMeasurer::Report(const std::string& stage, size_t done, size_t total, const std::string& detail) const {

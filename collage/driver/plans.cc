@@ -17,7 +17,7 @@ namespace {
 std::vector<Cost> TriedCosts(const Placement& placement, const std::vector<Price>& prices) {
   std::vector<Cost> costs = Centres(prices);
   for (size_t kernel = 0; kernel < prices.size(); ++kernel) {
-    // Conversions are alone from the start; a plan that needs another one than was tried is no new risk.
+    // A plan that needs another conversion than was tried is no new risk.
     if (placement.kernels[kernel].candidate != PlacedKernel::kNone && prices[kernel].known != Price::Known::kInProgram)
       costs[kernel] = Cost::Unknown();
   }
@@ -131,7 +131,12 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
       result.missing.push_back({name, plan.reason.empty() ? "one of its partitions could not be compiled, run or measured" : plan.reason});
       continue;
     }
-    result.plans.push_back(MakePlan(placement, name, Priced(placement, std::move(*choices), prices)));
+    SearchResult priced = Priced(placement, std::move(*choices), prices);
+    if (!priced.cost.IsKnown()) {
+      result.missing.push_back({name, kTimeEnded});
+      continue;
+    }
+    result.plans.push_back(MakePlan(placement, name, std::move(priced)));
     result.plans.back().is_single_backend = true;
   }
   // What a single backend comes to as well goes by its name.

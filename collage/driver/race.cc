@@ -209,6 +209,8 @@ class PlanRace {
     COLLAGE_TRY_STATUS(BuildBase(waiting));
     for (bool is_first = true; is_first || !waiting.empty(); is_first = false) {
       if (is_of_wrong_kernels_) return {};
+      if (!is_first) DropWithoutTime(waiting);
+      if (!is_first && waiting.empty()) break;
       const std::vector<size_t> group = COLLAGE_TRY(BuildGroup(waiting, is_first));
       if (is_of_wrong_kernels_) return {};
       RaceGroup(group, sample, is_first ? anchor : nullptr, usual_anchor_seconds, race_seconds);
@@ -240,6 +242,14 @@ class PlanRace {
     return {};
   }
 
+  [[nodiscard]] bool IsTimeOver() const { return IsStopped() || progress_.ShouldStop(); }
+
+  void DropWithoutTime(std::vector<size_t>& waiting) {
+    if (!IsTimeOver()) return;
+    for (const size_t i : waiting) results_[i].failure = kHadNoTime;
+    waiting.clear();
+  }
+
   /// The base and those that have room beside it, one at least behind the first group; takes them from `waiting`.
   Result<std::vector<size_t>> BuildGroup(std::vector<size_t>& waiting, bool is_first) {
     std::vector<size_t> group = {base_};
@@ -250,7 +260,7 @@ class PlanRace {
         others.push_back(i);
         continue;
       }
-      entries_[i].has_no_time = IsStopped() || progress_.ShouldStop();
+      entries_[i].has_no_time = IsTimeOver();
       const bool must_be_taken = !is_first && group.size() == 1;
       const size_t more = lower_.is_limited() && !entries_[i].has_no_time ? COLLAGE_TRY(WeightsToAdd(entries_[i].partitioned, lower_)) : 0;
       const bool has_room = lower_.HasRoom(more);
@@ -299,6 +309,7 @@ class PlanRace {
     race.threads = options_.threads;
     race.budget_seconds = race_seconds * static_cast<double>(group.size()) / static_cast<double>(entries_.size());
     race.declared = options_.declared;
+    race.tells_apart = std::ranges::any_of(group, [&](size_t i) { return i != base_ && !entries_[i].has_no_time; });
     if (anchor) anchor->Clear();
     if (anchor) contestants.push_back({"anchor", [anchor] { return anchor->Run(/*keep=*/true); }});
     Progress racing = progress_;
@@ -451,12 +462,13 @@ class PlanRace {
     return *std::find_if(order.begin(), order.end() - 1, [&](size_t i) { return !results_[i].rounds.empty(); });
   }
 
-  [[nodiscard]] double Noise() const {
+  [[nodiscard]] std::optional<double> Noise() const {
     const std::vector<double>& a = results_[Base()].rounds;
     const std::vector<double>& again = results_.back().rounds;
     std::vector<double> ratios;
     for (size_t i = 0; i < std::min(a.size(), again.size()); ++i) ratios.push_back(a[i] / again[i]);
-    return ratios.empty() ? 0 : MedianHalfWidth(ratios, options_.declared.confidence);
+    if (ratios.size() < FewestForInterval(options_.declared.confidence)) return std::nullopt;
+    return MedianHalfWidth(ratios, options_.declared.confidence);
   }
 
   RaceOutcome Outcome(size_t winner, const Plan* first) {

@@ -22,7 +22,8 @@ struct RaceOutcome {
   std::optional<LoweredModel> lowered;  ///< the program that raced
   std::vector<PlanTiming> timings;      ///< "chosen" first, then the single backends in the order of the contestants
   std::vector<MissingPlan> missing;     ///< single backends that failed in the race, or differ from the reference
-  double noise = 0;                     ///< how far an A/A pair of the same race is apart: half the interval of their ratio
+  /// How far an A/A pair of the same race is apart: half the interval of their ratio. Nothing where there were too few rounds to tell.
+  std::optional<double> noise;
   /// The searched plan's time over that of the fastest single-backend plan, less one; nothing when either did not finish.
   std::optional<double> apparent_loss;
   bool raced = false;

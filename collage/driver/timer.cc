@@ -22,12 +22,17 @@ class TimerByBackend final : public KernelTimer {
   Result<double> Difference(const KernelJob& job) override { return TimerFor(*job.backend).Difference(job); }
   Status CheckDevice(const Backend& backend, const Device& device) override { return TimerFor(backend).CheckDevice(backend, device); }
   Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs) override {
-    const bool are_all_there = std::none_of(jobs.begin(), jobs.end(), [](const KernelJob& job) { return IsAdded(job.backend->Name()); });
-    return are_all_there ? worker_.MeasureEach(jobs) : KernelTimer::MeasureEach(jobs);
+    return AreAllThere(jobs) ? worker_.MeasureEach(jobs) : KernelTimer::MeasureEach(jobs);
   }
   [[nodiscard]] size_t AtOnce() const override { return worker_.AtOnce(); }
+  [[nodiscard]] size_t Together(std::span<const KernelJob> jobs) const override {
+    return AreAllThere(jobs.first(std::min(AtOnce(), jobs.size()))) ? worker_.Together(jobs) : 1;
+  }
 
  private:
+  static bool AreAllThere(std::span<const KernelJob> jobs) {
+    return std::none_of(jobs.begin(), jobs.end(), [](const KernelJob& job) { return IsAdded(job.backend->Name()); });
+  }
   KernelTimer& TimerFor(const Backend& backend) {
     if (IsAdded(backend.Name())) return here_;
     return worker_;

@@ -163,7 +163,7 @@ Json ReportJson(const CompileReport& report) {
                {"timed_here", report.timed_here},
                {"winner", report.winner},
                {"raced", report.raced},
-               {"noise", report.noise},
+               {"noise", OrNull(report.noise)},
                {"additive_error_us", OrNull(report.additive_error_us)},
                {"apparent_loss", OrNull(report.apparent_loss)},
                {"elapsed_seconds", report.elapsed_seconds},
@@ -234,7 +234,7 @@ CompileReport ReportFrom(const Json& json) {
   report.timed_here = json.value("timed_here", report.timed_here);
   report.winner = json.at("winner");
   report.raced = json.at("raced");
-  report.noise = json.at("noise");
+  report.noise = NumberOrNothing(json.at("noise"));
   report.additive_error_us = NumberOrNothing(json.at("additive_error_us"));
   report.apparent_loss = NumberOrNothing(json.at("apparent_loss"));
   report.elapsed_seconds = json.at("elapsed_seconds");
@@ -385,8 +385,9 @@ std::string PlanTable(const CompileReport& report) {
   for (const MissingPlan& plan : report.missing) text += fmt::format("  {:<30} did not race: {}\n", plan.name, plan.reason);
   if (!report.not_compared.empty()) text += "  not compared with the reference: " + report.not_compared + "\n";
   if (!report.rounding.empty()) text += "  " + report.rounding + "\n";
-  text += fmt::format("  noise of this race (A/A): {:.2f}%; the machine ran {:.2f} times as slowly as when the prices were taken\n",
-                      100 * report.noise, report.drift);
+  const std::string noise = report.noise ? fmt::format("{:.2f}%", 100 * *report.noise) : "not known, too few rounds";
+  text += fmt::format("  noise of this race (A/A): {}; the machine ran {:.2f} times as slowly as when the prices were taken\n", noise,
+                      report.drift);
   return text + HonestTotals(report);
 }
 

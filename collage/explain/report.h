@@ -145,7 +145,7 @@ struct CompileReport {
   bool raced = false;                               ///< false: the outcome of an earlier, equal race was in the cache
   std::string winner;                               ///< "searched", or the single backend whose plan won the race
   std::vector<PlanTiming> end_to_end;
-  double noise = 0;  ///< what an A/A pair of the same race differed by
+  std::optional<double> noise;  ///< what an A/A pair of the same race differed by; nothing where it was too short to tell
   /// "Measured whole minus summed parts" of the plan that won: its median in the race less `estimated_us`.
   std::optional<double> additive_error_us;
   /// "Measured plan minus the best single-backend plan": the searched plan's paired time in the race over that of the fastest

@@ -25,7 +25,7 @@ Result<std::vector<Measurement>> KernelTimer::MeasureEach(std::span<const Kernel
 Result<Measurement> InProcessTimer::Measure(const KernelJob& job) {
   const Result<std::unique_ptr<Kernel>> kernel = Compile(job);
   if (!kernel) return Measurement{{}, kernel.error().message};
-  const Result<std::vector<Tensor>> inputs = SuitableInputs(job.function, kKernelInputSeed);
+  const Result<std::vector<Tensor>> inputs = SuitableInputs(job.function, kKernelInputSeed, job.inputs);
   if (!inputs) return Measurement{{}, inputs.error().message};
   return MeasureKernel(**kernel, *inputs, job.device, job.options);
 }

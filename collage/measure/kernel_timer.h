@@ -1,12 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "collage/backend/backend.h"
 #include "collage/measure/measure_kernel.h"
+#include "collage/op/reference_sample.h"
 #include "collage/runtime/device.h"
 
 namespace collage {
@@ -21,6 +24,7 @@ struct KernelJob {
   Variant variant;
   Device device;
   MeasureOptions options;
+  std::optional<InputRanges> inputs = {};  ///< that suit the function, where such are known
 };
 
 /// Of this process: DeviceContext::Check, and an error where the device cannot be opened. The host always works.
@@ -34,8 +38,9 @@ class KernelTimer {
   virtual Result<Measurement> Measure(const KernelJob& job) = 0;
   /// The same of several, in their order.
   virtual Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs);
-  /// How many of them are compiled at the same time. No two are ever timed at the same time.
+  /// How many jobs may be compiled at the same time, and how many of the first of these will be. No two are ever timed at the same time.
   [[nodiscard]] virtual size_t AtOnce() const { return 1; }
+  [[nodiscard]] virtual size_t Together(std::span<const KernelJob> jobs) const { return std::min(AtOnce(), jobs.size()); }
   /// See DifferenceFromReference; an error is a reason why this kernel is Invalid.
   virtual Result<double> Difference(const KernelJob& job) = 0;
   /// An error where a device does nothing any more for whoever times that backend's kernels there: what failed on it need not be a kernel's

@@ -33,7 +33,7 @@ class Runner {
     std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937 random(1);
     // One round is run even when there is a request to stop: without it nobody would know which plan to take.
-    const size_t least_rounds = FewestForInterval(options_.declared.confidence);
+    const size_t least_rounds = options_.tells_apart ? FewestForInterval(options_.declared.confidence) : 1;
     for (size_t round = 0; round == 0 || !progress.ShouldStop(); ++round) {
       if (round >= least_rounds && (Clock::SecondsSince(start) > options_.budget_seconds || IsDecided(order))) break;
       BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress);

@@ -25,6 +25,8 @@ struct RaceOptions {
   /// In each round every contestant runs about this long (at least once), so that microsecond programs are not lost in switches.
   double seconds_per_turn = 0.02;
   Declared declared;
+  /// Whether it is asked who is faster. Else no round has to be run beyond the first.
+  bool tells_apart = true;
 };
 
 /// Seconds per run of one contestant: the median of each of its turns, one entry a round (fewer when it has lost). Empty when its run

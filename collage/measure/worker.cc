@@ -198,8 +198,12 @@ Result<Measurement> WorkerTimer::MeasureMessage(const Json& job) {
 }
 
 Result<std::vector<Measurement>> WorkerTimer::MeasureEach(std::span<const KernelJob> jobs) {
-  const bool is_together = jobs.size() > 1 && jobs.size() <= options_.at_once && std::none_of(jobs.begin(), jobs.end(), IsLarge);
-  return is_together ? MeasureTogether(jobs) : KernelTimer::MeasureEach(jobs);
+  return jobs.size() > 1 && Together(jobs) == jobs.size() ? MeasureTogether(jobs) : KernelTimer::MeasureEach(jobs);
+}
+
+size_t WorkerTimer::Together(std::span<const KernelJob> jobs) const {
+  const auto some = jobs.first(std::min(options_.at_once, jobs.size()));
+  return std::max<size_t>(1, static_cast<size_t>(std::find_if(some.begin(), some.end(), IsLarge) - some.begin()));
 }
 
 Result<std::vector<Measurement>> WorkerTimer::MeasureTogether(std::span<const KernelJob> jobs) {

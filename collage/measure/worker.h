@@ -35,6 +35,7 @@ class WorkerTimer : public KernelTimer {
   Result<Measurement> Measure(const KernelJob& job) override;
   Result<std::vector<Measurement>> MeasureEach(std::span<const KernelJob> jobs) override;
   [[nodiscard]] size_t AtOnce() const override { return options_.at_once; }
+  [[nodiscard]] size_t Together(std::span<const KernelJob> jobs) const override;
   Result<double> Difference(const KernelJob& job) override;
   /// Asks a new worker where one that is there says so.
   Status CheckDevice(const Backend& backend, const Device& device) override;

@@ -124,6 +124,9 @@ MeasureOptions OptionsFromMessage(const Json& message) {
   return options;
 }
 
+Json RangeMessage(const ValueRange& range) { return {range.low, range.high}; }
+ValueRange RangeFromMessage(const Json& message) { return {message.at(0), message.at(1)}; }
+
 bool SendBytes(int socket, const void* data, size_t size) {
   const auto* at = static_cast<const char*>(data);
   while (size > 0) {
@@ -163,6 +166,7 @@ Json ToMessage(const KernelJob& job, Weights weights) {
                   {"constants", std::move(constants)},
                   {"variant", job.variant.name},
                   {"options", OptionsMessage(job.options)}});
+  if (job.inputs) message["inputs"] = {RangeMessage(job.inputs->numbers), RangeMessage(job.inputs->integers)};
   return message;
 }
 
@@ -192,6 +196,10 @@ Result<ReceivedJob> JobFromMessage(const Json& message) {
     job.place = COLLAGE_TRY(PlaceFromMessage(message));
     message.at("variant").get_to(job.variant);
     job.options = OptionsFromMessage(message.at("options"));
+    if (message.contains("inputs")) {
+      const Json& inputs = message.at("inputs");
+      job.inputs = InputRanges{RangeFromMessage(inputs.at(0)), RangeFromMessage(inputs.at(1))};
+    }
     return job;
   } catch (const Json::exception& error) {
     return Fail(std::string("malformed message: ") + error.what());

@@ -42,6 +42,7 @@ struct ReceivedJob {
   JobPlace place;
   std::string variant;
   MeasureOptions options;
+  std::optional<InputRanges> inputs = {};
 };
 /// Errors on a message that ToMessage does not write.
 Result<ReceivedJob> JobFromMessage(const nlohmann::json& message);

@@ -56,7 +56,7 @@ class Server {
       const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kKernelInputSeed, say));
       return Json{{"difference", difference}};
     }
-    const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kKernelInputSeed));
+    const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kKernelInputSeed, job.inputs));
     if (request.value("waits", false)) {
       Say(kWaiting);
       if (!ReceiveMessage(socket_)) return Fail("nobody waits for it any more");

@@ -254,7 +254,7 @@ class Experts {
   Result<Expr> OneByteEach(const Expr& zeros, const LayerForm& form) {
     Formula bytes(node_, DType::kUInt8);
     const Expr row = bytes.Reshape(zeros, {1, Formula::ShapeOf(zeros)[0]});
-    const Expr result = bytes.Reshape(Unpacked(node_, bytes, row, form.bits, {1, form.columns}), {form.columns, 1});
+    const Expr result = bytes.Reshape(COLLAGE_TRY(Unpacked(node_, bytes, row, form.bits, {1, form.columns})), {form.columns, 1});
     COLLAGE_TRY(bytes.Done(result));
     return result;
   }

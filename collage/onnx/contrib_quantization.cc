@@ -2,9 +2,9 @@
 #include <numeric>
 
 #include "collage/onnx/direct.h"
-#include "collage/onnx/formula.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/packed_bits.h"
+#include "collage/onnx/quantization.h"
 #include "collage/onnx/rows.h"
 #include "collage/op/nbits_product.h"
 
@@ -13,97 +13,77 @@
 namespace collage::onnx_io {
 namespace {
 
+/// Input 0 times the transpose of weights that are known as numbers.
+Result<Expr> ReadProduct(NodeReader& node, Formula& formula, const Expr& weights) {
+  const Expr matrix = formula.Transpose(weights, {1, 0});
+  COLLAGE_TRY(formula.Done(matrix));
+  return COLLAGE_TRY(node.ReadAs("MatMul", {COLLAGE_TRY(node.Input(0)), matrix}))[0];
+}
+
+/// The weights of MatMulNBits, (N, K), as numbers: (weight - zero point) * scale. Zero points are packed, or numbers themselves.
+Result<Expr> NumbersOf(NodeReader& node, Formula& formula, const NBitsProduct& product, const Expr& packed, const Expr& scales,
+                       Expr zeros) {
+  const Shape shape = {product.columns, product.depth};
+  if (COLLAGE_TRY(TensorTypeOf(zeros)).dtype == DType::kUInt8)
+    zeros = COLLAGE_TRY(Unpacked(node, formula, zeros, product.bits, {product.columns, product.blocks}));
+  const Expr bytes = COLLAGE_TRY(node.Reshape(packed, {product.columns, ElementCount(Formula::ShapeOf(packed)) / product.columns}));
+  const Expr weights = COLLAGE_TRY(Unpacked(node, formula, bytes, product.bits, shape));
+  Expr groups;
+  if (node.HasInput(4)) {
+    groups = COLLAGE_TRY(node.Input(4));
+    const TensorType type = COLLAGE_TRY(TensorTypeOf(groups));
+    const bool fits = type.shape == Shape{product.depth} || type.shape == Shape{product.blocks * product.block};
+    if (!fits || type.dtype != DType::kInt32)
+      return Fail("input 4 (g_idx) is " + ToString(type) + ", expected int32, one for each of " + std::to_string(product.depth) + " ('K')");
+    groups = formula.Slice(groups, 0, 0, product.depth);
+  }
+  const auto spread = [&](const Expr& values) {
+    if (groups == nullptr) return SpreadBlocks(formula, values, shape, 1, product.block);
+    return formula.Apply("take", {values, groups}, {{"axis", 1}});
+  };
+  const Expr numbers = formula.Call("multiply", formula.Call("subtract", weights, spread(zeros)), spread(scales));
+  return COLLAGE_TRY(formula.Done(numbers))[0];
+}
+
 /// B is quantized in blocks along its columns: (N, blocks, bytes of a block), 2, 4 (low ones first) or 8 bits an element.
 Result<std::vector<Expr>> ReadMatMulNBits(NodeReader& node) {
-  const Expr a = COLLAGE_TRY(node.Input(0));
-  const TensorType type = COLLAGE_TRY(TensorTypeOf(a));
+  const TensorType type = COLLAGE_TRY(node.InputType(0));
   NBitsProduct product;
   product.depth = COLLAGE_TRY(node.Int("K", 0));
   product.columns = COLLAGE_TRY(node.Int("N", 0));
   product.bits = COLLAGE_TRY(node.Int("bits", 4));
   product.block = COLLAGE_TRY(node.Int("block_size", 0));
-  if ((product.bits != 2 && product.bits != 4 && product.bits != 8) || product.block < 2 || product.depth < 1 || product.columns < 1) {
+  COLLAGE_TRY_STATUS(CheckExtents({product.columns, product.depth}));
+  COLLAGE_TRY_STATUS(CheckExtents({product.block}));
+  const bool is_packable = product.bits == 2 || product.bits == 4 || product.bits == 8;
+  if (!is_packable || product.block < 2 || product.block * product.bits % 8 != 0 || product.depth < 1 || product.columns < 1) {
     return Fail("has " + std::to_string(product.bits) + " bits in blocks of " + std::to_string(product.block) +
-                "; 2, 4 or 8 bits are supported");
+                "; 2, 4 or 8 bits are supported, in blocks that fill whole bytes");
   }
   if (type.shape.empty() || type.shape.back() != product.depth)
     return Fail("input 0 has shape " + ToString(type.shape) + ", expected " + std::to_string(product.depth) +
                 " ('K') as its last dimension");
-  if (node.HasInput(4)) return Fail("input 4 (g_idx) is not supported");
   product.blocks = (product.depth + product.block - 1) / product.block;
   Formula formula(node, type.dtype);
   const Shape packed = {product.columns, product.blocks, product.block * product.bits / 8};
   const Expr weights = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(1)), packed));
   const Expr scales = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(2)), {product.columns, product.blocks}));
-  const Shape points = {product.columns, product.ZeroBytes()};
-  Expr zeros;
-  if (node.HasInput(3)) {
-    zeros = COLLAGE_TRY(node.Input(3));
-    if (COLLAGE_TRY(TensorTypeOf(zeros)).dtype != DType::kUInt8) return Fail("input 3 (zero_points) must be uint8");
-    zeros = COLLAGE_TRY(node.Reshape(zeros, points));
+  Expr zeros = node.HasInput(3) ? COLLAGE_TRY(node.Input(3)) : MakeConstant(product.DefaultZeros());
+  const DType zero_type = COLLAGE_TRY(TensorTypeOf(zeros)).dtype;
+  if (zero_type != DType::kUInt8 && zero_type != type.dtype)
+    return Fail("input 3 (zero_points) is " + std::string(Name(zero_type)) + ", expected uint8 or " + std::string(Name(type.dtype)));
+  const bool is_packed = zero_type == DType::kUInt8;
+  zeros = COLLAGE_TRY(node.Reshape(zeros, {product.columns, is_packed ? product.ZeroBytes() : product.blocks}));
+  Expr result;
+  if (is_packed && !node.HasInput(4)) {
+    result = formula.Apply("nn.matmul_nbits", {COLLAGE_TRY(node.Input(0)), weights, scales, zeros},
+                           {{"bits", product.bits}, {"block_size", product.block}});
   } else {
-    zeros = MakeConstant(product.DefaultZeros());
+    // The operator has neither zero points that are no integers nor groups of elements that do not lie side by side.
+    result = COLLAGE_TRY(ReadProduct(node, formula, COLLAGE_TRY(NumbersOf(node, formula, product, weights, scales, zeros))));
   }
-  Expr result = formula.Apply("nn.matmul_nbits", {a, weights, scales, zeros}, {{"bits", product.bits}, {"block_size", product.block}});
   if (node.HasInput(5)) result = formula.Call("add", result, COLLAGE_TRY(node.Input(5)));
   return formula.Done(result);
-}
-
-/// What 4 bits stand for: sign, exponent and mantissa of `fp4`, or the quantiles of a normal distribution of `nf4` (Dettmers et al.,
-/// QLoRA, 2023, appendix E).
-std::vector<float> Bnb4Values(bool nf4) {
-  if (nf4)
-    return {-1.0F,
-            -0.6961928009986877F,
-            -0.5250730514526367F,
-            -0.39491748809814453F,
-            -0.28444138169288635F,
-            -0.18477343022823334F,
-            -0.09105003625154495F,
-            0.0F,
-            0.07958029955625534F,
-            0.16093020141124725F,
-            0.24611230194568634F,
-            0.33791524171829224F,
-            0.44070982933044434F,
-            0.5626170039176941F,
-            0.7229568362236023F,
-            1.0F};
-  std::vector<float> values{0, 1.0F / 192, 2.0F / 3, 1, 1.0F / 3, 1.0F / 2, 1.0F / 6, 1.0F / 4};
-  for (size_t i = 0; i < 8; ++i) values.push_back(-values[i]);
-  return values;
-}
-
-/// B is stored as (N, K), flat, two elements a byte with the first in the high half; blocks of it share a factor.
-Result<std::vector<Expr>> ReadMatMulBnb4(NodeReader& node) {
-  const Expr a = COLLAGE_TRY(node.Input(0));
-  const TensorType type = COLLAGE_TRY(TensorTypeOf(a));
-  const int64_t depth = COLLAGE_TRY(node.Int("K", 0));
-  const int64_t columns = COLLAGE_TRY(node.Int("N", 0));
-  const int64_t block = COLLAGE_TRY(node.Int("block_size", 0));
-  const int64_t kind = COLLAGE_TRY(node.Int("quant_type", -1));
-  COLLAGE_TRY_STATUS(node.RequireInt("training_mode", 0, 0));
-  COLLAGE_TRY_STATUS(node.RequireInt("transB", 1, 1));
-  if (depth < 1 || columns < 1 || block < 1 || (kind != 0 && kind != 1))
-    return Fail("attributes 'K' " + std::to_string(depth) + ", 'N' " + std::to_string(columns) + ", 'block_size' " + std::to_string(block) +
-                " and 'quant_type' " + std::to_string(kind) + " are not positive numbers and 0 or 1");
-  COLLAGE_TRY_STATUS(CheckExtents({columns, depth, block}));
-  const int64_t count = columns * depth;
-  const int64_t bytes = (count + 1) / 2;
-  const int64_t blocks = (count + block - 1) / block;
-  Formula formula(node, type.dtype);
-  Formula integers(node, DType::kInt64);
-  const Expr packed = integers.Reshape(COLLAGE_TRY(node.Input(1)), {bytes, 1});
-  COLLAGE_TRY(integers.Done(packed));
-  const Expr low_first = Unpacked(node, integers, packed, 4, {bytes, 2});
-  const Expr codes = integers.Slice(integers.Reshape(integers.Reverse(low_first, 1), {2 * bytes}), 0, 0, count);
-  COLLAGE_TRY(integers.Done(codes));
-  const Expr values = MakeConstant(Tensor::FromVector(TensorType{{16}, DType::kFloat32}, Bnb4Values(kind == 1)));
-  const Expr units = formula.Apply("take", {formula.Cast(values, type.dtype), codes}, {{"axis", 0}});
-  const Expr factors = formula.Broadcast(formula.Reshape(COLLAGE_TRY(node.Input(2)), {blocks, 1}), {blocks, block});
-  const Expr scales = formula.Slice(formula.Reshape(factors, {blocks * block}), 0, 0, count);
-  const Expr weights = formula.Reshape(formula.Call("multiply", units, scales), {columns, depth});
-  return formula.Done(formula.Apply("nn.dense", {a, weights}));
 }
 
 Status WriteMatMulNBits(NodeWriter& writer) {
@@ -117,6 +97,52 @@ Status WriteMatMulNBits(NodeWriter& writer) {
   writer.Emit("com.microsoft.MatMulNBits", inputs,
               {{"K", product.depth}, {"N", product.columns}, {"bits", product.bits}, {"block_size", product.block}});
   return {};
+}
+
+/// B is quantized as bitsandbytes does it: numbers of 4 bits are places in a table of 16 values, all of [-1, 1]. Elements of the matrix (N,
+/// K) follow one another, whatever its rows, and blocks of them share a scale, their largest magnitude.
+Result<std::vector<Expr>> ReadMatMulBnb4(NodeReader& node) {
+  // QLoRA (Dettmers et al., 2023), appendix E: quantiles of the normal distribution.
+  static const std::vector<float> kNormalFloat = {-1.0F,
+                                                  -0.6961928009986877F,
+                                                  -0.5250730514526367F,
+                                                  -0.39491748809814453F,
+                                                  -0.28444138169288635F,
+                                                  -0.18477343022823334F,
+                                                  -0.09105003625154495F,
+                                                  0.0F,
+                                                  0.07958029955625534F,
+                                                  0.16093020141124725F,
+                                                  0.24611230194568634F,
+                                                  0.33791524171829224F,
+                                                  0.44070982933044434F,
+                                                  0.5626170039176941F,
+                                                  0.7229568362236023F,
+                                                  1.0F};
+  // A sign, two bits of exponent and one of mantissa, over the largest of them, 12; the least but 0 is 1/16.
+  static const std::vector<float> kFloat = {0.0F,  0.0625F / 12,  8.0F / 12,  1.0F,  4.0F / 12,  6.0F / 12,  2.0F / 12,  3.0F / 12,
+                                            -0.0F, -0.0625F / 12, -8.0F / 12, -1.0F, -4.0F / 12, -6.0F / 12, -2.0F / 12, -3.0F / 12};
+  const TensorType type = COLLAGE_TRY(node.InputType(0));
+  const int64_t depth = COLLAGE_TRY(node.Int("K", 0));
+  const int64_t columns = COLLAGE_TRY(node.Int("N", 0));
+  const int64_t block = COLLAGE_TRY(node.Int("block_size", 0));
+  const int64_t kind = COLLAGE_TRY(node.Int("quant_type", 1));
+  if (depth < 1 || columns < 1 || block < 1 || (kind != 0 && kind != 1)) {
+    return Fail("has K " + std::to_string(depth) + ", N " + std::to_string(columns) + ", block_size " + std::to_string(block) +
+                " and quant_type " + std::to_string(kind) + "; positive ones and the types 0 (FP4) and 1 (NF4) are supported");
+  }
+  COLLAGE_TRY_STATUS(CheckExtents({columns, depth}));
+  COLLAGE_TRY_STATUS(CheckExtents({block}));
+  const int64_t elements = columns * depth;
+  Formula formula(node, type.dtype);
+  Formula integers(node, DType::kInt32);
+  const Expr bytes = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(1)), {1, (elements + 1) / 2}));
+  const Expr scales = COLLAGE_TRY(node.Reshape(COLLAGE_TRY(node.Input(2)), {(elements + block - 1) / block}));
+  const Expr places = integers.Reshape(COLLAGE_TRY(Unpacked(node, integers, bytes, 4, {1, elements}, First::kHigh)), {elements});
+  const Tensor table = Tensor::FromVector(TensorType{{16}, DType::kFloat32}, kind == 0 ? kFloat : kNormalFloat);
+  const Expr values = formula.Apply("take", {formula.Cast(MakeConstant(table), type.dtype), places}, {{"axis", 0}});
+  const Expr weights = formula.Call("multiply", values, SpreadBlocks(formula, scales, {elements}, 0, block));
+  return formula.Done(COLLAGE_TRY(ReadProduct(node, formula, formula.Reshape(weights, {columns, depth}))));
 }
 
 /// Rows of a table that is quantized in blocks along its last dimension; of uint8 with 4 bits, a byte holds two elements.

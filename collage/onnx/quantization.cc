@@ -1,26 +1,16 @@
+#include "collage/onnx/quantization.h"
+
 #include <algorithm>
 #include <functional>
 
 #include "collage/onnx/convolution.h"
 #include "collage/onnx/data_type.h"
-#include "collage/onnx/formula.h"
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
 #include "collage/onnx/writer.h"
 #include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
-namespace {
-
-/// Scales and zero points, and how they lie on the data: one for all, one a place of an axis, or one a block of an axis.
-struct QuantizationParameters {
-  Expr scale;
-  Expr zero_point;  ///< null: 0
-  int64_t axis = 0;
-  bool blocked = false;
-};
-
-/// One value a block as one value an element: each is repeated along the axis, and what the last block has too much is cut off.
 Expr SpreadBlocks(Formula& formula, const Expr& values, const Shape& data, int64_t axis, int64_t block) {
   if (values == nullptr) return values;
   const auto at = static_cast<size_t>(axis);
@@ -33,6 +23,16 @@ Expr SpreadBlocks(Formula& formula, const Expr& values, const Shape& data, int64
   const Expr spread = formula.Reshape(formula.Broadcast(formula.Reshape(values, column), repeated), shape);
   return shape[at] == data[at] ? spread : formula.Slice(spread, axis, 0, data[at]);
 }
+
+namespace {
+
+/// Scales and zero points, and how they lie on the data: one for all, one a place of an axis, or one a block of an axis.
+struct QuantizationParameters {
+  Expr scale;
+  Expr zero_point;  ///< null: 0
+  int64_t axis = 0;
+  bool blocked = false;
+};
 
 Result<QuantizationParameters> ReadParameters(NodeReader& node, const TensorType& data) {
   QuantizationParameters parameters{COLLAGE_TRY(node.Input(1)), node.HasInput(2) ? COLLAGE_TRY(node.Input(2)) : nullptr, 0, false};

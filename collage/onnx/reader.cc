@@ -8,6 +8,7 @@
 #include "collage/onnx/graph.h"
 #include "collage/onnx/graph_reader.h"
 #include "collage/onnx/original.h"
+#include "collage/onnx/packed_products.h"
 #include "collage/onnx/sequence.h"
 #include "collage/support/log.h"
 #include "collage/support/mapped_file.h"
@@ -255,7 +256,8 @@ constexpr const char* kNoMemory = "the model needs more memory than there is";
 
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options) {
   try {
-    return ReadWithFixedInputs(COLLAGE_TRY(onnx_io::ParseOnnxGraph({bytes, nullptr}, options.external_data_directory)), options);
+    OnnxGraph graph = COLLAGE_TRY(onnx_io::ParseOnnxGraph({bytes, nullptr}, options.external_data_directory));
+    return ReadWithFixedInputs(onnx_io::WithPackedProducts(std::move(graph)), options);
   } catch (const std::bad_alloc&) {
     return Fail(kNoMemory);
   }
@@ -269,7 +271,7 @@ Result<OnnxFile> OnnxFile::Open(const std::filesystem::path& path, std::filesyst
     if (!graph) return Fail(graph.error().At(path.string()));
     Result<OriginalModel> original = TakeApart(file.content(), *graph);
     if (!original) spdlog::debug("{}: compilers are not given the model as it is: {}", path.string(), original.error().message);
-    return OnnxFile(path, std::make_shared<const OnnxGraph>(std::move(*graph)),
+    return OnnxFile(path, std::make_shared<const OnnxGraph>(onnx_io::WithPackedProducts(*std::move(graph))),
                     original ? std::make_shared<const OriginalModel>(std::move(*original)) : nullptr);
   } catch (const std::bad_alloc&) {
     return Fail(Error{kNoMemory}.At(path.string()));

@@ -1,3 +1,5 @@
+#include "collage/onnx/shape.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -7,9 +9,7 @@
 #include "collage/op/rules.h"
 
 namespace collage::onnx_io {
-namespace {
 
-/// Fills in the 0 ("as before") and -1 ("what remains") of a Reshape.
 Result<Shape> ResolveShape(const Shape& data, Shape shape, bool allows_zero) {
   int64_t known = 1;
   size_t inferred = shape.size();
@@ -31,6 +31,8 @@ Result<Shape> ResolveShape(const Shape& data, Shape shape, bool allows_zero) {
   shape[inferred] = ElementCount(data) / known;
   return shape;
 }
+
+namespace {
 
 Result<std::vector<Expr>> ReadReshape(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));

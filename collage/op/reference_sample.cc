@@ -42,11 +42,6 @@ constexpr ValueRange kOnes{1, 1};
 constexpr double kMostTriedFlops = 1e11;
 constexpr size_t kTriedInAnyCase = 3;
 
-struct Choice {
-  ValueRange numbers;
-  ValueRange integers;
-};
-
 /// The numbers that a quantiser to bytes tells apart, where its scale is known.
 std::optional<ValueRange> RangeOfBytes(const OpSequence& sequence, const OpSequence::Step& step) {
   const DType dtype = sequence.values[step.outputs[0]].type.dtype;
@@ -289,19 +284,19 @@ class Sampler {
   }
 
   /// In the order in which they are tried.
-  [[nodiscard]] std::vector<Choice> Choices() const {
+  [[nodiscard]] std::vector<InputRanges> Choices() const {
     const bool has_integers = std::ranges::any_of(types_, [](const TensorType& type) {
       return !IsFloatingPoint(type.dtype) && type.dtype != DType::kBool && type.dtype != DType::kString;
     });
-    std::vector<Choice> choices = {{kNumbers[0], kIntegers}};
+    std::vector<InputRanges> choices = {{kNumbers[0], kIntegers}};
     if (has_integers) choices.insert(choices.end(), {{kNumbers[0], kMasks}, {kNumbers[0], kOnes}});
     for (size_t i = 1; i < std::size(kNumbers); ++i) choices.push_back({kNumbers[i], has_integers ? kMasks : kIntegers});
     return choices;
   }
 
-  [[nodiscard]] bool IsShownFinite(const Choice& choice) const { return analysis_ && analysis_->IsFinite(RangesFor(choice)); }
+  [[nodiscard]] bool IsShownFinite(const InputRanges& choice) const { return analysis_ && analysis_->IsFinite(RangesFor(choice)); }
 
-  [[nodiscard]] std::vector<Tensor> InputsFor(const Choice& choice) const {
+  [[nodiscard]] std::vector<Tensor> InputsFor(const InputRanges& choice) const {
     const std::vector<ValueRange> ranges = RangesFor(choice);
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < types_.size(); ++i) {
@@ -321,11 +316,12 @@ class Sampler {
   Result<ReferenceSample> Sample() const {
     std::optional<ReferenceSample> best;
     size_t least_born = 0;
-    const std::vector<Choice> choices = Choices();
+    const std::vector<InputRanges> choices = Choices();
     const size_t tries = Tries(choices.size());
     for (size_t i = 0; i < tries; ++i) {
       Watch watch;
       ReferenceSample sample{InputsFor(choices[i]), {}, {}, RoundingTolerance(function_)};
+      sample.ranges = choices[i];
       sample.expected = COLLAGE_TRY(Run(sample.inputs, watch));
       sample.unreached = watch.Unreached();
       if (analysis_) sample.steps = QuantisationSteps(analysis_->sequence(), watch.scales());
@@ -339,7 +335,7 @@ class Sampler {
   }
 
  private:
-  [[nodiscard]] std::vector<ValueRange> RangesFor(const Choice& choice) const {
+  [[nodiscard]] std::vector<ValueRange> RangesFor(const InputRanges& choice) const {
     std::vector<ValueRange> ranges;
     for (size_t i = 0; i < types_.size(); ++i) {
       const ValueRange numbers = analysis_ && analysis_->Quantised(i) ? Scaled(choice.numbers, *analysis_->Quantised(i)) : choice.numbers;
@@ -405,10 +401,11 @@ Result<ReferenceSample> SampleReference(const Expr& function, uint64_t seed, con
   return Sampler(function, seed, options).Sample();
 }
 
-Result<std::vector<Tensor>> SuitableInputs(const Expr& function, uint64_t seed, const InterpreterOptions& options) {
+Result<std::vector<Tensor>> SuitableInputs(const Expr& function, uint64_t seed, const std::optional<InputRanges>& known) {
+  const InterpreterOptions options;
   const Sampler sampler(function, seed, options);
-  const Choice usual = sampler.Choices()[0];
-  if (sampler.IsShownFinite(usual)) return sampler.InputsFor(usual);
+  const InputRanges usual = sampler.Choices()[0];
+  if (known || sampler.IsShownFinite(usual)) return sampler.InputsFor(known.value_or(usual));
   return COLLAGE_TRY(sampler.Sample()).inputs;
 }
 

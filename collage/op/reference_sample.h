@@ -6,12 +6,20 @@
 // are tried on the reference executor, and the first for which all are is taken.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "collage/op/interpreter.h"
+#include "collage/op/value_range.h"
 #include "collage/tensor/agreement.h"
 
 namespace collage {
+
+/// From which parameters are drawn of which no operator asks for more.
+struct InputRanges {
+  ValueRange numbers;
+  ValueRange integers;
+};
 
 struct ReferenceSample {
   std::vector<Tensor> inputs;    ///< one a tensor of the parameters, tuples flattened
@@ -22,6 +30,7 @@ struct ReferenceSample {
   double tolerance = kTolerance;  ///< RoundingTolerance of the function
   /// QuantisationSteps of the outputs, where the function has no control flow.
   std::vector<double> steps = {};
+  InputRanges ranges = {};  ///< from which the inputs were drawn: of those that were tried, what suits the function best
 
   /// Of one output with what it should be, in steps where it has some.
   [[nodiscard]] Agreement CompareOutput(size_t output, const Tensor& found) const {
@@ -39,7 +48,8 @@ double RoundingTolerance(const Expr& function);
 /// zeros and ones where those make no finite values. Errors of the reference executor.
 Result<ReferenceSample> SampleReference(const Expr& function, uint64_t seed, const InterpreterOptions& options = {});
 
-/// The inputs alone: they are found without running the function wherever that is possible.
-Result<std::vector<Tensor>> SuitableInputs(const Expr& function, uint64_t seed, const InterpreterOptions& options = {});
+/// The inputs alone: they are found without running the function wherever that is possible. `known` are ranges that suit it, as those of
+/// a model suit what computes a part of it from the model's own inputs; then it never runs.
+Result<std::vector<Tensor>> SuitableInputs(const Expr& function, uint64_t seed, const std::optional<InputRanges>& known = {});
 
 }  // namespace collage

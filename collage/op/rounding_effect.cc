@@ -69,7 +69,8 @@ class Rounding {
     VisitElementType(wide.dtype(), [&](auto zero) {
       using T = decltype(zero);
       T* data = wide.MutableData<T>();
-      for (int64_t i = 0; i < wide.ElementCount(); ++i) {
+      const int64_t count = wide.ElementCount();
+      for (int64_t i = 0; i < count; ++i) {
         const auto value = static_cast<double>(data[i]);
         if (!std::isfinite(value)) continue;
         seed_ = HashCombine(seed_, 1);

@@ -219,14 +219,14 @@ Result<std::vector<std::optional<Measurement>>> Pricer::MeasureEach(std::span<co
     Count(kernels[i].key, *found[i]);
   }
   if (only_cached_ && !left.empty()) return Missed(PriceOf(kernels[left.front()]));
-  for (size_t begin = 0; begin < left.size() && !(stop && stop()); begin += timer_->AtOnce()) {
-    const std::span<const size_t> some = std::span(left).subspan(begin, std::min(timer_->AtOnce(), left.size() - begin));
-    std::vector<KernelJob> jobs;
-    for (const size_t i : some) jobs.push_back(JobOf(kernels[i].kernel));
-    const std::vector<Measurement> measured = COLLAGE_TRY(timer_->MeasureEach(jobs));
-    for (size_t k = 0; k < some.size(); ++k) {
-      COLLAGE_TRY_STATUS(Keep(kernels[some[k]], measured[k]));
-      found[some[k]] = measured[k];
+  std::vector<KernelJob> jobs;
+  for (const size_t i : left) jobs.push_back(JobOf(kernels[i].kernel));
+  for (size_t begin = 0; begin < left.size() && !(stop && stop());) {
+    const std::span<const KernelJob> waiting = std::span(jobs).subspan(begin);
+    for (Measurement& measured : COLLAGE_TRY(timer_->MeasureEach(waiting.first(timer_->Together(waiting))))) {
+      const size_t i = left[begin++];
+      COLLAGE_TRY_STATUS(Keep(kernels[i], measured));
+      found[i] = std::move(measured);
     }
   }
   return found;

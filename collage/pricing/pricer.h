@@ -28,6 +28,7 @@ struct PricedKernel {
   const Backend& backend;
   const Variant& variant;
   const Device& device;
+  std::optional<InputRanges> inputs = {};  ///< that suit the function, where such are known
 };
 
 /// And under which key its price is kept.
@@ -108,7 +109,7 @@ class Pricer {
   /// Of what was measured here.
   Status Keep(const KeyedKernel& kernel, const Measurement& measurement);
   [[nodiscard]] KernelJob JobOf(const PricedKernel& kernel) const {
-    return {kernel.function, &kernel.backend, kernel.variant, kernel.device, options_};
+    return {kernel.function, &kernel.backend, kernel.variant, kernel.device, options_, kernel.inputs};
   }
 
   Device device_;

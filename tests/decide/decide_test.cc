@@ -329,6 +329,16 @@ TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatAsksForLeast) {
   ASSERT_TRUE(decision) << decision.error().message;
   EXPECT_EQ(measurer.alone, std::vector<size_t>{kNodes});
   EXPECT_EQ(decision->best.choices.size(), 1u);
+
+  // A plan that is none of these covers is one.
+  evidence.assign(row.facts.size(), {});
+  Hurried beside_a_plan(row, row.seconds);
+  DecideOptions options;
+  options.incumbent = Cost::Seconds(1);
+  const Result<Decision> none = Decide(row, evidence, beside_a_plan, options);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, kTimeEnded);
+  EXPECT_TRUE(beside_a_plan.alone.empty());
 }
 
 }  // namespace

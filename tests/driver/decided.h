@@ -118,6 +118,12 @@ class Decided {
   /// Before a race: it has no time left.
   void EndTime() { options_.progress.deadline = Clock::now(); }
 
+  /// Before a race: no two programs have room for their weights.
+  void LimitWeights() {
+    lower_.kernels = std::make_shared<KernelCache>();
+    lower_.kernels->most_weights = 1;
+  }
+
   /// How many kernels of a plan are such a variant.
   [[nodiscard]] size_t Count(const Plan& plan, const std::string& variant) const {
     size_t count = 0;

@@ -128,7 +128,7 @@ class LimitedBackend : public NamedBackend {
 
 class AddBackend : public NamedBackend {
  public:
-  AddBackend() : NamedBackend("careful", false, 2e-3) {}
+  explicit AddBackend(std::string name = "careful", double seconds = 2e-3) : NamedBackend(std::move(name), false, seconds) {}
   [[nodiscard]] BackendRules Rules() const override {
     BackendRules rules;
     rules.patterns.push_back({"careful.add", pattern::CallOf("add", {pattern::Wildcard(), pattern::IsConstant()}), {}});
@@ -142,6 +142,33 @@ Expr Adding(float weight, int times = 1) {
   Expr sum = x;
   for (int i = 0; i < times; ++i) sum = MakeCall(Operators().Find("add"), {sum, MakeConstant(weights)}).value();
   return MakeFunction({x}, sum).value();
+}
+
+// The one that races in each group is not built once more only to race by itself.
+TEST(GroupsTest, WhereNoTwoHaveRoomAndTimeIsOverOneRacesOnce) {
+  const SimulatedClock clock;
+  const AddBackend fast("fast", 1e-3);
+  const AddBackend slow("slow", 2e-3);
+  const auto seconds_of_race = [&](bool has_room) {
+    MeasurementCache cache = MeasurementCache::Open({}).value();
+    Decided decided(Adding(1), {&fast, &slow}, cache);
+    EXPECT_TRUE(decided.Decide(decided.placement().Lying()));
+    for (size_t kernel = 0; kernel < decided.placement().kernels.size(); ++kernel) EXPECT_TRUE(decided.MeasureAlone(kernel));
+    std::vector<Plan> singles;
+    for (Plan& plan : decided.Plans().plans) {
+      if (plan.is_single_backend) singles.push_back(std::move(plan));
+    }
+    EXPECT_EQ(singles.size(), 2u);
+    if (!has_room) decided.LimitWeights();
+    decided.EndTime();
+    const Clock::time_point start = Clock::now();
+    const RaceOutcome race = decided.Race(singles).value();
+    EXPECT_EQ(singles[race.winner].name, "fast");
+    EXPECT_EQ(race.missing.size(), 1u);
+    EXPECT_EQ(race.missing.front().reason, "time ended before it was ready");
+    return Clock::SecondsSince(start);
+  };
+  EXPECT_LT(seconds_of_race(false), 1.2 * seconds_of_race(true));
 }
 
 TEST(VerdictTest, IsOfTheWeightsThatAreSaved) {

@@ -84,6 +84,15 @@ TEST(ReportTest, WhatIsNotThereIsNullAndReadsBack) {
   report.plan = {{"a", "dnnl", "direct", {"nn.relu"}, 1}};
   const CompileReport read = ReportFromJson(ToJson(report)).value();
   EXPECT_FALSE(read.additive_error_us || read.apparent_loss || read.budget_seconds || read.open > 0 || read.plan[0].margin_us);
+  EXPECT_FALSE(read.noise);
+}
+
+TEST(ReportTest, OfTooFewRoundsNoNoiseIsKnown) {
+  CompileReport report = Example();
+  EXPECT_THAT(PlanTable(report), testing::HasSubstr("noise of this race (A/A): not known, too few rounds"));
+  report.noise = 0.0125;
+  EXPECT_THAT(PlanTable(report), testing::HasSubstr("noise of this race (A/A): 1.25%"));
+  EXPECT_EQ(ReportFromJson(ToJson(report))->noise, 0.0125);
 }
 
 TEST(ReportTest, ThePermittedPrecisionReadsBackAndFilesOfBeforeDoWithout) {

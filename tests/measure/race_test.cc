@@ -39,6 +39,16 @@ TEST(RaceTest, OrdersContestantsByTheirTime) {
   EXPECT_NEAR(PairedRatio(results[0].rounds, results[1].rounds), 4, 0.1);
 }
 
+TEST(RaceTest, WhereNobodyIsToBeToldApartTimeAloneEndsIt) {
+  const SimulatedClock clock;
+  RaceOptions options;
+  options.budget_seconds = 5;
+  const std::vector<Contestant> twice = {Contender("slow", 3), Contender("again", 3)};
+  EXPECT_EQ(Race(twice, options, {})[0].rounds.size(), 6u) << "as many as an interval needs";
+  options.tells_apart = false;
+  EXPECT_EQ(Race(twice, options, {})[0].rounds.size(), 1u);
+}
+
 TEST(RaceTest, AFailureTakesOnlyItsContestantOut) {
   const SimulatedClock clock;
   int runs = 0;

@@ -55,6 +55,18 @@ TEST(ConstantsOfJobsTest, WhatIsNoWeightKeepsItsValues) {
   for (const auto& [name, constant] : constants) EXPECT_TRUE(BitwiseEqual(Received(constant).first, constant)) << name;
 }
 
+TEST(ConstantsOfJobsTest, InputsAreDrawnFromTheRangesThatAreKnown) {
+  static const FaultBackend backend;
+  const Expr function = ParseExpr("fn (%x: Tensor[(2), float32]) { nn.relu(%x) }", Operators()).value().expr;
+  KernelJob job{function, &backend, {"right", {}, {}}, Device{}, {}};
+  EXPECT_FALSE(JobFromMessage(ToMessage(job)).value().inputs);
+  job.inputs = InputRanges{{0.25, 1}, {0, 7}};
+  const std::optional<InputRanges> received = JobFromMessage(ToMessage(job)).value().inputs;
+  ASSERT_TRUE(received);
+  EXPECT_EQ(std::pair(received->numbers.low, received->numbers.high), std::pair(0.25, 1.0));
+  EXPECT_EQ(std::pair(received->integers.low, received->integers.high), std::pair(0.0, 7.0));
+}
+
 // Their elements are numbers of this process; those on the way are its texts.
 TEST(ConstantsOfJobsTest, StringsKeepTheirTexts) {
   static const FaultBackend backend;

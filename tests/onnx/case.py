@@ -47,8 +47,9 @@ def make_model(opset, nodes, inputs, constants, outputs, functions=(), versions=
     return model
 
 
-def session(model, threads):
+def session(model, threads, level=onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL):
     options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
     options.intra_op_num_threads = options.inter_op_num_threads = threads
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
@@ -59,6 +60,12 @@ def evaluate(model, inputs):
         return session(model.SerializeToString(), 1).run(None, inputs)
     except Exception:  # its errors have no common base
         return ReferenceEvaluator(model).run(None, inputs)
+
+
+def evaluate_unoptimised(model, inputs):
+    """What ONNX Runtime gives of each node by itself, where its optimiser makes something else of them together."""
+    level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return session(model.SerializeToString(), 1, level).run(None, inputs)
 
 
 def write_expected(path, inputs, outputs):

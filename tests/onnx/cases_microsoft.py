@@ -1,9 +1,10 @@
 """Cases of the domain com.microsoft."""
 
 import numpy as np
+from ml_dtypes import iinfo, int2, int4, uint2, uint4
 from onnx.helper import make_node
 
-from case import F, GENERATOR, I, data, ints, positive, single
+from case import F, GENERATOR, I, data, evaluate_unoptimised, ints, make_model, positive, single
 
 
 def microsoft(cases):
@@ -190,3 +191,71 @@ def microsoft_channels_last(cases):
     for op, attributes in (("QLinearAveragePool", window), ("QLinearGlobalAveragePool", {})):
         node = make_node(op, ["x", "xs", "xz", "ys", "yz"], ["y"], domain="com.microsoft", channels_last=1, **attributes)
         cases.add(f"microsoft_{op}_last", 17, [node], {"x": bytes_of(0, 256, np.uint8, 1, 6, 5, 3)}, {**data_of, **result_of})
+
+
+def microsoft_packed(cases):
+    """Products by weights of few bits: what nn.matmul_nbits has no form of, and the tables of bitsandbytes."""
+
+    def bytes_of(*shape):
+        return GENERATOR.integers(0, 256, shape, np.uint8)
+
+    def product(op, name, constants, expected=None, **attributes):
+        node = make_node(op, ["x", *(label.strip() for label in constants)], ["y"], domain="com.microsoft", **attributes)
+        given = {label: value for label, value in constants.items() if label.strip()}
+        cases.add(f"microsoft_{op}_{name}", 17, [node], {"x": x}, given, expected=expected)
+
+    x, depth, columns, blocks = data(2, 3, 40), 40, 5, 3
+    shape = {"K": depth, "N": columns}
+    scales, zeros = positive(columns * blocks), (GENERATOR.random(columns * blocks) * 15).astype(F)
+    groups = GENERATOR.integers(0, blocks, depth, np.int32)
+    for bits in (2, 4):
+        product("MatMulNBits", f"float_zeros_{bits}", {"w": bytes_of(columns, blocks, 2 * bits), "s": scales, "z": zeros}, bits=bits, block_size=16, **shape)
+    weights = {"w": bytes_of(columns, blocks, 8), "s": scales}
+    four = {**shape, "bits": 4, "block_size": 16}
+    product("MatMulNBits", "groups", {**weights, "": None, "g": groups}, **four)
+    product("MatMulNBits", "groups_padded", {**weights, "": None, "g": np.append(groups, [0] * 8).astype(np.int32), "b": data(columns)}, **four)
+    product("MatMulNBits", "groups_float_zeros", {**weights, "z": zeros, "g": groups}, **four)
+    packed = bytes_of(columns, 2)
+    # ONNX Runtime 1.31 on CPUs takes the middle where there are groups, whatever the zero points are.
+    numbers, points = (np.stack([of & 15, of >> 4], -1).reshape(columns, -1) for of in (weights["w"], packed))
+    matrix = (numbers[:, :depth] - points[:, groups].astype(F)) * scales.reshape(columns, blocks)[:, groups]
+    product("MatMulNBits", "groups_zeros", {**weights, "z": packed.reshape(-1), "g": groups}, [x @ matrix.T], **four)
+    for kind, name in enumerate(("fp4", "nf4")):
+        constants = {"w": bytes_of(depth * columns // 2), "s": positive((depth * columns + 15) // 16)}
+        product("MatMulBnb4", name, constants, quant_type=kind, block_size=16, **shape)
+    x = data(2, 3)
+    product("MatMulBnb4", "odd", {"w": bytes_of(8), "s": positive(1)}, quant_type=1, block_size=16, K=3, N=5)
+
+
+def quantized_in_blocks(cases):
+    """Products by weights that DequantizeLinear makes in blocks along the depth."""
+
+    def add(name, nodes, inputs, constants, opset=21):
+        # Optimised, these are products that round the data to 8 bits as well.
+        expected = evaluate_unoptimised(make_model(opset, nodes, inputs, constants, ("y",)), inputs)
+        cases.add("blocks_" + name, opset, nodes, inputs, constants, expected=expected)
+
+    x, depth, columns, block = {"x": data(2, 3, 40)}, 40, 6, 16
+    blocks = -(-depth // block)
+    for kind in (uint2, int2, uint4, int4, np.uint8, np.int8):
+        ends = iinfo(kind)
+        for has_zeros in (False, True):
+            constants = {"w": GENERATOR.integers(ends.min, ends.max + 1, (depth, columns)).astype(kind), "s": positive(blocks, columns)}
+            if has_zeros:
+                constants["z"] = GENERATOR.integers(ends.min, ends.max + 1, (blocks, columns)).astype(kind)
+            name = np.dtype(kind).name + ("_zeros" if has_zeros else "")
+            quantized = make_node("DequantizeLinear", [*constants], ["m"], axis=0, block_size=block)
+            opset = 25 if np.dtype(kind).name.endswith("int2") else 21
+            add(name, [quantized, make_node("MatMul", ["x", "m"], ["y"])], x, constants, opset)
+            turned = {label: np.ascontiguousarray(value.T) for label, value in constants.items()}
+            quantized = make_node("DequantizeLinear", [*constants], ["m"], axis=1, block_size=block)
+            nodes = [quantized, make_node("Transpose", ["m"], ["t"], perm=[1, 0]), make_node("MatMul", ["x", "t"], ["y"])]
+            add(name + "_transposed", nodes, x, turned, opset)
+    rows = {"x": data(3, 32)}
+    constants = {"w": GENERATOR.integers(-8, 8, (5, 2, 16)).astype(int4), "s": positive(5, 2, 1), "shape": ints(5, -1), "b": data(5)}
+    quantized = make_node("DequantizeLinear", ["w", "s"], ["m"], axis=-1, block_size=16)
+    nodes = [quantized, make_node("Reshape", ["m", "shape"], ["r"]), make_node("Gemm", ["x", "r", "b"], ["y"], transB=1)]
+    add("reshaped", nodes, rows, constants)
+    constants = {"w": GENERATOR.integers(-8, 8, (32, 6)).astype(int4), "s": positive(32, 2)}
+    quantized = make_node("DequantizeLinear", ["w", "s"], ["m"], axis=1, block_size=3)
+    add("of_columns", [quantized, make_node("MatMul", ["x", "m"], ["y"])], rows, constants)

@@ -50,10 +50,6 @@ def tensors(cases):
     first = {"xs": np.array(0.1, F), "xz": np.array(100, np.uint8)}
     second = {"v": some.integers(0, 256, (2, 3), np.uint8), "vs": np.array(0.3, F), "vz": np.array(7, np.uint8)}
     add("QLinearWhere", chosen, {**first, **second, "zs": np.array(0.2, F), "zz": np.array(60, np.uint8)})
-    for kind in (0, 1):
-        # Of 3 * 15 elements the last byte and the last block are not full.
-        stored = {"b": some.integers(0, 256, 23, np.uint8), "s": np.abs(numbers(3))}
-        add("MatMulBnb4", {"a": numbers(2, 15)}, stored, f"MatMulBnb4_{kind}", K=15, N=3, block_size=16, quant_type=kind)
     for kind in (np.int8, np.uint8):
         ends = np.iinfo(kind)
         image = some.integers(ends.min, ends.max + 1, (1, 6, 5, 3), kind)

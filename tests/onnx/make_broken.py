@@ -131,6 +131,21 @@ def attributes():
     index = array("i", np.array([3], np.int64))
     yield "index_outside", model([make_node("Gather", ["x", "i"], ["y"], axis=1)], initializers=[index]), "the index 3 is outside an extent of 3"
 
+    yield from packed_weights()
+
+
+def packed_weights():
+    def product(op, more=(), **attributes):
+        constants = [array("w", np.zeros((2, 1, 8), np.uint8)), array("s", np.ones(2, np.float32)), *more]
+        inputs = ["x", "w", "s", *([""] if more and more[0].name == "g" else []), *(tensor.name for tensor in more)]
+        return model([make_node(op, inputs, ["y"], domain="com.microsoft", K=8, N=2, **attributes)], initializers=constants)
+
+    four = {"bits": 4, "block_size": 16}
+    yield "packed_zeros", product("MatMulNBits", [array("z", np.ones(2))], **four), "input 3 (zero_points) is float64, expected uint8 or float32"
+    yield "packed_groups", product("MatMulNBits", [array("g", np.zeros(9, np.int32))], **four), "input 4 (g_idx) is Tensor[(9,), int32], expected int32"
+    yield "packed_blocks", product("MatMulNBits", bits=4, block_size=3), "4 bits in blocks of 3; 2, 4 or 8 bits are supported"
+    yield "packed_kind", product("MatMulBnb4", quant_type=2, block_size=16), "quant_type 2; positive ones and the types 0 (FP4) and 1 (NF4)"
+
 
 def tensors():
     yield "short_raw_data", with_initializer(tensor([4], raw=b"1234567")), "initializer 'w': has 7 bytes where"
@@ -202,8 +217,6 @@ def microsoft():
     yield "crop_size", node("CropAndResize", (1, 1, 4, 4), boxes), "crops of (2, 0) do not fit"
     words = {"m": ones(3), "v": ones(5)}
     yield "hash_sizes", node("NGramHashMapping", (1, 4), words, max_ngram_size=3, n_head_per_ngram=2, pad_id=0), "input 2 (vocab_sizes) has shape (5,); 2 ('n_head_per_ngram') for each of 2 lengths"
-    bnb = {"b": np.zeros(64, np.uint8), "s": ones(8)}
-    yield "bnb_transposed", node("MatMulBnb4", (2, 8), bnb, K=16, N=8, block_size=16, quant_type=1, transB=0), "attribute 'transB' is 0; only 1 is supported"
     places = {"p": np.zeros((3, 1, 2), np.int64), "c": ones(5, 4), "s": ones(5, 4)}
     yield "rotary_sections", node("MRotaryEmbedding", (1, 2, 8), places, num_heads=1, mrope_section=[2, 1]), "three parts of 4 are right"
     yield "decoder_packed", node("DecoderMaskedMultiHeadAttention", (1, 1, 24), num_heads=2), "give inputs 1 and 2"

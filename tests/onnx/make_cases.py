@@ -14,7 +14,7 @@ from cases_detections import detections
 from cases_experts import experts
 from cases_gates import gates
 from cases_linear import linear_models
-from cases_microsoft import microsoft, microsoft_channels_last
+from cases_microsoft import microsoft, microsoft_channels_last, microsoft_packed, quantized_in_blocks
 from cases_models import models
 from cases_random import randoms
 from cases_steps import steps
@@ -467,6 +467,8 @@ FAMILIES = (
     blocks,
     resizes_by_ratios,
     microsoft_channels_last,
+    microsoft_packed,
+    quantized_in_blocks,
     experts,
     gates,
     tensors,

@@ -100,6 +100,28 @@ TEST(PricerTest, SeveralGoToTheTimerInGroupsUntilItIsTimeToStop) {
   EXPECT_EQ(timer.groups.back(), 1u);
 }
 
+/// Takes the first of those that it is given by itself.
+class FirstApart : public TwoAtOnce {
+ public:
+  [[nodiscard]] size_t Together(std::span<const KernelJob> jobs) const override { return jobs.front().variant.name == "1" ? 1 : 2; }
+};
+
+TEST(PricerTest, WhatTheTimerDoesNotTakeTogetherIsStoppedApart) {
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  const FakeBackend backend;
+  FirstApart timer;
+  Pricer pricer({}, cache, {}, &timer);
+  const Expr function = Nothing();
+  const std::vector<Variant> variants = {{"1", {}, {}}, {"2", {}, {}}};
+  const std::vector<MeasurementKey> keys = {pricer.KeyOf(1, "fake", "1", "1"), pricer.KeyOf(1, "fake", "1", "2")};
+  const std::vector<KeyedKernel> kernels = {{keys[0], {function, backend, variants[0], pricer.device()}},
+                                            {keys[1], {function, backend, variants[1], pricer.device()}}};
+  const auto found = pricer.MeasureEach(kernels, [&] { return !timer.groups.empty(); }).value();
+  EXPECT_EQ(timer.groups, std::vector<size_t>{1});
+  EXPECT_TRUE(found[0]);
+  EXPECT_FALSE(found[1]);
+}
+
 TEST(PricerTest, AWrongKernelStaysInvalid) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   Pricer pricer({}, cache, {});
