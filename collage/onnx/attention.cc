@@ -202,8 +202,14 @@ Result<std::vector<Expr>> ReadRotaryEmbedding(NodeReader& node) {
   return formula.Done(InFormOfInput(formula, result, type.shape.size()));
 }
 
-/// A depthwise convolution along the sequence that sees no later element; what it has seen last is carried over.
+/// A depthwise convolution along the sequence that sees no later element; what it has seen last is carried over. The operator of
+/// com.microsoft has more attributes.
 Result<std::vector<Expr>> ReadCausalConvWithState(NodeReader& node) {
+  COLLAGE_TRY_STATUS(node.RequireInt("ndim", 1, 1));
+  COLLAGE_TRY_STATUS(node.RequireInt("state_window", 0, 0));
+  COLLAGE_TRY_STATUS(node.RequireInt("channels_last", 0, 0));
+  const int64_t dilation = COLLAGE_TRY(node.Int("dilation", 1));
+  if (dilation < 1) return Fail("attribute 'dilation' is " + std::to_string(dilation) + "; 1 or more is right");
   const Expr data = COLLAGE_TRY(node.Input(0));
   const Expr weight = COLLAGE_TRY(node.Input(1));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
@@ -211,14 +217,18 @@ Result<std::vector<Expr>> ReadCausalConvWithState(NodeReader& node) {
   if (type.shape.size() != 3 || kernel.size() != 3 || kernel[0] != type.shape[1] || kernel[1] != 1 || kernel[2] < 1) {
     return Fail("data " + ToString(type.shape) + " and weight " + ToString(kernel) + " do not fit (N, C, L) and (C, 1, K)");
   }
-  const int64_t carried = kernel[2] - 1;
+  COLLAGE_TRY_STATUS(CheckExtents({kernel[2], dilation}));
+  const int64_t carried = (kernel[2] - 1) * dilation;
   Formula formula(node, type.dtype);
   const Shape state{type.shape[0], type.shape[1], carried};
   const Expr past = node.HasInput(3) ? COLLAGE_TRY(node.Input(3)) : formula.Zeros(state, type.dtype);
   const Expr whole = carried == 0 ? data : formula.Concatenate({past, data}, 2);
   const Expr plane = formula.Apply("expand_dims", {whole}, {{"axis", 2}});
   Expr result = formula.Apply("nn.conv2d", {plane, formula.Apply("expand_dims", {weight}, {{"axis", 2}})},
-                              {{"groups", kernel[0]}, {"channels", kernel[0]}, {"kernel_size", std::vector<int64_t>{1, kernel[2]}}});
+                              {{"groups", kernel[0]},
+                               {"channels", kernel[0]},
+                               {"kernel_size", std::vector<int64_t>{1, kernel[2]}},
+                               {"dilation", std::vector<int64_t>{1, dilation}}});
   if (node.HasInput(2)) result = formula.Apply("nn.bias_add", {result, COLLAGE_TRY(node.Input(2))}, {{"axis", 1}});
   result = formula.Reshape(result, type.shape);
   const std::string activation = COLLAGE_TRY(node.String("activation", "none"));
@@ -258,6 +268,7 @@ Result<Expr> HeadsOrConstant(NodeReader& node, Formula& formula, size_t input, b
 
 /// The state is kept in float32, whatever the data are.
 Result<std::vector<Expr>> ReadLinearAttention(NodeReader& node) {
+  COLLAGE_TRY_STATUS(node.RequireInt("state_window", 0, 0));
   const TensorType type = COLLAGE_TRY(node.InputType(0));
   const std::string rule = COLLAGE_TRY(node.String("update_rule", "gated_delta"));
   const bool gated = rule == "gated" || rule == "gated_delta";
@@ -292,8 +303,10 @@ OperatorFamily AttentionFamily() {
                                       {"ai.onnx.preview.FlexAttention", ReadFlexAttention},
                                       {"RotaryEmbedding", ReadRotaryEmbedding},
                                       {"CausalConvWithState", ReadCausalConvWithState},
+                                      {"com.microsoft.CausalConvWithState", ReadCausalConvWithState},
                                       {"SwiGLU", ReadSwiGlu},
-                                      {"LinearAttention", ReadLinearAttention}};
+                                      {"LinearAttention", ReadLinearAttention},
+                                      {"com.microsoft.LinearAttention", ReadLinearAttention}};
   static constexpr WriteRow kWrite[] = {{"nn.linear_attention", WriteLinearAttention}};
   return {kRead, kWrite};
 }

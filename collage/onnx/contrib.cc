@@ -1,30 +1,15 @@
-#include <cmath>
 #include <limits>
-#include <numbers>
 #include <numeric>
 
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
+#include "collage/onnx/gelu.h"
 #include "collage/onnx/rows.h"
 
 // The operators of com.microsoft that exporters and optimisers emit, as compositions of others.
 
 namespace collage::onnx_io {
 namespace {
-
-/// x / 2 * (1 + erf(x / sqrt(2))).
-Expr Gelu(Formula& formula, const Expr& x) {
-  const Expr curve = formula.Call("erf", formula.Call("divide", x, std::numbers::sqrt2));
-  return formula.Call("multiply", formula.Call("multiply", x, 0.5), formula.Call("add", curve, 1.0));
-}
-
-/// Its approximation by tanh (Hendrycks and Gimpel 2016).
-Expr FastGelu(Formula& formula, const Expr& x) {
-  const Expr cube = formula.Call("multiply", formula.Call("multiply", x, x), x);
-  const Expr inner = formula.Call("add", x, formula.Call("multiply", cube, 0.044715));
-  const Expr curve = formula.Call("tanh", formula.Call("multiply", inner, std::sqrt(2 / std::numbers::pi)));
-  return formula.Call("multiply", formula.Call("multiply", x, 0.5), formula.Call("add", curve, 1.0));
-}
 
 /// The sum of input 0 and, where there is one, input 1.
 Result<Expr> WithBias(NodeReader& node, Formula& formula) {
@@ -159,8 +144,17 @@ Expr Rows(Formula& formula, const Expr& table, const Expr& places) {
   return formula.Apply("take", {table, places}, {{"axis", 0}, {"mode", "clip"}});
 }
 
+/// What input 2 to 6 of an embedding mean, or rows of it: with `quantized`, a scale and a zero point lie behind all of them.
+template <bool quantized>
+Result<Expr> RealRows(NodeReader& node, Formula& formula, size_t input, const Expr& rows) {
+  if (!quantized) return rows;
+  const auto scalar = [&](size_t of) -> Result<Expr> { return formula.Reshape(COLLAGE_TRY(node.Input(of)), {}); };
+  return formula.Apply("qnn.dequantize", {rows, COLLAGE_TRY(scalar(input + 6)), COLLAGE_TRY(scalar(input + 11))});
+}
+
 /// Embeddings of words, of places and, where there are any, of segments, summed and normalised. Outputs: the result, how many words
 /// of each sentence its mask lets through, and the sum.
+template <bool quantized>
 Result<std::vector<Expr>> ReadEmbedLayerNormalization(NodeReader& node) {
   const Expr words = COLLAGE_TRY(node.Input(0));
   const Shape shape = COLLAGE_TRY(TensorTypeOf(words)).shape;
@@ -169,14 +163,22 @@ Result<std::vector<Expr>> ReadEmbedLayerNormalization(NodeReader& node) {
   if (shape.size() != 2 || type.shape.size() != 2 || type.shape[0] < shape[1]) {
     return Fail("words " + ToString(shape) + " and embeddings of their places " + ToString(type.shape) + " do not fit");
   }
-  Formula formula(node, type.dtype);
-  const Expr place = node.HasInput(8) ? Rows(formula, places, COLLAGE_TRY(node.Input(8))) : formula.Slice(places, 0, 0, shape[1]);
-  Expr sum = formula.Call("add", Rows(formula, COLLAGE_TRY(node.Input(2)), words), place);
-  if (node.HasInput(1)) sum = formula.Call("add", sum, Rows(formula, COLLAGE_TRY(node.Input(4)), COLLAGE_TRY(node.Input(1))));
-  const Expr result =
-      LayerNorm(formula, sum, COLLAGE_TRY(node.Input(5)), COLLAGE_TRY(node.Input(6)), COLLAGE_TRY(node.Float("epsilon", 1e-12F)));
+  Formula formula(node, quantized ? DType::kFloat32 : type.dtype);
+  const auto real = [&](size_t input, const Expr& rows) { return RealRows<quantized>(node, formula, input, rows); };
+  const bool has_places = !quantized && node.HasInput(8);
+  const Expr place = has_places ? Rows(formula, places, COLLAGE_TRY(node.Input(8))) : formula.Slice(places, 0, 0, shape[1]);
+  const Expr word = Rows(formula, COLLAGE_TRY(node.Input(2)), words);
+  Expr sum = formula.Call("add", COLLAGE_TRY(real(2, word)), COLLAGE_TRY(real(3, place)));
+  if (node.HasInput(1)) {
+    const Expr segment = Rows(formula, COLLAGE_TRY(node.Input(4)), COLLAGE_TRY(node.Input(1)));
+    sum = formula.Call("add", sum, COLLAGE_TRY(real(4, segment)));
+  }
+  const Expr gamma = COLLAGE_TRY(real(5, COLLAGE_TRY(node.Input(5))));
+  const Expr beta = COLLAGE_TRY(real(6, COLLAGE_TRY(node.Input(6))));
+  const Expr result = LayerNorm(formula, sum, gamma, beta, COLLAGE_TRY(node.Float("epsilon", 1e-12F)));
   const Expr counts =
       node.HasInput(7) ? formula.Reduce("sum", COLLAGE_TRY(node.Input(7)), {1}, false) : formula.Zeros({shape[0]}, DType::kInt32);
+  if (quantized) return formula.DoneAll({result, counts});
   return formula.DoneAll({result, counts, sum});
 }
 
@@ -193,7 +195,8 @@ OperatorFamily ContribFamily() {
                                       {"com.microsoft.FusedGemm", ReadFusedGemm},
                                       {"com.microsoft.SkipLayerNormalization", ReadSkipNormalization<false>},
                                       {"com.microsoft.SkipSimplifiedLayerNormalization", ReadSkipNormalization<true>},
-                                      {"com.microsoft.EmbedLayerNormalization", ReadEmbedLayerNormalization},
+                                      {"com.microsoft.EmbedLayerNormalization", ReadEmbedLayerNormalization<false>},
+                                      {"com.microsoft.QEmbedLayerNormalization", ReadEmbedLayerNormalization<true>},
                                       {"SimplifiedLayerNormalization", ReadSimplifiedLayerNormalization},
                                       {"com.microsoft.Trilu", ReadAsDefault<"Trilu">},
                                       {"com.microsoft.GatherND", ReadAsDefault<"GatherND">},

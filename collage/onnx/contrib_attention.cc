@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -361,37 +362,194 @@ Result<std::vector<Expr>> ReadGroupQueryAttention(NodeReader& node) {
   return GroupQueryAttention(node, COLLAGE_TRY(node.InputType(0)).dtype).Read();
 }
 
-/// (data, places, caches of cosines and sines); one place is that of the first element of all sequences.
-Result<std::vector<Expr>> ReadContribRotaryEmbedding(NodeReader& node) {
-  const Expr data = COLLAGE_TRY(node.Input(0));
-  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+/// Data of rotary operators: as heads, or packed.
+struct RotaryForm {
+  int64_t heads;
+  int64_t length;
+  bool is_packed;
+};
+
+Result<RotaryForm> ReadRotaryForm(const NodeReader& node) {
+  const Shape data = COLLAGE_TRY(node.InputType(0)).shape;
   const Shape cache = COLLAGE_TRY(node.InputType(2)).shape;
   COLLAGE_TRY_STATUS(node.RequireInt("is_packed_batching", 0, 0));
-  if (cache.size() != 2 || (type.shape.size() != 3 && type.shape.size() != 4)) {
-    return Fail("data " + ToString(type.shape) + " and caches " + ToString(cache) + " do not fit");
-  }
-  const bool packed = type.shape.size() == 3;
+  if (cache.size() != 2 || (data.size() != 3 && data.size() != 4))
+    return Fail("data " + ToString(data) + " and caches " + ToString(cache) + " do not fit");
+  const bool packed = data.size() == 3;
   const int64_t given = COLLAGE_TRY(node.Int("num_heads", 0));
-  const int64_t heads = !packed ? type.shape[1] : given > 0 ? given : type.shape[2] / std::max<int64_t>(1, 2 * cache[1]);
-  const int64_t size = packed && heads > 0 ? type.shape[2] / heads : type.shape.back();
-  if (packed && (heads < 1 || type.shape[2] % heads != 0)) return Fail(NoHeads(0, type.shape, heads));
+  const int64_t heads = !packed ? data[1] : given > 0 ? given : data[2] / std::max<int64_t>(1, 2 * cache[1]);
+  if (packed && (heads < 1 || data[2] % heads != 0)) return Fail(NoHeads(0, data, heads));
+  const int64_t size = packed ? data[2] / heads : data.back();
   if (2 * cache[1] > size) return Fail("the caches turn " + std::to_string(2 * cache[1]) + " of " + std::to_string(size) + " elements");
-  const int64_t length = packed ? type.shape[1] : type.shape[2];
+  return RotaryForm{heads, packed ? data[1] : data[2], packed};
+}
+
+/// Turned by cosines and sines of (batch, length, half).
+Result<std::vector<Expr>> TurnHeads(NodeReader& node, Formula& formula, const RotaryForm& form, std::vector<Expr> angles) {
+  for (Expr& angle : angles) angle = formula.Apply("expand_dims", {angle}, {{"axis", 1}});
+  COLLAGE_TRY(formula.Done(angles[1]));
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const bool interleaved = COLLAGE_TRY(node.Int("interleaved", 0)) != 0;
+  const Expr heads = form.is_packed ? SplitHeads(formula, data, form.heads) : data;
+  const Expr result = Rotated(formula, heads, angles[0], angles[1], interleaved);
+  return formula.Done(form.is_packed ? JoinHeads(formula, result) : result);
+}
+
+/// (data, places, caches of cosines and sines); one place is that of the first element of all sequences.
+Result<std::vector<Expr>> ReadContribRotaryEmbedding(NodeReader& node) {
+  const RotaryForm form = COLLAGE_TRY(ReadRotaryForm(node));
   Formula integers(node, DType::kInt64);
   Expr places = integers.Cast(COLLAGE_TRY(node.Input(1)), DType::kInt64);
   if (COLLAGE_TRY(node.InputType(1)).ElementCount() == 1)
-    places = integers.Call("add", integers.Reshape(places, {1, 1}), integers.Iota({1, length}));
+    places = integers.Call("add", integers.Reshape(places, {1, 1}), integers.Iota({1, form.length}));
   COLLAGE_TRY(integers.Done(places));
-  Formula formula(node, type.dtype);
+  Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
+  std::vector<Expr> angles;
+  for (size_t i : {2, 3}) angles.push_back(formula.Apply("take", {COLLAGE_TRY(node.Input(i)), places}, {{"axis", 0}, {"mode", "clip"}}));
+  return TurnHeads(node, formula, form, std::move(angles));
+}
+
+/// Which of the three places of a token, in time, height and width, each column of the caches is looked up for.
+Result<std::vector<int64_t>> PlaceOfColumns(const NodeReader& node, int64_t columns) {
+  const std::vector<int64_t> sections = COLLAGE_TRY(node.Ints("mrope_section", {}));
+  const bool fit = sections.size() == 3 && *std::min_element(sections.begin(), sections.end()) >= 0 && sections[0] <= columns &&
+                   sections[1] <= columns && sections[0] + sections[1] + sections[2] == columns;
+  if (!fit)
+    return Fail("attribute 'mrope_section' is " + ToString(Shape(sections)) + "; three parts of " + std::to_string(columns) + " are right");
+  const int64_t layout = COLLAGE_TRY(node.Int("mrope_layout", 0));
+  if (layout != 0 && layout != 1) return Fail("attribute 'mrope_layout' is " + std::to_string(layout) + "; 0 or 1 is right");
+  std::vector<int64_t> place_of(static_cast<size_t>(columns), 0);
+  for (int64_t place : {1, 2}) {
+    const int64_t begin = layout == 1 ? place : place == 1 ? sections[0] : sections[0] + sections[1];
+    const int64_t step = layout == 1 ? 3 : 1;
+    const int64_t end = layout == 1 ? 3 * sections[static_cast<size_t>(place)] : begin + sections[static_cast<size_t>(place)];
+    for (int64_t column = begin; column < std::min(end, columns); column += step) place_of[static_cast<size_t>(column)] = place;
+  }
+  return place_of;
+}
+
+/// As RotaryEmbedding, with three places of each token, (3, batch, length).
+Result<std::vector<Expr>> ReadMRotaryEmbedding(NodeReader& node) {
+  const RotaryForm form = COLLAGE_TRY(ReadRotaryForm(node));
+  if (const float scale = COLLAGE_TRY(node.Float("scale", 1)); scale != 1)
+    return Fail("attribute 'scale' is " + std::to_string(scale) + "; only 1 is supported");
+  const Shape given = COLLAGE_TRY(node.InputType(1)).shape;
+  if (given.size() != 3 || given[0] != 3 || given[2] != form.length)
+    return Fail("input 1 (position_ids) has shape " + ToString(given) + "; (3, batch, " + std::to_string(form.length) + ") is right");
+  const int64_t columns = COLLAGE_TRY(node.InputType(2)).shape[1];
+  const std::vector<int64_t> place_of = COLLAGE_TRY(PlaceOfColumns(node, columns));
+  Formula integers(node, DType::kInt64);
+  const Expr column_places = MakeConstant(Tensor::FromVector(TensorType{{columns}, DType::kInt64}, place_of));
+  Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
   std::vector<Expr> angles;
   for (size_t i : {2, 3}) {
-    const Expr rows = formula.Apply("take", {COLLAGE_TRY(node.Input(i)), places}, {{"axis", 0}, {"mode", "clip"}});
-    angles.push_back(formula.Apply("expand_dims", {rows}, {{"axis", 1}}));
+    Expr all;
+    for (int64_t place : {0, 1, 2}) {
+      const Expr places = formula.Reshape(formula.Slice(COLLAGE_TRY(node.Input(1)), 0, place, place + 1), {given[1], given[2]});
+      const Expr rows = formula.Apply("take", {COLLAGE_TRY(node.Input(i)), places}, {{"axis", 0}, {"mode", "clip"}});
+      const Expr is_here = integers.Call("equal", column_places, static_cast<double>(place));
+      all = all == nullptr ? rows : formula.Call("where", is_here, rows, all);
+    }
+    angles.push_back(all);
   }
-  COLLAGE_TRY(formula.Done(angles[1]));
-  const bool interleaved = COLLAGE_TRY(node.Int("interleaved", 0)) != 0;
-  const Expr result = Rotated(formula, packed ? SplitHeads(formula, data, heads) : data, angles[0], angles[1], interleaved);
-  return formula.Done(packed ? JoinHeads(formula, result) : result);
+  return TurnHeads(node, formula, form, std::move(angles));
+}
+
+/// One step of a decoder: keys and values of an encoder, or those of the past with the new ones behind them, which may lie in buffers
+/// that are longer.
+class DecoderMaskedAttention {
+ public:
+  DecoderMaskedAttention(NodeReader& node, DType dtype) : node_(node), formula_(node, dtype), integers_(node, DType::kInt64) {}
+
+  Result<std::vector<Expr>> Read() {
+    if (!node_.HasInput(1) || !node_.HasInput(2)) return Fail("query, key and value in one input are not supported; give inputs 1 and 2");
+    std::vector<Expr> parts = COLLAGE_TRY(UnpackedHeads(node_, formula_, COLLAGE_TRY(node_.Int("num_heads", 0))));
+    if (node_.HasInput(10)) COLLAGE_TRY_STATUS(AddProjectionBias(node_, formula_, COLLAGE_TRY(node_.Input(10)), parts));
+    COLLAGE_TRY(formula_.Done(parts[2]));
+    seen_ = present_ = {parts[1], parts[2]};
+    if (node_.HasInput(5)) COLLAGE_TRY_STATUS(AddPast());
+    const int64_t keys = Formula::ShapeOf(seen_[0])[2];
+    const double filter = COLLAGE_TRY(node_.Float("mask_filter_value", -10000));
+    if (node_.HasInput(3)) bias_ = Sum(formula_, bias_, COLLAGE_TRY(MaskBias(node_, formula_, 3, keys, filter)));
+    bias_ = Sum(formula_, bias_, COLLAGE_TRY(Optional(node_, 4)));
+    const double scale = COLLAGE_TRY(ScaleOf(node_, Formula::ShapeOf(parts[0])[3]));
+    const Expr result = Attend(formula_, parts[0], seen_[0], seen_[1], scale, bias_);
+    COLLAGE_TRY(integers_.Done(result));
+    return formula_.DoneAll({JoinHeads(formula_, result), present_[0], present_[1]});
+  }
+
+ private:
+  Status AddPast() {
+    const bool shares = COLLAGE_TRY(node_.Int("past_present_share_buffer", 0)) != 0;
+    for (size_t i : {0, 1}) {
+      const Expr past = COLLAGE_TRY(node_.Input(5 + i));
+      const Shape given = COLLAGE_TRY(TensorTypeOf(past)).shape;
+      const Shape fresh = Formula::ShapeOf(present_[i]);
+      if (given.size() != 4 || fresh[2] != 1 || given[0] != fresh[0] || given[1] != fresh[1] || given[3] != fresh[3])
+        return Fail("input " + std::to_string(5 + i) + " (past) has shape " + ToString(given) + ", to which " + ToString(fresh) +
+                    " is not one step more");
+      if (shares) {
+        COLLAGE_TRY_STATUS(WriteInto(past, i));
+      } else {
+        seen_[i] = present_[i] = formula_.Concatenate({past, present_[i]}, 2);
+      }
+    }
+    COLLAGE_TRY(formula_.Done(seen_[1]));
+    return {};
+  }
+
+  /// Behind the steps of the past, of which there are as many as an input says; what lies further on is not seen.
+  Status WriteInto(const Expr& past, size_t part) {
+    const int64_t capacity = Formula::ShapeOf(past)[2];
+    if (COLLAGE_TRY(node_.InputType(7)).ElementCount() != 1) return Fail("input 7 (past_sequence_length) must be one number");
+    const Expr length = integers_.Reshape(integers_.Cast(COLLAGE_TRY(node_.Input(7)), DType::kInt64), {1, 1, 1, 1});
+    const Expr is_fresh = integers_.Call("equal", integers_.Iota({1, 1, capacity, 1}), length);
+    const Expr fresh = present_[part];
+    present_[part] = formula_.Call("where", is_fresh, fresh, past);
+    const Expr mine = formula_.Call("where", is_fresh, fresh, COLLAGE_TRY(OfMyBeam(past)));
+    const int64_t total = COLLAGE_TRY(KeysInMasks(capacity));
+    seen_[part] = formula_.Slice(mine, 2, 0, total);
+    const Expr is_later = integers_.Call("greater", integers_.Iota({1, 1, 1, total}), length);
+    bias_ = formula_.Call("where", is_later, -std::numeric_limits<double>::infinity(), 0.0);
+    return {};
+  }
+
+  /// Masks have as many keys as there are, buffers have room for more.
+  Result<int64_t> KeysInMasks(int64_t capacity) {
+    for (size_t input : {3, 4}) {
+      if (!node_.HasInput(input)) continue;
+      const Shape shape = COLLAGE_TRY(node_.InputType(input)).shape;
+      if (!shape.empty() && shape.back() >= 1 && shape.back() <= capacity) return shape.back();
+      return Fail("input " + std::to_string(input) + " has shape " + ToString(shape) + "; 1 to " + std::to_string(capacity) +
+                  " keys, as the buffers hold, are right");
+    }
+    return capacity;
+  }
+
+  /// Each step of a beam's past lies in the row of the beam that made it.
+  Result<Expr> OfMyBeam(const Expr& past) {
+    if (!node_.HasInput(9)) return past;
+    const Shape shape = Formula::ShapeOf(past);
+    const Shape given = COLLAGE_TRY(node_.InputType(9)).shape;
+    if (given.size() != 3 || given[0] * given[1] != shape[0] || given[2] != shape[2])
+      return Fail("input 9 (cache_indirection) has shape " + ToString(given) + "; (batch, beams, " + std::to_string(shape[2]) +
+                  ") for a batch and beams of " + std::to_string(shape[0]) + " is right");
+    const Expr first = integers_.Call("multiply", integers_.Iota({given[0], 1, 1}), static_cast<double>(given[1]));
+    const Expr rows = integers_.Call("add", integers_.Cast(COLLAGE_TRY(node_.Input(9)), DType::kInt64), first);
+    const Expr indices = integers_.Broadcast(integers_.Reshape(rows, {shape[0], 1, shape[2], 1}), shape);
+    return formula_.Apply("gather", {past, indices}, {{"axis", 0}});
+  }
+
+  NodeReader& node_;
+  Formula formula_;
+  Formula integers_;
+  std::vector<Expr> seen_;
+  std::vector<Expr> present_;
+  Expr bias_;
+};
+
+Result<std::vector<Expr>> ReadDecoderMaskedMultiHeadAttention(NodeReader& node) {
+  return DecoderMaskedAttention(node, COLLAGE_TRY(node.InputType(0)).dtype).Read();
 }
 
 }  // namespace
@@ -401,7 +559,9 @@ OperatorFamily ContribAttentionFamily() {
                                       {"com.microsoft.Attention", ReadContribAttention},
                                       {"com.microsoft.QAttention", ReadQAttention},
                                       {"com.microsoft.GroupQueryAttention", ReadGroupQueryAttention},
-                                      {"com.microsoft.RotaryEmbedding", ReadContribRotaryEmbedding}};
+                                      {"com.microsoft.RotaryEmbedding", ReadContribRotaryEmbedding},
+                                      {"com.microsoft.MRotaryEmbedding", ReadMRotaryEmbedding},
+                                      {"com.microsoft.DecoderMaskedMultiHeadAttention", ReadDecoderMaskedMultiHeadAttention}};
   return {kRead, {}};
 }
 

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "collage/onnx/direct.h"
 #include "collage/onnx/node_writer.h"
+#include "collage/onnx/packed_bits.h"
 #include "collage/onnx/quantization.h"
 #include "collage/onnx/rows.h"
 #include "collage/op/nbits_product.h"
@@ -12,32 +12,6 @@
 
 namespace collage::onnx_io {
 namespace {
-
-/// Which bits of a byte are the first of several numbers in it.
-enum class First { kLow, kHigh };
-
-/// Rows of bytes, (rows, n), as numbers of so many bits, in another shape of as many rows. What the last byte of a row has too much is cut
-/// off.
-Result<Expr> Unpacked(NodeReader& node, Formula& formula, const Expr& bytes, int64_t bits, const Shape& shape, First first = First::kLow) {
-  if (bits == 8) return COLLAGE_TRY(formula.Done(formula.Cast(formula.Reshape(bytes, shape), formula.dtype())))[0];
-  // Not as operators on bits, which opset 17 has no form of.
-  Formula integers(node, DType::kInt32);
-  const Expr wide = integers.Cast(bytes, DType::kInt32);
-  const double numbers = std::exp2(bits);
-  std::vector<Expr> parts;
-  for (int64_t bit = 0; bit < 8; bit += bits) {
-    const Expr rest = bit == 0 ? wide : integers.Call("divide", wide, std::exp2(bit));
-    parts.push_back(bit + bits == 8 ? rest : integers.Call("floor_mod", rest, numbers));
-  }
-  if (first == First::kHigh) std::reverse(parts.begin(), parts.end());
-  const int64_t rows = shape[0];
-  const int64_t row = Formula::ShapeOf(bytes)[1] * static_cast<int64_t>(parts.size());
-  const int64_t wanted = ElementCount(Shape(shape.begin() + 1, shape.end()));
-  Expr flat = integers.Reshape(integers.Stack(parts, -1), {rows, row});
-  if (row > wanted) flat = integers.Slice(flat, 1, 0, wanted);
-  COLLAGE_TRY(integers.Done(flat));
-  return COLLAGE_TRY(formula.Done(formula.Cast(formula.Reshape(flat, shape), formula.dtype())))[0];
-}
 
 /// Input 0 times the transpose of weights that are known as numbers.
 Result<Expr> ReadProduct(NodeReader& node, Formula& formula, const Expr& weights) {
@@ -270,6 +244,23 @@ Result<std::vector<Expr>> ReadQLinearConvOfMicrosoft(NodeReader& node) {
   return formula.Done(is_last ? MoveChannels(formula, result, false) : result);
 }
 
+/// The larger of bytes under a window, with channels last.
+Result<std::vector<Expr>> ReadNhwcMaxPool(NodeReader& node) {
+  Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
+  const Expr image = MoveChannels(formula, COLLAGE_TRY(node.Input(0)), true);
+  COLLAGE_TRY(formula.Done(image));
+  return formula.Done(MoveChannels(formula, COLLAGE_TRY(node.ReadAs("MaxPool", {image}))[0], false));
+}
+
+/// (condition, X, Y), each of these with scale and zero point.
+Result<std::vector<Expr>> ReadQLinearWhere(NodeReader& node) {
+  Formula formula(node, DType::kFloat32);
+  const Expr x = COLLAGE_TRY(Dequantized(node, formula, 1));
+  const Expr y = COLLAGE_TRY(Dequantized(node, formula, 4));
+  const Expr chosen = formula.Apply("where", {COLLAGE_TRY(node.Input(0)), x, y});
+  return Quantized(node, formula, chosen, 7, COLLAGE_TRY(node.InputType(1)).dtype);
+}
+
 /// (data, scale, zero point), then the scale and zero point of the result of a pooling.
 template <OperatorName op_type>
 Result<std::vector<Expr>> ReadQLinearPool(NodeReader& node) {
@@ -343,6 +334,8 @@ Result<std::vector<Expr>> ReadQLinearConcat(NodeReader& node) {
 OperatorFamily ContribQuantizationFamily() {
   static constexpr ReadRow kRead[] = {{"com.microsoft.MatMulNBits", ReadMatMulNBits},
                                       {"com.microsoft.MatMulBnb4", ReadMatMulBnb4},
+                                      {"com.microsoft.NhwcMaxPool", ReadNhwcMaxPool},
+                                      {"com.microsoft.QLinearWhere", ReadQLinearWhere},
                                       {"com.microsoft.GatherBlockQuantized", ReadGatherBlockQuantized},
                                       {"com.microsoft.DynamicQuantizeMatMul", ReadDynamicQuantizeMatMul},
                                       {"com.microsoft.MatMulIntegerToFloat", ReadMatMulIntegerToFloat},

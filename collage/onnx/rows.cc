@@ -10,15 +10,16 @@ struct Rows {
   std::unordered_map<std::string_view, const WriteRow*> write;
 
   Rows() {
-    for (const OperatorFamily& family : {ConvolutionFamily(),  PoolingFamily(),      NormalizationFamily(),    MatrixFamily(),
-                                         ActivationFamily(),   ElementwiseFamily(),  ArithmeticFamily(),       ReductionFamily(),
-                                         ShapeFamily(),        IndexingFamily(),     JoiningFamily(),          ConstantFamily(),
-                                         ResizingFamily(),     SelectionFamily(),    ScatteringFamily(),       AttentionFamily(),
-                                         LossFamily(),         QuantizationFamily(), RecurrentFamily(),        SignalFamily(),
-                                         SamplingFamily(),     PatchFamily(),        RandomFamily(),           KnownValuesFamily(),
-                                         NgramsFamily(),       ContribFamily(),      ContribAttentionFamily(), ContribQuantizationFamily(),
-                                         ControlFlowFamily(),  SequenceFamily(),     StringFamily(),           MachineLearningFamily(),
-                                         TreeEnsembleFamily(), LinearModelFamily()}) {
+    for (const OperatorFamily& family : {ConvolutionFamily(),   PoolingFamily(),      NormalizationFamily(),    MatrixFamily(),
+                                         ActivationFamily(),    ElementwiseFamily(),  ArithmeticFamily(),       ReductionFamily(),
+                                         ShapeFamily(),         IndexingFamily(),     JoiningFamily(),          ConstantFamily(),
+                                         ResizingFamily(),      SelectionFamily(),    ScatteringFamily(),       AttentionFamily(),
+                                         LossFamily(),          QuantizationFamily(), RecurrentFamily(),        SignalFamily(),
+                                         SamplingFamily(),      PatchFamily(),        RandomFamily(),           KnownValuesFamily(),
+                                         NgramsFamily(),        ContribFamily(),      ContribAttentionFamily(), ContribQuantizationFamily(),
+                                         ControlFlowFamily(),   SequenceFamily(),     StringFamily(),           MachineLearningFamily(),
+                                         TreeEnsembleFamily(),  LinearModelFamily(),  ContribExpertsFamily(),   ContribGatesFamily(),
+                                         ContribTensorsFamily()}) {
       for (const ReadRow& row : family.read) read.emplace(row.op_type, &row);
       for (const WriteRow& row : family.write) write.emplace(row.op, &row);
     }

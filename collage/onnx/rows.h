@@ -65,6 +65,9 @@ OperatorFamily LinearModelFamily();
 OperatorFamily ContribFamily();
 OperatorFamily ContribAttentionFamily();
 OperatorFamily ContribQuantizationFamily();
+OperatorFamily ContribExpertsFamily();
+OperatorFamily ContribGatesFamily();
+OperatorFamily ContribTensorsFamily();
 OperatorFamily ControlFlowFamily();
 
 /// Null where ONNX has the operator and Collage does not.

@@ -444,6 +444,60 @@ Result<std::vector<Expr>> ReadTreeEnsembleRegressor(NodeReader& node) {
   return formula.Done(formula.Cast(Transformed(formula, transform, scores), DType::kFloat32));
 }
 
+/// The leaves that a tree may lead to.
+std::set<int64_t> LeavesOf(const Ensemble& ensemble, int64_t root) {
+  const auto branches = static_cast<int64_t>(ensemble.branches.size());
+  std::set<int64_t> leaves;
+  std::set<int64_t> seen{root};
+  std::vector<int64_t> pending{root};
+  while (!pending.empty()) {
+    const int64_t place = pending.back();
+    pending.pop_back();
+    if (place >= branches) {
+      leaves.insert(place - branches);
+      continue;
+    }
+    const Branch& branch = ensemble.branches[static_cast<size_t>(place)];
+    for (const int64_t child : {branch.if_true, branch.if_false}) {
+      if (seen.insert(child).second) pending.push_back(child);
+    }
+  }
+  return leaves;
+}
+
+/// Whether some row may go to leaves none of which votes for some class: no tree does so with each of its leaves.
+bool MayLackVotes(const Ensemble& ensemble) {
+  std::map<int64_t, size_t> tree_of;
+  std::vector<size_t> sizes;
+  for (const int64_t root : ensemble.roots) {
+    const std::set<int64_t> leaves = LeavesOf(ensemble, root);
+    for (const int64_t leaf : leaves) tree_of[leaf] = sizes.size();
+    sizes.push_back(leaves.size());
+  }
+  std::set<std::pair<int64_t, int64_t>> voters;  // leaves and the classes that they vote for
+  std::map<std::pair<size_t, int64_t>, size_t> counts;
+  std::set<int64_t> certain;
+  for (const Vote& vote : ensemble.votes) {
+    const auto tree = tree_of.find(vote.leaf);
+    if (tree == tree_of.end() || !voters.emplace(vote.leaf, vote.target).second) continue;
+    if (++counts[{tree->second, vote.target}] == sizes[tree->second]) certain.insert(vote.target);
+  }
+  return static_cast<int64_t>(certain.size()) < ensemble.targets;
+}
+
+/// The class of the highest score among those that a row has votes for; as ONNX Runtime has it, others are none, even where all have
+/// negative scores.
+Result<Expr> HighestClass(NodeReader& node, Formula& formula, const Ensemble& ensemble, const Expr& scores) {
+  const bool is_positive = std::all_of(ensemble.votes.begin(), ensemble.votes.end(), [](const Vote& vote) { return vote.weight > 0; });
+  if (is_positive || !MayLackVotes(ensemble)) return formula.Reduce("argmax", scores, {1}, false);
+  Ensemble counts = ensemble;
+  for (Vote& vote : counts.votes) vote.weight = 1;
+  const Expr votes = COLLAGE_TRY(Walk(node, counts, formula.dtype()).Scores(COLLAGE_TRY(node.Input(0))));
+  const Expr has_votes = formula.Call("greater", votes, 0.0);
+  const Expr eligible = formula.Call("where", has_votes, scores, -std::numeric_limits<double>::infinity());
+  return formula.Reduce("argmax", eligible, {1}, false);
+}
+
 /// The label of the highest score, and all scores. Of two classes one alone may have weights: then they are the second one's, of which no
 /// negative one makes it shares of one, and others margins.
 Result<std::vector<Expr>> ReadTreeEnsembleClassifier(NodeReader& node) {
@@ -473,11 +527,13 @@ Result<std::vector<Expr>> ReadTreeEnsembleClassifier(NodeReader& node) {
     scores = formula.Concatenate({other, positive}, 1);
     if (is_logistic) scores = Transformed(formula, transform, scores);
   } else {
-    if (!base.empty()) {
+    if (base.empty()) {
+      place = COLLAGE_TRY(HighestClass(node, formula, ensemble, scores));
+    } else {
       COLLAGE_TRY_STATUS(CheckLength("base_values", base.size(), static_cast<size_t>(classes)));
       scores = formula.Call("add", scores, Row(formula, base));
+      place = formula.Reduce("argmax", scores, {1}, false);
     }
-    place = formula.Reduce("argmax", scores, {1}, false);
     scores = Transformed(formula, transform, scores);
   }
   const Expr label = formula.Apply("take", {MakeConstant(labels), place}, {{"axis", 0}});

@@ -159,3 +159,23 @@ def trees(cases):
     exponentials = np.exp(scores)
     expected = [exponentials / exponentials.sum(1, keepdims=True)]
     add("TreeEnsemble", 5, "softmax", x, ["y"], expected, post_transform=1, **attributes)
+
+
+def trees_without_votes(cases):
+    """Leaves vote for one class each, with weights that are not positive, so that the classes without votes have the highest scores."""
+    some = np.random.default_rng(35)
+    nodes = {"nodes_treeids": [], "nodes_nodeids": [], "nodes_featureids": [], "nodes_values": [], "nodes_modes": []}
+    nodes |= {"nodes_truenodeids": [], "nodes_falsenodeids": []}
+    votes = {"class_treeids": [], "class_nodeids": [], "class_ids": [], "class_weights": []}
+    for tree in range(2):
+        for number, (mode, value, then, other) in enumerate((("BRANCH_LEQ", 0.1, 1, 2), ("LEAF", 0, 0, 0), ("LEAF", 0, 0, 0))):
+            for name, entry in zip(nodes, (tree, number, tree, float(value), mode, then, other)):
+                nodes[name].append(entry)
+            if mode == "LEAF":
+                for name, entry in zip(votes, (tree, number, tree + number - 1, -float(some.integers(0, 4)))):
+                    votes[name].append(entry)
+    for transform in ("NONE", "SOFTMAX"):
+        attributes = {**nodes, **votes, "classlabels_int64s": [7, 3, 5, 9], "post_transform": transform}
+        node = helper.make_node("TreeEnsembleClassifier", ["x"], ["label", "y"], domain=DOMAIN, **attributes)
+        x = some.normal(size=(20, 2)).astype(F)
+        cases.add(f"TreeEnsembleClassifier_without_votes_{transform}", 21, [node], {"x": x}, outputs=["label", "y"], versions={DOMAIN: 3})

@@ -173,6 +173,60 @@ def tensors():
     yield "sparse_floats", with_sparse([1], [0.0]), "expected n values and n int64 indices"
 
 
+def microsoft():
+    """One node that reads x, then constants."""
+
+    def node(op, data, constants=None, **attributes):
+        constants = constants or {}
+        names = ["x", *(name.strip() for name in constants)]
+        values = [array(name, value) for name, value in constants.items() if name.strip()]
+        only = model([make_node(op, names, ["y"], domain="com.microsoft", **attributes)], inputs=[shaped(*data)], initializers=values)
+        only.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        return only
+
+    def ones(*extents):
+        return np.ones(extents, np.float32)
+
+    layers = {"p": ones(2, 4), "w1": ones(4, 6, 8), "b1": ones(4, 6), "w2": ones(4, 8, 6)}
+
+    def experts(changes=None, **attributes):
+        return node("MoE", (2, 8), {**layers, **(changes or {})}, **attributes)
+
+    yield "experts_router", experts({"p": ones(3, 4)}), "input 1 (router_probs) has shape (3, 4); (2, experts) is right"
+    yield "experts_choices", experts(k=5), "attribute 'k' is 5; 1 to 4 experts is right"
+    yield "experts_activation", experts(activation_type="tanh"), "attribute 'activation_type' is 'tanh'; relu, gelu, silu, swiglu or identity is right"
+    yield "experts_mixer", experts(use_sparse_mixer=1, k=2), "attribute 'use_sparse_mixer' is 1; only 0 is supported"
+    yield "experts_weights", experts({"w2": ones(4, 8, 7)}), "input 4 (weights of fc2) has shape (4, 8, 7); (4, columns, 6) is right"
+    yield "experts_columns", experts({"w2": ones(4, 7, 6)}), "fc2 has 7 columns; those of the data, 8, are right"
+    swiglu = {"activation_type": "swiglu"}
+    yield "experts_gate", experts(**swiglu), "input 6 (fc3_experts_weights) must be given"
+    yield "experts_fusion", experts(swiglu_fusion=3, **swiglu), "attribute 'swiglu_fusion' is 3; 0, 1 or 2 is right"
+    bytes_of = {"w1": np.ones((4, 6, 4), np.uint8), "s1": ones(4, 6), " ": None, "w2": np.ones((4, 8, 3), np.uint8), "s2": ones(4, 8)}
+    packed = {"p": ones(2, 4), **bytes_of}
+    yield "experts_kind", node("QMoE", (2, 8), packed, quant_type="fp4"), "attribute 'quant_type' is 'fp4'; only 'int' is supported"
+    yield "experts_order", node("QMoE", (2, 8), packed, weights_prepacked=1), "attribute 'weights_prepacked' is 1"
+    yield "experts_bits", node("QMoE", (2, 8), packed, expert_weight_bits=3), "fc1 has weights of 3 bits; 2, 4 or 8 is right"
+    yield "experts_blocks", node("QMoE", (2, 8), packed, block_size=16), "fc1 has columns of 8 elements, which blocks of 16 do not fill"
+    yield "branches", node("BranchwiseRMSNorm", (2, 8), num_branches=3), "attribute 'num_branches' is 3"
+    yield "branch_weights", node("HyperConnectionPreMix", (2, 2, 4), {"m": ones(3)}), "input 1 has shape (3,); (2, 2, 1) or (2, 2, 4) is right"
+    yield "gate_activation", node("GatedRMSNorm", (2, 8), {"s": ones(4), "g": ones(2, 8)}, activation="relu"), "silu, swish or sigmoid is right"
+    yield "unfold_size", node("UnfoldTensor", (2, 5), size=6), "attributes 'size' 6 and 'step' 1 do not fit the 5 elements of dimension 1"
+    yield "distance_metric", node("CDist", (2, 3), {"b": ones(4, 3)}, metric="cosine"), "attribute 'metric' is 'cosine'; euclidean and sqeuclidean are supported"
+    yield "inverse_shape", node("Inverse", (2, 3)), "input 0 has shape (2, 3); square matrices of up to 64 rows are supported"
+    boxes = {"r": ones(1, 4), "i": np.zeros(1, np.int32), "s": np.array([2, 0], np.int32)}
+    yield "crop_size", node("CropAndResize", (1, 1, 4, 4), boxes), "crops of (2, 0) do not fit"
+    words = {"m": ones(3), "v": ones(5)}
+    yield "hash_sizes", node("NGramHashMapping", (1, 4), words, max_ngram_size=3, n_head_per_ngram=2, pad_id=0), "input 2 (vocab_sizes) has shape (5,); 2 ('n_head_per_ngram') for each of 2 lengths"
+    places = {"p": np.zeros((3, 1, 2), np.int64), "c": ones(5, 4), "s": ones(5, 4)}
+    yield "rotary_sections", node("MRotaryEmbedding", (1, 2, 8), places, num_heads=1, mrope_section=[2, 1]), "three parts of 4 are right"
+    yield "decoder_packed", node("DecoderMaskedMultiHeadAttention", (1, 1, 24), num_heads=2), "give inputs 1 and 2"
+    step = {"k": ones(1, 1, 8), "v": ones(1, 1, 8), " ": None, "  ": None, "pk": ones(1, 2, 3, 5), "pv": ones(1, 2, 3, 5)}
+    yield "decoder_past", node("DecoderMaskedMultiHeadAttention", (1, 1, 8), step, num_heads=2), "input 5 (past) has shape (1, 2, 3, 5), to which (1, 2, 1, 4) is not one step more"
+    kernel = {"w": ones(3, 1, 2)}
+    yield "convolution_dilation", node("CausalConvWithState", (1, 3, 4), kernel, dilation=0), "attribute 'dilation' is 0; 1 or more is right"
+    yield "convolution_window", node("CausalConvWithState", (1, 3, 4), kernel, state_window=2), "attribute 'state_window' is 2; only 0 is supported"
+
+
 def raw_files():
     yield "empty", b"", "the file is empty"
     yield "text", b"This is a letter, and no model at all.\n" * 20, "this is no ONNX model"
@@ -187,7 +241,7 @@ def main():
     link = os.path.join(folder, "link_out.bin")
     if not os.path.islink(link):
         os.symlink(os.path.abspath(__file__), link)
-    for family in (graphs, shapes, attributes, tensors, raw_files):
+    for family in (graphs, shapes, attributes, tensors, microsoft, raw_files):
         for name, content, message in family():
             with open(os.path.join(folder, name + ".onnx"), "wb") as file:
                 file.write(content if isinstance(content, bytes) else content.SerializeToString())

@@ -11,11 +11,15 @@ from onnx.helper import make_node
 
 from case import CaseFolder, F, GENERATOR, I, data, ints, positive, single
 from cases_detections import detections
+from cases_experts import experts
+from cases_gates import gates
 from cases_linear import linear_models
 from cases_microsoft import microsoft, microsoft_channels_last, microsoft_packed, quantized_in_blocks
 from cases_models import models
 from cases_random import randoms
-from cases_trees import trees
+from cases_steps import steps
+from cases_tensors import tensors
+from cases_trees import trees, trees_without_votes
 
 def convolutions(cases):
     x, w, b = data(2, 4, 9, 8), data(6, 4, 3, 2), data(6)
@@ -465,6 +469,11 @@ FAMILIES = (
     microsoft_channels_last,
     microsoft_packed,
     quantized_in_blocks,
+    experts,
+    gates,
+    tensors,
+    steps,
+    trees_without_votes,
 )
 
 

@@ -54,9 +54,12 @@ TEST(OnnxOperators, ComputeTheSameAfterWritingAndReading) {
       EXPECT_THAT(again.error().message, testing::HasSubstr("of int32 has no form in opset 17"));
       again = WriteAndRead(*model, written, {.is_complete = true});
     }
-    if (name.starts_with("SVMClassifier_probabilities") || name.starts_with("microsoft_DynamicQuantizeLSTM")) {  // no standard operators
+    if (name.starts_with("SVMClassifier_probabilities") || name.starts_with("microsoft_DynamicQuantizeLSTM") ||
+        name.starts_with("microsoft_MurmurHash3") || name.starts_with("microsoft_NGramHashMapping") ||
+        name.starts_with("microsoft_LinearAttention_")) {  // no standard operators
       ASSERT_FALSE(again);
-      EXPECT_THAT(again.error().message, testing::HasSubstr("has no ONNX form"));
+      EXPECT_THAT(again.error().message,
+                  testing::AnyOf(testing::HasSubstr("has no ONNX form"), testing::HasSubstr("has no form in opset")));
       continue;
     }
     if (!again) {
