@@ -56,6 +56,7 @@ BENCHMARK_NAMES = [
     "gpt2_prefill",
     "gpt2_decode",
     "llama_int4_decode",
+    "llama_int4_prompt",
     "lstm_language_model",
     "dlrm",
 ]
