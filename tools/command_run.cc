@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "collage/backend/host_reference_team.h"
 #include "collage/driver/reference_program.h"
 #include "collage/tensor/npy.h"
 #include "tools/command.h"
@@ -83,6 +84,7 @@ Status RunReference(const Options& options) {
   if (compile_options.profiles.size() > 1) return Fail("--reference: several profiles; give each input one --shape");
   const ReferenceProgram program = COLLAGE_TRY(ReadReferenceProgram(options.program.file, compile_options.profiles[0]));
   const GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, {{program.inputs, program.outputs}}));
+  const HostReferenceTeam team(compile_options.threads);
   const std::vector<Tensor> outputs = COLLAGE_TRY(program.Run(inputs.tensors));
   return Report(options, TypesOf(program.remainder.get(), program.outputs, outputs), outputs);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "collage/backend/host_reference_team.h"
 #include "collage/cost/statistics.h"
 #include "collage/driver/control_report.h"
 #include "collage/driver/kernel_work.h"
@@ -96,6 +97,7 @@ class ControlCompile {
         for (const TensorType& type : FlattenTensors(parameter->type()))
           FillRandom(inputs.emplace_back(type), kSeed + 100 * seed + inputs.size());
       }
+      const HostReferenceTeam team(options_.threads);
       Result<std::vector<Tensor>> expected = InterpretMain(outlined_, inputs, interpreter);
       if (expected && finite) samples_.push_back({std::move(inputs), std::move(*expected), {}});
     }
@@ -164,6 +166,7 @@ class ControlCompile {
   Result<bool> IsExcused(std::span<const Tensor> outputs, const ReferenceSample& sample, double tolerance) {
     options_.progress.Report({"running the reference with rounding", 0, 0, {}});
     const auto run = [this](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
+      const HostReferenceTeam team(options_.threads);
       return InterpretMain(outlined_, inputs, rounded);
     };
     RoundingEffect rounding(run, sample, kSeed);

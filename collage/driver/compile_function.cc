@@ -463,7 +463,7 @@ class Compile {
   ModelReference& Reference() {
     if (!reference_) {
       KeepWeightsInFile(module_, *model_, options_.output, *lower_.kernels);
-      reference_.emplace(module_.MainExpr(), placement_->OperatorCount(), options_.progress);
+      reference_.emplace(module_.MainExpr(), placement_->OperatorCount(), options_.threads, options_.progress);
     }
     return *reference_;
   }

@@ -1,5 +1,6 @@
 #include "collage/driver/model_inputs.h"
 
+#include "collage/backend/host_reference_team.h"
 #include "collage/ir/constant_memory.h"
 
 namespace collage {
@@ -15,6 +16,7 @@ Result<ReferenceSample> ModelSample(const Expr& function, const InterpreterOptio
 
 Result<const ReferenceSample*> ModelReference::Sample() {
   if (!sample_) {
+    const HostReferenceTeam team(threads_);
     sample_ = COLLAGE_TRY(ModelSample(function_, Watched("running the reference")));
     GiveBackConstants(function_);
   }
@@ -24,6 +26,7 @@ Result<const ReferenceSample*> ModelReference::Sample() {
 Result<RoundingEffect*> ModelReference::Rounding() {
   if (!rounding_) {
     const auto run = [this](const std::vector<Tensor>& inputs, const InterpreterOptions& rounded) {
+      const HostReferenceTeam team(threads_);
       Result<std::vector<Tensor>> found = InterpretFunction(function_, inputs, rounded);
       GiveBackConstants(function_);
       return found;

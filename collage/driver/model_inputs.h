@@ -18,9 +18,9 @@ Result<ReferenceSample> ModelSample(const Expr& function, const InterpreterOptio
 /// What the reference executor says of a model, which runs where that is first asked. Weights that lie in a file are given back afterwards.
 class ModelReference {
  public:
-  /// `progress` must outlive it; it is told each operator, of so many in all.
-  ModelReference(Expr function, size_t operators, const Progress& progress)
-      : function_(std::move(function)), operators_(operators), progress_(progress) {}
+  /// On so many threads. `progress` must outlive it; it is told each operator, of so many in all.
+  ModelReference(Expr function, size_t operators, int threads, const Progress& progress)
+      : function_(std::move(function)), operators_(operators), threads_(threads), progress_(progress) {}
 
   Result<const ReferenceSample*> Sample();
   /// How far rounding alone takes each output of the sample, as far as that was asked.
@@ -31,6 +31,7 @@ class ModelReference {
 
   Expr function_;
   size_t operators_;
+  int threads_;
   const Progress& progress_;
   std::optional<ReferenceSample> sample_;
   std::optional<RoundingEffect> rounding_;

@@ -9,11 +9,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "collage/backend/host_reference_team.h"
 #include "collage/backend/tuning.h"
 #include "collage/ir/constant_memory.h"
 #include "collage/ir/structural.h"
 #include "collage/lower/row_blocks.h"
-#include "collage/op/reference_team.h"
 #include "collage/runtime/cpu_context.h"
 #include "collage/runtime/parallel.h"
 #include "collage/support/clock.h"
@@ -183,12 +183,7 @@ Result<LoweredModel> Lower(const IRModule& partitioned, const LowerOptions& opti
 }
 
 Result<std::vector<Tensor>> RunRemainder(Executable& executable, const Remainder& remainder, std::span<const Tensor> values) {
-  const int threads = executable.device().threads;
-  const ReferenceTeam team = [threads](int64_t count, const std::function<void(int64_t begin, int64_t end)>& body) {
-    ParallelFor(static_cast<size_t>(count), 1, threads,
-                [&](size_t begin, size_t end) { body(static_cast<int64_t>(begin), static_cast<int64_t>(end)); });
-  };
-  const UseReferenceTeam use(team);
+  const HostReferenceTeam team(executable.device().threads);
   return remainder.Run(
       values, [&](const Remainder::Region& region, std::span<const Tensor> inputs) { return RunRows(executable, region, inputs); });
 }

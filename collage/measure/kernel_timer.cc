@@ -1,5 +1,6 @@
 #include "collage/measure/kernel_timer.h"
 
+#include "collage/backend/host_reference_team.h"
 #include "collage/measure/verification.h"
 
 namespace collage {
@@ -10,6 +11,11 @@ Result<std::unique_ptr<Kernel>> Compile(const KernelJob& job) {
 }
 
 }  // namespace
+
+Result<std::vector<Tensor>> InputsOf(const Expr& function, const std::optional<InputRanges>& known, const Device& device) {
+  const HostReferenceTeam team(device.threads);
+  return SuitableInputs(function, kKernelInputSeed, known);
+}
 
 Status CheckDeviceHere(const Backend& backend, const Device& device) {
   const std::shared_ptr<DeviceContext> context = COLLAGE_TRY(backend.Open(device));
@@ -25,13 +31,14 @@ Result<std::vector<Measurement>> KernelTimer::MeasureEach(std::span<const Kernel
 Result<Measurement> InProcessTimer::Measure(const KernelJob& job) {
   const Result<std::unique_ptr<Kernel>> kernel = Compile(job);
   if (!kernel) return Measurement{{}, kernel.error().message};
-  const Result<std::vector<Tensor>> inputs = SuitableInputs(job.function, kKernelInputSeed, job.inputs);
+  const Result<std::vector<Tensor>> inputs = InputsOf(job.function, job.inputs, job.device);
   if (!inputs) return Measurement{{}, inputs.error().message};
   return MeasureKernel(**kernel, *inputs, job.device, job.options);
 }
 
 Result<double> InProcessTimer::Difference(const KernelJob& job) {
   const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
+  const HostReferenceTeam team(job.device.threads);
   return DifferenceFromReference(*kernel, job.function, kKernelInputSeed);
 }
 

@@ -27,6 +27,9 @@ struct KernelJob {
   std::optional<InputRanges> inputs = {};  ///< that suit the function, where such are known
 };
 
+/// On which the job is timed. Errors of the reference executor.
+Result<std::vector<Tensor>> InputsOf(const Expr& function, const std::optional<InputRanges>& known, const Device& device);
+
 /// Of this process: DeviceContext::Check, and an error where the device cannot be opened. The host always works.
 Status CheckDeviceHere(const Backend& backend, const Device& device);
 

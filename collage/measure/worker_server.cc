@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "collage/backend/host_reference_team.h"
 #include "collage/backend/tuning.h"
 #include "collage/measure/verification.h"
 #include "collage/measure/worker_messages.h"
@@ -53,10 +54,11 @@ class Server {
     TrimHeap();
     if (request.at("action") == "difference") {
       const auto say = [this](const char* stage) { Say(stage); };
+      const HostReferenceTeam team(job.place.device.threads);
       const double difference = COLLAGE_TRY(DifferenceFromReference(*kernel, job.function, kKernelInputSeed, say));
       return Json{{"difference", difference}};
     }
-    const std::vector<Tensor> inputs = COLLAGE_TRY(SuitableInputs(job.function, kKernelInputSeed, job.inputs));
+    const std::vector<Tensor> inputs = COLLAGE_TRY(InputsOf(job.function, job.inputs, job.place.device));
     if (request.value("waits", false)) {
       Say(kWaiting);
       if (!ReceiveMessage(socket_)) return Fail("nobody waits for it any more");

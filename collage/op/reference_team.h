@@ -9,8 +9,7 @@ namespace collage {
 using ReferenceTeam = std::function<void(int64_t count, const std::function<void(int64_t begin, int64_t end)>& body)>;
 
 /// As long as this lives, reference kernels that the thread calls may share their work on the team, which must outlive it: products and
-/// convolutions do, in pieces that are computed as they are by one thread, bit by bit. Else they run on the thread alone, which is what the
-/// reference executor wants: it is compared with, and measures nothing.
+/// convolutions do, in pieces that are computed as they are by one thread, bit by bit. Else they run on the thread alone.
 class UseReferenceTeam {
  public:
   explicit UseReferenceTeam(const ReferenceTeam& team);

@@ -31,7 +31,7 @@ TEST(ReferenceTeamTest, SharedWorkGivesTheBitsOfOneThread) {
   }
   pieces = 0;
   Apply("nn.matmul", matrices);
-  EXPECT_EQ(pieces, 0) << "the reference executor has one thread";
+  EXPECT_EQ(pieces, 0) << "there is no team any more";
 }
 
 }  // namespace

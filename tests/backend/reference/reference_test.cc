@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "collage/backend/host_reference_team.h"
 #include "tests/backend/kernel_harness.h"
 
 namespace collage {
@@ -26,6 +29,24 @@ TEST(ReferenceBackendTest, EveryOperatorWithAKernelIsSupported) {
   const Expr x = Input({2, 3});
   EXPECT_TRUE(rules.supports(CallOp("nn.relu", {x})).accepted);
   EXPECT_FALSE(rules.supports(x).accepted);
+}
+
+TEST(HostReferenceTeamTest, SharesWhatTheThreadComputesAsLongAsItLives) {
+  constexpr int64_t kCount = 1000;
+  std::atomic<int64_t> pieces = 0;
+  std::atomic<int64_t> sum = 0;
+  const auto share = [&] {
+    pieces = sum = 0;
+    ShareAmongTeam(kCount, [&](int64_t begin, int64_t end) { ++pieces, sum += end - begin; });
+  };
+  {
+    const HostReferenceTeam team(2);
+    share();
+    EXPECT_EQ(pieces, 2);
+    EXPECT_EQ(sum, kCount);
+  }
+  share();
+  EXPECT_EQ(pieces, 1);
 }
 
 }  // namespace
