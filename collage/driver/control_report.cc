@@ -31,7 +31,8 @@ void AddPlan(const BlockReport& block, CompileReport& whole) {
   }
   whole.search_complete = whole.search_complete && part.search_complete;
   whole.open = std::max(whole.open, part.open);
-  whole.noise = std::max(whole.noise, part.noise);
+  if (!part.noise) whole.noise.reset();
+  if (whole.noise) whole.noise = std::max(*whole.noise, *part.noise);
   whole.raced = whole.raced || part.raced;
   whole.decisions_left_out += part.decisions_left_out;
   if (whole.not_compared.empty() && !part.not_compared.empty()) whole.not_compared = prefix + " " + part.not_compared;
@@ -55,6 +56,7 @@ CompileReport ReportOfControl(const std::string& model, const CompileOptions& op
   report.confidence = options.declared.confidence;
   report.smallest_difference = options.declared.smallest_difference;
   report.budget_seconds = options.budget_seconds;
+  report.noise = 0;  // that of all blocks is known where that of each is
   for (const BlockReport& block : blocks) {
     AddPlan(block, report);
     report.estimated_us += block.report.estimated_us;

@@ -209,11 +209,10 @@ class PlanRace {
     COLLAGE_TRY_STATUS(BuildBase(waiting));
     for (bool is_first = true; is_first || !waiting.empty(); is_first = false) {
       if (is_of_wrong_kernels_) return {};
-      if (!is_first) DropWithoutTime(waiting);
-      if (!is_first && waiting.empty()) break;
       const std::vector<size_t> group = COLLAGE_TRY(BuildGroup(waiting, is_first));
       if (is_of_wrong_kernels_) return {};
       RaceGroup(group, sample, is_first ? anchor : nullptr, usual_anchor_seconds, race_seconds);
+      if (IsTimeOver()) DropAll(waiting);
       for (const size_t i : group) {
         if (i != base_ && !waiting.empty()) entries_[i].lowered.reset();
       }
@@ -244,8 +243,7 @@ class PlanRace {
 
   [[nodiscard]] bool IsTimeOver() const { return IsStopped() || progress_.ShouldStop(); }
 
-  void DropWithoutTime(std::vector<size_t>& waiting) {
-    if (!IsTimeOver()) return;
+  void DropAll(std::vector<size_t>& waiting) {
     for (const size_t i : waiting) results_[i].failure = kHadNoTime;
     waiting.clear();
   }

@@ -2,8 +2,8 @@
 #include <limits>
 #include <numbers>
 
+#include "collage/onnx/curves.h"
 #include "collage/onnx/direct.h"
-#include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
 #include "collage/tensor/narrow.h"
 
@@ -95,21 +95,15 @@ Result<std::vector<Expr>> ReadCelu(NodeReader& node) {
   return ExponentialUnit(node, 1, alpha, alpha);
 }
 
-/// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which does not overflow.
-Expr SoftplusOf(Formula& formula, const Expr& data) {
-  const Expr decay = formula.Call("exp", formula.Call("negative", formula.Call("abs", data)));
-  return formula.Call("add", formula.Call("maximum", data, 0.0), formula.Call("log", formula.Call("add", decay, 1.0)));
-}
-
 Result<std::vector<Expr>> ReadSoftplus(NodeReader& node) {
   Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
-  return formula.Done(SoftplusOf(formula, COLLAGE_TRY(node.Input(0))));
+  return formula.Done(Softplus(formula, COLLAGE_TRY(node.Input(0))));
 }
 
 Result<std::vector<Expr>> ReadMish(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));
   Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
-  return formula.Done(formula.Call("multiply", data, formula.Call("tanh", SoftplusOf(formula, data))));
+  return formula.Done(formula.Call("multiply", data, formula.Call("tanh", Softplus(formula, data))));
 }
 
 Result<std::vector<Expr>> ReadSoftsign(NodeReader& node) {

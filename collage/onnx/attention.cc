@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "collage/onnx/curves.h"
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/flex_attention.h"
 #include "collage/onnx/formula.h"
@@ -233,7 +234,7 @@ Result<std::vector<Expr>> ReadCausalConvWithState(NodeReader& node) {
   result = formula.Reshape(result, type.shape);
   const std::string activation = COLLAGE_TRY(node.String("activation", "none"));
   if (activation == "silu" || activation == "swish") {
-    result = formula.Call("multiply", result, formula.Call("sigmoid", result));
+    result = Silu(formula, result);
   } else if (activation != "none") {
     return Fail("attribute 'activation' is '" + activation + "'; none, silu or swish is right");
   }

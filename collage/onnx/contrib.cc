@@ -1,9 +1,9 @@
 #include <limits>
 #include <numeric>
 
+#include "collage/onnx/curves.h"
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
-#include "collage/onnx/gelu.h"
 #include "collage/onnx/rows.h"
 
 // The operators of com.microsoft that exporters and optimisers emit, as compositions of others.

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "collage/onnx/gelu.h"
+#include "collage/onnx/curves.h"
 #include "collage/onnx/packed_bits.h"
 #include "collage/onnx/rows.h"
 #include "collage/op/nbits_product.h"
@@ -194,7 +194,7 @@ class Experts {
   Expr Activate(const Expr& x) {
     if (activation_ == "relu") return formula_.Call("nn.relu", x);
     if (activation_ == "gelu") return FastGelu(formula_, x);
-    if (activation_ == "silu") return formula_.Call("multiply", x, formula_.Call("sigmoid", x));
+    if (activation_ == "silu") return Silu(formula_, x);
     return x;
   }
 

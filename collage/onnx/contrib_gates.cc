@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "collage/onnx/formula.h"
+#include "collage/onnx/curves.h"
 #include "collage/onnx/rows.h"
 
 // Normalisations by branches, gates and mixtures of residual streams of com.microsoft. They compute in float32 whatever the data are.
@@ -11,8 +11,6 @@ namespace {
 constexpr DType kWide = DType::kFloat32;
 
 Result<Expr> WideInput(NodeReader& node, Formula& formula, size_t input) { return formula.Cast(COLLAGE_TRY(node.Input(input)), kWide); }
-
-Expr Silu(Formula& formula, const Expr& x) { return formula.Call("multiply", x, formula.Call("sigmoid", x)); }
 
 /// data / sqrt(mean(data * data) + epsilon) over the last dimension.
 Expr Normalized(Formula& formula, const Expr& data, double epsilon) {
@@ -119,12 +117,6 @@ Result<std::vector<Expr>> ReadHyperConnectionPostMix(NodeReader& node) {
   const Expr injected = formula.Call("multiply", block, COLLAGE_TRY(BranchWeights(node, formula, 2, shape)));
   const Expr result = formula.Call("add", streams, injected);
   return Narrowed(node, formula, {formula.Reshape(result, COLLAGE_TRY(node.InputType(0)).shape)});
-}
-
-/// log(1 + exp(x)), without overflow.
-Expr Softplus(Formula& formula, const Expr& x) {
-  const Expr tail = formula.Call("exp", formula.Call("negative", formula.Call("abs", x)));
-  return formula.Call("add", formula.Call("nn.relu", x), formula.Call("log", formula.Call("add", tail, 1.0)));
 }
 
 Result<std::vector<Expr>> ReadLinearAttentionGate(NodeReader& node) {

@@ -61,43 +61,6 @@ Result<std::vector<Expr>> ReadCDist(NodeReader& node) {
   return formula.Done(metric == "euclidean" ? formula.Call("sqrt", distances) : distances);
 }
 
-/// By elimination with the largest pivot, beside the unit matrix. Of float16, in float32.
-Result<std::vector<Expr>> ReadInverse(NodeReader& node) {
-  const TensorType type = COLLAGE_TRY(node.InputType(0));
-  const Shape& shape = type.shape;
-  // Each row is a dozen operators.
-  constexpr int64_t kLargest = 64;
-  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2] || shape.back() < 1 || shape.back() > kLargest)
-    return Fail("input 0 has shape " + ToString(shape) + "; square matrices of up to " + std::to_string(kLargest) + " rows are supported");
-  const int64_t rows = shape.back();
-  const int64_t batch = ElementCount(shape) / (rows * rows);
-  Formula formula(node, type.dtype == DType::kFloat16 ? DType::kFloat32 : type.dtype);
-  Formula integers(node, DType::kInt64);
-  const Expr places = integers.Iota({1, rows});
-  const auto is_row = [&](const Expr& row) { return integers.Call("equal", places, row); };
-  const Expr data = formula.Reshape(formula.Cast(COLLAGE_TRY(node.Input(0)), formula.dtype()), {batch, rows, rows});
-  const Expr is_diagonal = integers.Call("equal", integers.Reshape(places, {1, rows, 1}), integers.Reshape(places, {1, 1, rows}));
-  const Expr unit = formula.Broadcast(formula.Cast(is_diagonal, formula.dtype()), {batch, rows, rows});
-  Expr both = formula.Concatenate({data, unit}, 2);
-  for (int64_t k = 0; k < rows; ++k) {
-    const Expr here = integers.Number(static_cast<double>(k));
-    const Expr column = formula.Reshape(formula.Slice(both, 2, k, k + 1), {batch, rows});
-    const Expr is_done = integers.Call("less", places, here);
-    const Expr sizes = formula.Call("where", is_done, -1.0, formula.Call("abs", column));
-    const Expr pivot_place = integers.Cast(formula.Apply("argmax", {sizes}, {{"axis", 1}, {"keepdims", true}}), DType::kInt64);
-    const Expr swapped = integers.Call("where", is_row(pivot_place), here, places);
-    const Expr source = integers.Call("where", is_row(here), pivot_place, swapped);
-    const Expr indices = integers.Broadcast(integers.Reshape(source, {batch, rows, 1}), {batch, rows, 2 * rows});
-    both = formula.Apply("gather", {both, indices}, {{"axis", 1}});
-    const Expr pivot_row = formula.Slice(both, 1, k, k + 1);
-    const Expr pivot = formula.Call("divide", pivot_row, formula.Slice(pivot_row, 2, k, k + 1));
-    const Expr rest = formula.Call("subtract", both, formula.Call("multiply", formula.Slice(both, 2, k, k + 1), pivot));
-    both = formula.Call("where", integers.Reshape(is_row(here), {1, rows, 1}), pivot, rest);
-  }
-  COLLAGE_TRY(integers.Done(both));
-  return formula.Done(formula.Cast(formula.Reshape(formula.Slice(both, 2, rows, 2 * rows), shape), type.dtype));
-}
-
 /// count places from the first to the last bound of each box, (boxes, count), or their centre where one is wanted. 0 is the first and 1 the
 /// last element of the image.
 Expr PlacesInBoxes(Formula& formula, const Expr& boxes, int64_t axis, int64_t count) {
@@ -277,7 +240,7 @@ OperatorFamily ContribTensorsFamily() {
   static constexpr ReadRow kRead[] = {{"com.microsoft.ExpandDims", ReadExpandDims},
                                       {"com.microsoft.UnfoldTensor", ReadUnfoldTensor},
                                       {"com.microsoft.CDist", ReadCDist},
-                                      {"com.microsoft.Inverse", ReadInverse},
+                                      {"com.microsoft.Inverse", ReadDirect<"linalg.inv">},
                                       {"com.microsoft.CropAndResize", ReadCropAndResize},
                                       {"com.microsoft.MurmurHash3", ReadMurmurHash3},
                                       {"com.microsoft.NGramRepeatBlock", ReadNGramRepeatBlock},
@@ -285,7 +248,8 @@ OperatorFamily ContribTensorsFamily() {
                                       {"com.microsoft.MatMulInteger16", ReadMatMulInteger16},
                                       {"com.microsoft.GridSample", ReadAsDefault<"GridSample">},
                                       {"com.microsoft.SampleOp", ReadAsDefault<"Identity">}};
-  return {kRead, {}};
+  static constexpr WriteRow kWrite[] = {{"linalg.inv", WriteDirect<"com.microsoft.Inverse">}};
+  return {kRead, kWrite};
 }
 
 }  // namespace collage::onnx_io

@@ -26,6 +26,7 @@ void AddRecurrentOperators(OpTable& table);
 void AddQuantisationOperators(OpTable& table);
 void AddVolumeOperators(OpTable& table);
 void AddSamplingOperators(OpTable& table);
+void AddLinearAlgebraOperators(OpTable& table);
 void AddRoiPoolOperators(OpTable& table);
 void AddLinearAttentionOperators(OpTable& table);
 void AddNBitsProductOperators(OpTable& table);

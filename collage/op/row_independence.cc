@@ -197,6 +197,7 @@ const std::unordered_map<std::string_view, Rule>& Rules() {
       {"one_hot", OneHot},
       {"trilu", Matrices},
       {"linalg.det", Matrices},
+      {"linalg.inv", Matrices},
       {"qnn.quantize", Quantises},
       {"qnn.dequantize", Quantises},
       {"image.grid_sample", AllHaveRows},

@@ -328,57 +328,6 @@ void RoiAlignKernel(std::span<const Tensor> inputs, const Attributes& attributes
   });
 }
 
-Result<Type> DeterminantType(TypeArguments arguments, const Attributes&) {
-  TensorType data = COLLAGE_TRY(TensorArgument(arguments, 0, "data"));
-  COLLAGE_TRY_STATUS(ExpectFloat(data, "data"));
-  COLLAGE_TRY_STATUS(ExpectRankAtLeast(data, "data", 2));
-  const size_t rank = data.shape.size();
-  if (data.shape[rank - 1] != data.shape[rank - 2]) return Fail("data has shape " + ToString(data.shape) + ", expected square matrices");
-  data.shape.resize(rank - 2);
-  return Type(std::move(data));
-}
-
-/// By Gaussian elimination with the largest pivot of each column.
-double Determinant(std::vector<double> matrix, size_t n) {
-  double determinant = 1;
-  for (size_t column = 0; column < n; ++column) {
-    size_t pivot = column;
-    for (size_t row = column + 1; row < n; ++row) {
-      if (std::abs(matrix[row * n + column]) > std::abs(matrix[pivot * n + column])) pivot = row;
-    }
-    if (matrix[pivot * n + column] == 0) return 0;
-    if (pivot != column) {
-      std::swap_ranges(matrix.begin() + static_cast<std::ptrdiff_t>(pivot * n),
-                       matrix.begin() + static_cast<std::ptrdiff_t>((pivot + 1) * n),
-                       matrix.begin() + static_cast<std::ptrdiff_t>(column * n));
-      determinant = -determinant;
-    }
-    determinant *= matrix[column * n + column];
-    for (size_t row = column + 1; row < n; ++row) {
-      const double factor = matrix[row * n + column] / matrix[column * n + column];
-      for (size_t k = column; k < n; ++k) matrix[row * n + k] -= factor * matrix[column * n + k];
-    }
-  }
-  return determinant;
-}
-
-void DeterminantKernel(std::span<const Tensor> inputs, const Attributes&, std::span<Tensor> outputs) {
-  const auto n = static_cast<size_t>(inputs[0].shape().back());
-  const std::vector<double> data = inputs[0].ToDouble();
-  VisitFloatType(inputs[0].dtype(), [&](auto element) {
-    for (int64_t i = 0; i < outputs[0].ElementCount(); ++i) {
-      const auto first = data.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * n * n);
-      const std::vector<double> matrix(first, first + static_cast<std::ptrdiff_t>(n * n));
-      outputs[0].MutableData<decltype(element)>()[i] = static_cast<decltype(element)>(Determinant(matrix, n));
-    }
-  });
-}
-
-Work DeterminantWork(TypeArguments arguments, const Type& result, const Attributes&) {
-  return {ElementCount(arguments[0]) * static_cast<double>(arguments[0].AsTensor()->shape.back()),
-          ByteCount(arguments[0]) + ByteCount(result)};
-}
-
 }  // namespace
 
 void AddSamplingOperators(OpTable& table) {
@@ -406,13 +355,6 @@ void AddSamplingOperators(OpTable& table) {
                    .infer_type = RoiAlignType,
                    .work = WorkPerOutput(16),
                    .reference = RoiAlignKernel});
-  Register(table, {.name = "linalg.det",
-                   .summary = "Determinant of the matrices in the last two dimensions.",
-                   .argument_names = {"data"},
-                   .kind = OpKind::kOpaque,
-                   .infer_type = DeterminantType,
-                   .work = DeterminantWork,
-                   .reference = DeterminantKernel});
 }
 
 }  // namespace collage

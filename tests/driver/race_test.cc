@@ -35,6 +35,12 @@ class NamedBackend : public Backend {
   double seconds_;
 };
 
+std::vector<Plan> SinglesOf(const Decided& decided) {
+  std::vector<Plan> singles = decided.Plans().plans;
+  std::erase_if(singles, [](const Plan& plan) { return !plan.is_single_backend; });
+  return singles;
+}
+
 class TiedPlansTest : public testing::Test {
  protected:
   /// Races the plans of two single backends; gives the winner's name.
@@ -42,10 +48,7 @@ class TiedPlansTest : public testing::Test {
     MeasurementCache cache = MeasurementCache::Open({}).value();
     Decided decided(Parsed("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }"), {&declared_first, &declared_second}, cache);
     EXPECT_TRUE(decided.Decide());
-    std::vector<Plan> singles;
-    for (Plan& plan : decided.Plans().plans) {
-      if (plan.is_single_backend) singles.push_back(std::move(plan));
-    }
+    const std::vector<Plan> singles = SinglesOf(decided);
     return singles[decided.Race(singles).value().winner].name;
   }
 
@@ -81,10 +84,7 @@ TEST_F(TiedPlansTest, WhereTimeIsOverOnlyWhatIsLikelyFastestRaces) {
   Decided decided(Parsed("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }"), {&a, &b, &c}, cache);
   ASSERT_TRUE(decided.Decide(decided.placement().Lying()));
   for (size_t kernel = 0; kernel < decided.placement().kernels.size(); ++kernel) ASSERT_TRUE(decided.MeasureAlone(kernel));
-  std::vector<Plan> singles;
-  for (Plan& plan : decided.Plans().plans) {
-    if (plan.is_single_backend) singles.push_back(std::move(plan));
-  }
+  const std::vector<Plan> singles = SinglesOf(decided);
   ASSERT_EQ(singles.size(), 3u);
   decided.EndTime();
   const RaceOutcome race = decided.Race(singles).value();
@@ -154,10 +154,7 @@ TEST(GroupsTest, WhereNoTwoHaveRoomAndTimeIsOverOneRacesOnce) {
     Decided decided(Adding(1), {&fast, &slow}, cache);
     EXPECT_TRUE(decided.Decide(decided.placement().Lying()));
     for (size_t kernel = 0; kernel < decided.placement().kernels.size(); ++kernel) EXPECT_TRUE(decided.MeasureAlone(kernel));
-    std::vector<Plan> singles;
-    for (Plan& plan : decided.Plans().plans) {
-      if (plan.is_single_backend) singles.push_back(std::move(plan));
-    }
+    const std::vector<Plan> singles = SinglesOf(decided);
     EXPECT_EQ(singles.size(), 2u);
     if (!has_room) decided.LimitWeights();
     decided.EndTime();

@@ -26,6 +26,7 @@ def tensors(cases):
     swapped = np.array([[0, 2, 0], [0, 0, 4], [-3, 1, 0]], F)
     add("Inverse", {"x": swapped}, None, "Inverse_swapped")
     add("Inverse", {"x": swapped.astype(np.float16)}, None, "Inverse_float16")
+    add("Inverse", {"x": (numbers(70, 70) + 70 * np.eye(70)).astype(F)}, None, "Inverse_of_many_rows")
     boxes = {"r": np.array([[0, 0, 1, 1], [0.1, -0.2, 0.6, 1.3], [0.9, 0.2, 0.4, 0.7]], F), "i": np.array([1, 0, 1], np.int32)}
     image = {"x": numbers(2, 3, 6, 5), **boxes}
     add("CropAndResize", image, {"s": np.array([3, 4], np.int32)}, extrapolation_value=7.0)

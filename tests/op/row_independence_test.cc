@@ -119,6 +119,7 @@ TEST(RowIndependenceTest, OperatorsThatKeepRows) {
       "%x: Tensor[(N, 6), float32]) { cumsum(%x, axis=1) }",
       "%x: Tensor[(N, 4, 4), float32]) { trilu(%x) }",
       "%x: Tensor[(N, 3, 3), float32]) { linalg.det(%x) }",
+      "%x: Tensor[(N, 3, 3), float32]) { linalg.inv(%x) }",
       "%x: Tensor[(N, 2, 5, 5), float32], %g: Tensor[(N, 3, 3, 2), float32]) { image.grid_sample(%x, %g) }",
       ("%x: Tensor[(1, 2, 8, 8), float32], %r: Tensor[(N, 4), float32], %b: Tensor[(N), int64]) {"
        " vision.roi_align(%x, %r, cast(multiply(%b, 0i64), dtype=\"int64\"), pooled_size=[2, 2]) }"),

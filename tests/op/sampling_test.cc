@@ -64,11 +64,6 @@ TEST(RoiAlignTest, OfRegionsFarLargerThanTheMapOnlyWhatIsOnItTakesTime) {
   EXPECT_GT(Apply("vision.roi_align", {data, regions, batch}, of_most).ToDouble()[0], 0);
 }
 
-TEST(DeterminantTest, OfEachMatrix) {
-  EXPECT_THAT(Apply("linalg.det", {Floats({2, 2, 2}, {0, 1, 1, 0, 2, 3, 4, 5})}).ToDouble(), ElementsAre(-1, -2));
-  EXPECT_THAT(Infer("linalg.det", {T({2, 3})}), HasSubstr("expected square matrices"));
-}
-
 TEST(BitsTest, AreAndedShiftedAndReinterpreted) {
   const Tensor a = Make<uint8_t>({3}, DType::kUInt8, {12, 255, 1});
   const Tensor b = Make<uint8_t>({3}, DType::kUInt8, {10, 4, 9});

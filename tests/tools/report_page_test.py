@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 import browser
 from command_line import CommandLineTestCase, main
-from report_pages import data_of, page_of_many_operators
+from report_pages import data_of, page_of_many_operators, page_with
 
 
 class PageTest(CommandLineTestCase):
@@ -101,6 +101,20 @@ class BrowserTest(CommandLineTestCase):
                 self.browser.click(f"document.querySelectorAll('#tabs button')[{tab}]")
                 self.assertGreater(len(self.text("#view")), 40)
                 self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+
+    def test_of_too_few_rounds_no_noise_is_shown(self):
+        page = self.page.read_text()
+        for noise, words in ((0.0125, "differed by 1.3%"), (None, "too few rounds to tell what is noise")):
+            data = data_of(page)
+            data["profiles"][0]["report"]["noise"] = noise
+            shown = self.folder / "noise.html"
+            shown.write_text(page_with(page, data))
+            self.browser.open(shown)
+            for tab in range(5):
+                self.browser.click(f"document.querySelectorAll('#tabs button')[{tab}]")
+                if "raced end to end" in self.text("#view"):
+                    break
+            self.assertIn(words, self.text("#view"))
 
     def test_the_keyboard_is_enough(self):
         self.browser.open(self.page)

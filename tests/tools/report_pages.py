@@ -38,7 +38,12 @@ def many_operators(data):
     return {**data, "profiles": [profile]}
 
 
+def page_with(page, data):
+    """This page about something else."""
+    text = json.dumps(data).replace("<", "\\u003c")
+    return DATA.sub(lambda found: found.group(1) + text + found.group(3), page)
+
+
 def page_of_many_operators(page):
     """This page with a made-up program instead, of `LAYERS * OPERATORS_OF_LAYER` operators."""
-    data = json.dumps(many_operators(data_of(page))).replace("<", "\\u003c")
-    return DATA.sub(lambda found: found.group(1) + data + found.group(3), page)
+    return page_with(page, many_operators(data_of(page)))

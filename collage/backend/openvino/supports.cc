@@ -62,7 +62,7 @@ Verdict CheckOperator(const std::string& op, const Call& call) {
   if (op == "floor_mod") return Verdict::Reject("remainders by a rounded quotient");
   if (op == "nn.pad" && !call.args[1]->As<Constant>()) return Verdict::Reject("pads with zeros where the value is computed");
   if (op == "nn.col2im" && call.attributes.Ints("output_size", {})->size() > 2) return Verdict::Reject("has blocks of two dimensions only");
-  if (op == "linalg.det") return Verdict::Reject("has no determinants");
+  if (op == "linalg.det" || op == "linalg.inv") return Verdict::Reject("has neither determinants nor inverses");
   return Verdict::Accept();
 }
 

@@ -24,7 +24,7 @@ PanelProgram::PanelProgram(const Chain& chain, const PanelWeights& weights, int6
   const int64_t vectors = RoundedUp(columns_, lanes) / lanes;
   const int64_t most = lanes * std::clamp<int64_t>(vectors / std::max(threads, 1), 1, kPanelVectors);
   for (const auto& [first, count] : CutEvenly(columns_, most, lanes)) panels_.push_back({first, count, nullptr});
-  Pack(weights, lanes);
+  Pack(weights);
   data_ = operands_.Of(chain, chain.Data(), Layout());
   tail_ = BoundTail(chain, chain.tail, Layout(), operands_);
   const double operations = 2.0 * static_cast<double>(rows_) * static_cast<double>(columns_) * static_cast<double>(depth_);
@@ -57,15 +57,17 @@ Status PanelProgram::WidenInScratch(int64_t bits) {
   return {};
 }
 
-void PanelProgram::Pack(const PanelWeights& weights, int64_t lanes) {
+int64_t PanelProgram::WidthOf(const Panel& panel) const { return RoundedUp(panel.count, lanes_); }
+
+void PanelProgram::Pack(const PanelWeights& weights) {
   const int64_t in_word = 32 / weights.bits;
   const int64_t lines = block_ / in_word + (weights.scale ? 1 : 0) + (weights.offset ? 1 : 0);  // of a block, a word for each column
   // What is allocated is zero, as the columns behind the last and the depths behind the last have to be.
-  auto* packed = reinterpret_cast<uint32_t*>(operands_.Allocate(blocks_ * lines * RoundedUp(columns_, lanes)));
+  auto* packed = reinterpret_cast<uint32_t*>(operands_.Allocate(blocks_ * lines * RoundedUp(columns_, lanes_)));
   std::vector<uint32_t> values;
   for (Panel& panel : panels_) {
     panel.weights = packed;
-    const int64_t width = RoundedUp(panel.count, lanes);
+    const int64_t width = WidthOf(panel);
     values.resize(static_cast<size_t>(depth_ * panel.count));
     weights.read(panel.first, panel.count, values.data());
     for (int64_t block = 0; block < blocks_; ++block) {

@@ -36,7 +36,6 @@ class PanelProgram final : public Program {
   void Run(size_t piece, std::span<const void* const> inputs, float* result, float* scratch) const override;
 
  private:
-  PanelProgram(const Chain& chain, const PanelWeights& weights, int64_t tile_rows, int64_t lanes, int threads);
   struct Panel {
     int64_t first, count;  // columns
     const uint32_t* weights;
@@ -45,9 +44,11 @@ class PanelProgram final : public Program {
     int64_t first, count;
   };
 
-  void Pack(const PanelWeights& weights, int64_t lanes);
+  PanelProgram(const Chain& chain, const PanelWeights& weights, int64_t tile_rows, int64_t lanes, int threads);
+  void Pack(const PanelWeights& weights);
   Status WidenInScratch(int64_t bits);
-  [[nodiscard]] int64_t WidthOf(const Panel& panel) const { return (panel.count + lanes_ - 1) / lanes_ * lanes_; }
+  /// In whole vectors.
+  [[nodiscard]] int64_t WidthOf(const Panel& panel) const;
   [[nodiscard]] PackedPanel PackedOf(const Panel& panel) const { return {panel.weights, has_offsets_, depth_, block_, panel.count}; }
 
   int64_t lanes_ = 0;

@@ -14,7 +14,8 @@ function showRace(page, report) {
   if (!names.length) {
     page.append(html("p", {}, report.is_estimated ? "Nothing was timed: prices are a user's estimates." : "No race was run."));
   } else {
-    page.append(html("p", {}, `Medians of interleaved rounds on the machine of the compile. An equal pair of plans differed by ${shareText(report.noise)}: less than that is noise.`));
+    const noise = report.noise === null ? "There were too few rounds to tell what is noise." : `An equal pair of plans differed by ${shareText(report.noise)}: less than that is noise.`;
+    page.append(html("p", {}, `Medians of interleaved rounds on the machine of the compile. ${noise}`));
     const most = Math.max(...Object.values(report.end_to_end_ms));
     const table = html("table", {}, html("tr", {}, html("th", {}, "Plan"), html("th", { class: "number" }, "Median"), html("th", { class: "number" }, "Times the chosen"), html("th", {}, "")));
     for (const name of names) {
