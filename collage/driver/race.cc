@@ -339,28 +339,11 @@ class PlanRace {
     drift_ = anchor.Whole() / usual_seconds * Median(base.rounds) / Median(side_by_side);
   }
 
-  // Best first: the fastest and whatever cannot be told from it by partitions and declared order, then the others by time.
   [[nodiscard]] std::vector<size_t> Ranking() const {
-    std::vector<size_t> order;
-    for (size_t i = 0; i < entries_.size(); ++i) {
-      if (!results_[i].rounds.empty()) order.push_back(i);
-    }
-    if (order.empty()) return order;
-    const auto ratio = [&](size_t a, size_t b) { return PairedRatio(results_[a].rounds, results_[b].rounds); };
-    const size_t base = order.front();
-    const size_t fastest =
-        *std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) { return ratio(a, base) < ratio(b, base); });
-    const auto ties = [&](size_t i) {
-      const Comparison verdict = Compare(results_[i].rounds, results_[fastest].rounds, options_.declared);
-      return i == fastest || verdict == Comparison::kTie ||
-             (verdict == Comparison::kNeedMore && ratio(i, fastest) <= 1 + options_.declared.smallest_difference);
-    };
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      if (ties(a) && ties(b)) return IsPreferred(placement_, *entries_[a].plan, *entries_[b].plan);
-      if (ties(a) != ties(b)) return ties(a);
-      return ratio(a, base) < ratio(b, base);
-    });
-    return order;
+    std::vector<std::vector<double>> times;
+    for (size_t i = 0; i < entries_.size(); ++i) times.push_back(results_[i].rounds);
+    return BestFirst(times, options_.declared,
+                     [this](size_t a, size_t b) { return IsPreferred(placement_, *entries_[a].plan, *entries_[b].plan); });
   }
 
   /// What is known of this program on these weights.

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <random>
 
-#include "collage/cost/comparison.h"
-
 namespace collage {
 namespace {
 
@@ -93,18 +91,6 @@ TEST(StatisticsTest, FewWeightsPredictNothing) {
   EXPECT_GT(two.high, 1.6);
 }
 
-TEST(CompareTest, TellsBetterWorseTieAndDoubt) {
-  const std::vector<double> base(9, 1.0);
-  EXPECT_EQ(Compare(base, base, {}), Comparison::kTie);
-  EXPECT_EQ(Compare(std::vector<double>(9, 0.9), base, {}), Comparison::kBetter);
-  EXPECT_EQ(Compare(std::vector<double>(9, 1.1), base, {}), Comparison::kWorse);
-  EXPECT_EQ(Compare(std::vector<double>(9, 1.004), base, {}), Comparison::kTie) << "less than makes a difference";
-  EXPECT_EQ(Compare({0.9, 1.1, 0.9, 1.1, 0.9, 1.1}, base, {}), Comparison::kNeedMore);
-  EXPECT_EQ(Compare({0.9, 0.9}, base, {}), Comparison::kNeedMore);
-}
-
-Evidence Alone(double seconds, double anchor = 1) { return {std::vector<Row>(9, Row{seconds, anchor}), {}, {}}; }
-
 TEST(BeliefTest, WhatNeverRanIsItsRoofline) {
   const KernelRelations relations(std::vector<KernelFacts>{{0, 0, {1}, 100, Cost::Microseconds(3)}});
   const Price price = Believe(relations, {{}}, {}).front();
@@ -113,6 +99,8 @@ TEST(BeliefTest, WhatNeverRanIsItsRoofline) {
   EXPECT_TRUE(price.centre.IsUnknown());
   EXPECT_TRUE(price.high.IsUnknown());
 }
+
+Evidence Alone(double seconds, double anchor = 1) { return {std::vector<Row>(9, Row{seconds, anchor}), {}, {}}; }
 
 TEST(BeliefTest, RowsOfDifferentMomentsCompareByTheirAnchor) {
   const KernelRelations relations(std::vector<KernelFacts>(2));
