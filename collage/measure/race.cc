@@ -33,9 +33,8 @@ class Runner {
     std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937 random(1);
     // One round is run even when there is a request to stop: without it nobody would know which plan to take.
-    const size_t least_rounds = options_.tells_apart ? FewestForInterval(options_.declared.confidence) : 1;
     for (size_t round = 0; round == 0 || !progress.ShouldStop(); ++round) {
-      if (round >= least_rounds && (Clock::SecondsSince(start) > options_.budget_seconds || IsDecided(order))) break;
+      if (round >= LeastRounds() && (Clock::SecondsSince(start) > options_.budget_seconds || IsDecided(order))) break;
       BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
@@ -61,8 +60,15 @@ class Runner {
       if (!RunOnce(i)) return;
       fastest = std::min(fastest, Clock::SecondsSince(start));
     }
-    runs_per_turn_[i] = std::clamp(static_cast<int>(options_.seconds_per_turn / std::max(fastest, kTick)), 1, kMostRunsOfATurn);
+    runs_per_turn_[i] = std::clamp(static_cast<int>(SecondsPerTurn() / std::max(fastest, kTick)), 1, kMostRunsOfATurn);
   }
+
+  [[nodiscard]] double SecondsPerTurn() const {
+    const auto turns = static_cast<double>(contestants_.size() * LeastRounds());
+    return std::min(options_.seconds_per_turn, options_.budget_seconds / 2 / turns);
+  }
+
+  [[nodiscard]] size_t LeastRounds() const { return options_.tells_apart ? FewestForInterval(options_.declared.confidence) : 1; }
 
   /// Lets those go who have lost. True when nobody who is left needs more.
   bool IsDecided(std::vector<size_t>& order) const {
@@ -85,10 +91,11 @@ class Runner {
   void Turn(size_t i) {
     if (!results_[i].failure.empty()) return;
     std::vector<double> samples;
+    const int filling_caches = runs_per_turn_[i] / 2;
     for (int run = 0; run < runs_per_turn_[i]; ++run) {
       const Clock::time_point start = Clock::now();
       if (!RunOnce(i)) return;
-      samples.push_back(Clock::SecondsSince(start));
+      if (run >= filling_caches) samples.push_back(Clock::SecondsSince(start));
     }
     results_[i].rounds.push_back(Median(std::move(samples)));
   }

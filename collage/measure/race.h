@@ -22,15 +22,17 @@ struct RaceOptions {
   int warm_up = 2;
   /// The race ends here, but not before there are rounds enough for an interval at the declared confidence.
   double budget_seconds = 10;
-  /// In each round every contestant runs about this long (at least once), so that microsecond programs are not lost in switches.
-  double seconds_per_turn = 0.02;
+  /// In each round every contestant runs as long as half of the budget allows in the fewest rounds that can tell, but no longer than this,
+  /// and at least once. The first half of its runs fill caches: after the runs of others it took 60 ms until a program of 17 MB of weights,
+  /// 5.0 ms at first, took 3.5 ms again (docs/measured.md).
+  double seconds_per_turn = 0.12;
   Declared declared;
   /// Whether it is asked who is faster. Else no round has to be run beyond the first.
   bool tells_apart = true;
 };
 
-/// Seconds per run of one contestant: the median of each of its turns, one entry a round (fewer when it has lost). Empty when its run
-/// failed.
+/// Seconds per run of one contestant: the median of the second half of each of its turns, one entry a round (fewer when it has lost). Empty
+/// when its run failed.
 struct RaceResult {
   std::string name;
   std::vector<double> rounds;

@@ -39,6 +39,24 @@ TEST(RaceTest, OrdersContestantsByTheirTime) {
   EXPECT_NEAR(PairedRatio(results[0].rounds, results[1].rounds), 4, 0.1);
 }
 
+// After runs of others a program finds little of what it needs in the caches, and the more it needs the longer.
+TEST(RaceTest, TimesAreThoseOfFullCaches) {
+  const SimulatedClock clock;
+  std::string last;
+  int runs = 0;
+  const auto contender = [&](const std::string& name, double seconds, int runs_to_fill) {
+    return Contestant{name, [&, name, seconds, runs_to_fill] {
+                        runs = name == last ? runs + 1 : 0;
+                        last = name;
+                        SimulatedClock::Pass(seconds * (1 + 0.1 * std::max(0, runs_to_fill - runs)));
+                        return Status{};
+                      }};
+  };
+  const std::vector<RaceResult> results = Race({contender("large", 3000e-6, 12), contender("small", 3300e-6, 1)}, {}, {});
+  for (const double seconds : results[0].rounds) EXPECT_NEAR(seconds, 3000e-6, 1e-5);
+  for (const double seconds : results[1].rounds) EXPECT_NEAR(seconds, 3300e-6, 1e-5);
+}
+
 TEST(RaceTest, WhereNobodyIsToBeToldApartTimeAloneEndsIt) {
   const SimulatedClock clock;
   RaceOptions options;
