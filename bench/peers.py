@@ -172,7 +172,8 @@ class Worker:
         self.first_ms = None
         self.peak_bytes = None
         self.log = log
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(log, "wb"), text=True)
+        self.command = command
+        self.process = None
 
     def ask(self, request):
         try:
@@ -190,12 +191,13 @@ class Worker:
         return self.ask(f"run {iterations}")["samples_ms"]
 
     def start(self):
-        """Once, before anything runs: how long loading took, and the first run."""
+        """How long loading took, and the first run. No other process begins meanwhile: importing a package takes a core for a second."""
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.log, "wb"), text=True)
         self.load = self.ask("load")
         self.first_ms = self.run(1)[0]
 
     def close(self):
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             try:
                 # What Python and its libraries take is nobody's.
                 self.peak_bytes = resident_bytes(self.process.pid, "VmHWM") - self.load.get("bytes_before", 0)
