@@ -18,13 +18,9 @@ Comparison Compare(const std::vector<double>& a, const std::vector<double>& b, c
 /// The median of a[i] / b[i]; there must be one pair.
 double PairedRatio(const std::vector<double>& a, const std::vector<double>& b);
 
-/// How slow each is beside all others, as a factor of which only ratios mean something; infinite for who has no times. times[i][r] is of
-/// the round r; who leaves early has fewer. A time is its contestant's factor by its round's, fitted by medians in turn (median polish:
-/// Tukey, Exploratory Data Analysis, 1977). So slow rounds are held against nobody who has not seen the fast ones.
-std::vector<double> RelativeTimes(const std::vector<std::vector<double>>& times);
-
-/// Best first: the fastest and those which are slower by no more than the smallest difference, unless Compare tells them apart, in the
-/// order of `is_preferred`; then the others by their relative time. Who has no times is left out.
+/// Best first, of times[i][r] of round r; who leaves a race early has fewer rounds. Of those that Compare calls worse than nobody who
+/// stayed as long comes the fastest first, and with it whoever is slower by no more than the smallest difference, in the order of
+/// `is_preferred`; then all others, by their ratio to the fastest. Who has no times is left out.
 std::vector<size_t> BestFirst(const std::vector<std::vector<double>>& times, const Declared& declared,
                               const std::function<bool(size_t, size_t)>& is_preferred);
 

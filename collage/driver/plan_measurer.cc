@@ -189,8 +189,9 @@ bool PlanMeasurer::IsOver() const {
   const auto of_search = static_cast<double>(contestants_.searched);
   const auto of_single = static_cast<double>(contestants_.single_backends.size());
   double building = built_ > 0 ? of_search * seconds_building_ / static_cast<double>(built_) : 0;
-  for (const auto& [backend, kernels] : contestants_.single_backends)
-    building += lower_.kernels ? lower_.kernels->SecondsToCompile(backend, kernels) : 0;
+  for (const PlanCounts::KernelsByBackend& single : contestants_.single_backends) {
+    for (const auto& [backend, kernels] : single) building += lower_.kernels ? lower_.kernels->SecondsToCompile(backend, kernels) : 0;
+  }
   const double running = anchor_ && anchor_->HasRun() ? (of_search + of_single + kAlsoRun) * runs_in_a_race * anchor_->Whole() : 0;
   Progress until = progress_;
   if (until.deadline != Clock::time_point::max())

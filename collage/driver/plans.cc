@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
+#include <set>
 
 #include "collage/decide/priced_problem.h"
 #include "collage/driver/branches.h"
@@ -159,41 +159,47 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
     return std::any_of(kernels.begin(), kernels.end(),
                        [&](size_t kernel) { return kernel == Arms::kNoKernel || prices[kernel].centre.IsKnown(); });
   };
-  const auto may_be_plan = [&](size_t target) {
+  std::set<std::vector<size_t>> counted;  // who lowers several plans compiles each kernel once
+  const auto count = [&](size_t c, PlanCounts::KernelsByBackend& kernels) {
+    const PricedCandidate& candidate = placement.candidates[c];
+    if (candidate.is_partition && counted.insert(placement.arms.kernel_of[c]).second)
+      ++kernels[std::string(placement.targets[candidate.backend].backend->Name())];
+  };
+  // Nothing where they do not cover the graph. Only a search could tell which kernels the cheapest cover has; those of most operators are
+  // about as many.
+  const auto kernels_of_single = [&](size_t target) -> std::optional<PlanCounts::KernelsByBackend> {
     const std::vector<bool> allowed = placement.AllowedFor(target);
+    std::vector<size_t> possible;
     IndexSet covered;
     for (size_t c = 0; c < problem.candidates.size(); ++c) {
-      if (allowed[c] && may_be_chosen(c)) covered |= problem.candidates[c].inside;
+      if (!allowed[c] || !may_be_chosen(c)) continue;
+      covered |= problem.candidates[c].inside;
+      possible.push_back(c);
     }
-    return covered.Count() == problem.node_count;
-  };
-  const auto priced_kernels = [&](size_t target) {
-    size_t count = 0;
-    for (size_t number = 0; number < placement.kernels.size(); ++number) {
-      const size_t candidate = placement.kernels[number].candidate;
-      const bool is_of_target = candidate != PlacedKernel::kNone && placement.candidates[candidate].backend == target;
-      count += is_of_target && prices[number].centre.IsKnown() ? 1 : 0;
+    if (covered.Count() != problem.node_count) return std::nullopt;
+    const auto size_of = [&](size_t c) { return problem.candidates[c].inside.Count(); };
+    std::stable_sort(possible.begin(), possible.end(), [&](size_t a, size_t b) { return size_of(a) > size_of(b); });
+    PlanCounts::KernelsByBackend kernels;
+    IndexSet taken;
+    for (const size_t c : possible) {
+      if (taken.Intersects(problem.candidates[c].inside)) continue;
+      taken |= problem.candidates[c].inside;
+      count(c, kernels);
     }
-    return count;
+    return kernels;
   };
-  const std::vector<size_t> singles = placement.Singles();
-  std::vector<PlanCounts::OfBackend> of_backends;
-  std::map<size_t, size_t> kernels_of_greedy;  // by target
-  const auto add = [&](size_t target, size_t kernels) {
-    of_backends.push_back({std::string(placement.targets[target].backend->Name()), kernels});
-  };
+  PlanCounts counts{searched + in_float32 + in_turn + over_cpus};
   for (const GreedyPlan& plan : greedy) {
     const std::optional<std::vector<SearchChoice>> choices = ChoicesOf(placement, plan, prices);
     if (!choices) continue;
-    kernels_of_greedy[plan.target] = UsesOf(placement.arms, *choices).size();
-    add(plan.target, kernels_of_greedy[plan.target]);
+    PlanCounts::KernelsByBackend& kernels = counts.single_backends.emplace_back();
+    for (const SearchChoice& choice : *choices) count(choice.candidate, kernels);
   }
-  for (const size_t target : singles) {
-    if (!may_be_plan(target)) continue;
-    const auto known = kernels_of_greedy.find(target);
-    add(target, known != kernels_of_greedy.end() ? known->second : priced_kernels(target));
+  for (const size_t target : placement.Singles()) {
+    if (std::optional<PlanCounts::KernelsByBackend> kernels = kernels_of_single(target))
+      counts.single_backends.push_back(std::move(*kernels));
   }
-  return {searched + in_float32 + in_turn + over_cpus, std::move(of_backends)};
+  return counts;
 }
 
 }  // namespace collage

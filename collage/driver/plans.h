@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,15 +25,13 @@ struct FinalPlans {
 Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
                                const Declared& declared, std::optional<SearchResult> chosen = {});
 
-/// How many plans that would be at most: of single backends those of which every operator has a known price.
+/// How many plans that would be at most, and of those of single backends about how many kernels that no plan before them has.
 struct PlanCounts {
-  struct OfBackend {
-    std::string backend;
-    size_t kernels;  ///< about as many different ones
-  };
+  using KernelsByBackend = std::map<std::string, size_t>;
   size_t searched = 0;
-  std::vector<OfBackend> single_backends = {};
+  std::vector<KernelsByBackend> single_backends = {};
 };
+/// Of single backends those of which every operator has a known price count.
 PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy);
 
 }  // namespace collage

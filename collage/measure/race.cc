@@ -74,10 +74,10 @@ class Runner {
   bool IsDecided(std::vector<size_t>& order) const {
     std::erase_if(order, [&](size_t i) { return results_[i].rounds.empty(); });
     if (order.size() < 2) return true;
-    std::vector<std::vector<double>> times;
-    for (const RaceResult& result : results_) times.push_back(result.rounds);
-    const std::vector<double> relative = RelativeTimes(times);
-    const size_t fastest = *std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) { return relative[a] < relative[b]; });
+    const std::vector<double>& base = results_[order.front()].rounds;  // all that are left have as many
+    const size_t fastest = *std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return PairedRatio(results_[a].rounds, base) < PairedRatio(results_[b].rounds, base);
+    });
     bool is_decided = true;
     std::erase_if(order, [&](size_t i) {
       if (i == fastest) return false;

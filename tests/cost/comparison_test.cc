@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-#include <random>
-
 namespace collage {
 namespace {
 
@@ -20,36 +17,6 @@ TEST(CompareTest, TellsBetterWorseTieAndDoubt) {
   EXPECT_EQ(Compare(std::vector<double>(9, 1.004), base, {}), Comparison::kTie) << "less than makes a difference";
   EXPECT_EQ(Compare({0.9, 1.1, 0.9, 1.1, 0.9, 1.1}, base, {}), Comparison::kNeedMore);
   EXPECT_EQ(Compare({0.9, 0.9}, base, {}), Comparison::kNeedMore);
-}
-
-TEST(RelativeTimesTest, OfTwoAreTheirPairedRatio) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> between(1, 2);
-  Times times(2);
-  for (int round = 0; round < 21; ++round) {
-    for (std::vector<double>& row : times) row.push_back(between(random));
-  }
-  const std::vector<double> relative = RelativeTimes(times);
-  EXPECT_NEAR(relative[1] / relative[0], PairedRatio(times[1], times[0]), 1e-4);
-}
-
-TEST(RelativeTimesTest, SlowRoundsAreHeldAgainstNobody) {
-  // The first six rounds are slow, and the second contestant leaves after them.
-  Times times = {{}, {}, {}};
-  for (int round = 0; round < 30; ++round) {
-    const double speed = round < 6 ? 1.5 : 1;
-    times[0].push_back(1.0 * speed);
-    if (round < 6) times[1].push_back(1.1 * speed);
-    times[2].push_back(1.2 * speed);
-  }
-  const std::vector<double> relative = RelativeTimes(times);
-  EXPECT_NEAR(relative[1] / relative[0], 1.1, 1e-3);
-  EXPECT_NEAR(relative[2] / relative[0], 1.2, 1e-3);
-}
-
-TEST(RelativeTimesTest, WhoHasNoTimesIsSlowest) {
-  EXPECT_EQ(RelativeTimes({{1}, {}})[1], std::numeric_limits<double>::infinity());
-  EXPECT_TRUE(RelativeTimes({}).empty());
 }
 
 TEST(BestFirstTest, TiesGoToWhoIsPreferredAndOthersFollowByTime) {
@@ -82,6 +49,29 @@ TEST(BestFirstTest, WhoLeftBehindDisturbedRoundsIsNotTheFastest) {
     times[2].push_back(1.0);
   }
   EXPECT_EQ(BestFirst(times, {}, EarlierIsPreferred).front(), 1u);
+}
+
+// Most rounds are of the last one alone, and tell nothing of the others.
+TEST(BestFirstTest, WhoStaysAloneIsTheFastest) {
+  Times times(3);
+  for (int round = 0; round < 40; ++round) {
+    if (round < 6) times[0].push_back(2.42);
+    if (round < 9) times[1].push_back(2.39);
+    times[2].push_back(2.23);
+  }
+  EXPECT_EQ(BestFirst(times, {}, EarlierIsPreferred), (std::vector<size_t>{2, 1, 0}));
+}
+
+TEST(BestFirstTest, ThoseThatLoseInACircleAreOrderedAllTheSame) {
+  // Each is faster than the next in two of three rounds, by the same factor.
+  Times times(3);
+  for (int round = 0; round < 300; ++round) {
+    for (int i = 0; i < 3; ++i) times[i].push_back(1 + 0.1 * ((i + round) % 3));
+  }
+  ASSERT_EQ(Compare(times[0], times[2], {}), Comparison::kWorse);
+  ASSERT_EQ(Compare(times[1], times[0], {}), Comparison::kWorse);
+  ASSERT_EQ(Compare(times[2], times[1], {}), Comparison::kWorse);
+  EXPECT_EQ(BestFirst(times, {}, EarlierIsPreferred).size(), 3u);
 }
 
 }  // namespace
