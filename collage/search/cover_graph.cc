@@ -2,7 +2,7 @@
 
 namespace collage {
 
-std::optional<CoverGraph> CoverGraph::Build(const SearchProblem& problem, size_t most_sets) {
+std::optional<CoverGraph> CoverGraph::Build(const SearchProblem& problem, size_t most_covered) {
   std::vector<std::vector<uint32_t>> by_first(problem.node_count);
   for (size_t c = 0; c < problem.candidates.size(); ++c) {
     const IndexSet& inside = problem.candidates[c].inside;
@@ -16,7 +16,6 @@ std::optional<CoverGraph> CoverGraph::Build(const SearchProblem& problem, size_t
   CoverGraph graph;
   std::vector<uint32_t> number(1);
   for (size_t next = 0; next <= problem.node_count; ++next) {
-    if (waiting[next].size() > most_sets) return std::nullopt;
     for (const uint32_t at : waiting[next]) {
       number[at] = static_cast<uint32_t>(graph.covered_.size());
       graph.covered_.push_back(found[at]);
@@ -28,6 +27,7 @@ std::optional<CoverGraph> CoverGraph::Build(const SearchProblem& problem, size_t
         Covered after = After(found[at], inside);
         const auto [place, is_new] = found_as.try_emplace(after, static_cast<uint32_t>(found.size()));
         if (is_new) {
+          if (found.size() == most_covered) return std::nullopt;
           waiting[after.next].push_back(place->second);
           found.push_back(std::move(after));
           number.push_back(0);

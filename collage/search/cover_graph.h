@@ -20,8 +20,8 @@ class CoverGraph {
     uint32_t candidate;
   };
 
-  /// Nothing where more than `most_sets` covered sets have the same first uncovered node.
-  static std::optional<CoverGraph> Build(const SearchProblem& problem, size_t most_sets);
+  /// Nothing where there are more covered sets than that.
+  static std::optional<CoverGraph> Build(const SearchProblem& problem, size_t most_covered);
 
   /// Covered sets are numbered so that edges lead to larger numbers; 0 is the empty one.
   [[nodiscard]] size_t size() const { return covered_.size(); }

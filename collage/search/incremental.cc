@@ -91,14 +91,14 @@ class IncrementalSearch::State {
 
   Result<SearchResult> Solve(const SearchTables::VariantMask& left_out) {
     tables_.Reprice(left_out);
-    const SweepLimits limits{options_.most_states, options_.most_sets};
+    const SweepLimits limits{options_.most_states, SIZE_MAX};  // the graph has limited the sets
     if (!relaxation_) {
       if (options_.easy_states > 0) {
         const SweepLimits easy{options_.easy_states, options_.most_sets, SIZE_MAX, true};
         const SweepAnswer answer = Sweep(tables_, easy, options_.reuse_segments, nullptr);
         if (!answer.gave_up) return ResultOf(answer);
       }
-      if (!is_graph_tried_) graph_ = CoverGraph::Build(problem_, options_.most_sets);
+      if (!is_graph_tried_) graph_ = CoverGraph::Build(problem_, options_.most_covered);
       is_graph_tried_ = true;
       if (!graph_) return ResultOf(Sweep(tables_, {options_.most_states, options_.most_sets_unproven}, options_.reuse_segments, nullptr));
       relaxation_.emplace(tables_, *graph_);
@@ -141,7 +141,8 @@ class IncrementalSearch::State {
     bool is_rough_of_use = true;
     while (true) {
       least = std::max(least, std::min(known, relaxation_->Improve(kSteps, least, take)));
-      if (!least.IsKnown()) return ResultOf(Sweep(tables_, limits, false, nullptr));
+      // Nothing covers the graph. Which node is not covered one state of each covered set tells.
+      if (!least.IsKnown()) return ResultOf(Sweep(tables_, {1, options_.most_sets}, false, nullptr));
       if (enough_ && known.IsKnown() && least >= EnoughBelow(known))
         return GoodEnough(std::move(known_cover), known, std::min(least_of_any, least));
       if (width == 0) {

@@ -9,10 +9,13 @@ namespace collage {
 struct ShortestPathOptions {
   /// Partial covers kept for one covered set; beyond it the dearest are dropped, and the result says what that may have cost.
   size_t most_states = 4096;
-  /// Covered sets with the same first uncovered node.
+  /// Covered sets of the graph by which bounds are found (cover_graph.h). An HRNet has 206 000; without bounds each of its searches took
+  /// seconds. So many as are allowed are found within a second, where they double with each node.
+  size_t most_covered = size_t{1} << 19;
+  /// Covered sets with the same first uncovered node that a sweep without bounds keeps.
   size_t most_sets = 4096;
-  /// The same where even `most_sets` are not all: no optimum can be proven then, and a sweep of 4 096 finds the same covers as one of 64,
-  /// whose bounds are a sixth lower, in 20 to 60 times as long (docs/design/search.md).
+  /// The same where the graph has too many for bounds: no optimum can be proven then, and a sweep of 4 096 finds the same covers as
+  /// one of 64, whose bounds are a sixth lower, in 20 to 60 times as long (docs/design/search.md).
   size_t most_sets_unproven = 64;
   /// A first search without bounds takes least time where no covered set has more states than this; beyond it bounds are found.
   size_t easy_states = 64;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "collage/search/exact.h"
 #include "collage/search/relaxation.h"
 #include "collage/search/sweep.h"
 #include "tests/search/random_problem.h"
@@ -250,7 +251,7 @@ TEST_P(IncrementalSearchTest, TheRelaxationIsALowerBound) {
   for (size_t round = 0; round < Rounds(600); ++round) {
     const SearchProblem problem = RandomProblem(random, GetParam());
     const SearchTables tables(problem, std::vector<bool>(problem.candidates.size(), false));
-    const std::optional<CoverGraph> graph = CoverGraph::Build(problem, 4096);
+    const std::optional<CoverGraph> graph = CoverGraph::Build(problem, SIZE_MAX);
     ASSERT_TRUE(graph.has_value());
     Relaxation relaxation(tables, *graph);
     if (round % 3 != 0) relaxation.Start();
@@ -284,7 +285,7 @@ TEST_P(IncrementalSearchTest, ANarrowSweepGivesACoverAndABound) {
     const SearchProblem problem = RepeatedBlocks(random, 3, GetParam());
     const Cost optimum = SearchShortestPath(problem, ShortestPathOptions{.easy_states = 4096}).value().cost;
     const SearchTables tables(problem, std::vector<bool>(problem.candidates.size(), false));
-    const std::optional<CoverGraph> graph = CoverGraph::Build(problem, 4096);
+    const std::optional<CoverGraph> graph = CoverGraph::Build(problem, SIZE_MAX);
     ASSERT_TRUE(graph.has_value());
     Relaxation relaxation(tables, *graph);
     relaxation.Start();
@@ -299,6 +300,28 @@ TEST_P(IncrementalSearchTest, ANarrowSweepGivesACoverAndABound) {
     ASSERT_LE(answer.found->lower_bound, optimum) << "round " << round;
   }
   EXPECT_GT(found, 20u);
+}
+
+// As in an HRNet, where what comes first may take along what comes much later: more covered sets have the same first uncovered node than a
+// sweep without bounds keeps.
+TEST(IncrementalSearchOfManySets, IsProven) {
+  constexpr size_t kFirst = 13;
+  std::mt19937_64 random(95);
+  SearchProblem problem;
+  problem.node_count = 2 * kFirst;
+  problem.backend_count = 1;
+  const auto add = [&](const std::vector<size_t>& inside) {
+    const Cost cost = Cost::Microseconds(1 + static_cast<double>(random() % 1000) / 7.0);
+    problem.candidates.push_back({IndexSet(inside), 0, {}, {}, {{cost, {}, {}}}});
+  };
+  for (size_t node = 0; node < problem.node_count; ++node) add({node});
+  for (size_t node = 0; node < kFirst; ++node) {
+    add({node, kFirst + node});
+    add({node, kFirst + (node + 1) % kFirst});
+  }
+  const SearchResult found = SearchShortestPath(problem).value();
+  EXPECT_TRUE(found.is_proven);
+  EXPECT_NEAR(found.cost.ToSeconds(), SearchExactly(problem).value().cost.ToSeconds(), 1e-5 * found.cost.ToSeconds());
 }
 
 INSTANTIATE_TEST_SUITE_P(FineAndTiedPrices, IncrementalSearchTest, testing::Bool(),
