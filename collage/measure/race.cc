@@ -29,13 +29,15 @@ class Runner {
     for (size_t i = 0; i < contestants_.size(); ++i) WarmUp(i);
     const PinnedTeam pinned(options_.threads);
     const Clock::time_point start = Clock::now();
+    Progress waiting = progress;
+    waiting.deadline = std::min(progress.deadline, Clock::After(options_.budget_seconds));
     std::vector<size_t> order(contestants_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::mt19937 random(1);
     // One round is run even when there is a request to stop: without it nobody would know which plan to take.
     for (size_t round = 0; round == 0 || !progress.ShouldStop(); ++round) {
       if (round >= LeastRounds() && (Clock::SecondsSince(start) > options_.budget_seconds || IsDecided(order))) break;
-      BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress);
+      BarrierProbe::OfProcess(options_.threads).AwaitCalm(waiting);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
       progress.Report({"timing end to end", round + 1, 0, std::to_string(contestants_.size()) + " plans"});

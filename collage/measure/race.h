@@ -20,7 +20,8 @@ struct RaceOptions {
   /// Of the OpenMP team that the contestants use; they are pinned after the warm-up.
   int threads = 1;
   int warm_up = 2;
-  /// The race ends here, but not before there are rounds enough for an interval at the declared confidence.
+  /// The race ends here, and so does waiting for others who use the processors, but not before there are rounds enough for an interval at
+  /// the declared confidence.
   double budget_seconds = 10;
   /// In each round every contestant runs as long as half of the budget allows in the fewest rounds that can tell, but no longer than this,
   /// and at least once. The first half of its runs fill caches: after the runs of others it took 60 ms until a program of 17 MB of weights,

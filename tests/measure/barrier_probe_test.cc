@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tests/support/simulated_clock.h"
 
 namespace collage {
@@ -75,6 +77,17 @@ TEST_F(BarrierProbeTest, ItDoesNotWaitAfterARequestToStop) {
   progress.stop_requested = &stop;
   probe.AwaitCalm(progress);
   EXPECT_EQ(pauses_, 1);
+}
+
+TEST_F(BarrierProbeTest, ItDoesNotWaitBeyondADeadline) {
+  BarrierProbe probe = Probe();
+  seconds_of_region_ = [] { return kDisturbed; };
+  Progress progress;
+  progress.deadline = Clock::After(2);
+  probe.AwaitCalm(progress);
+  EXPECT_GE(Clock::now(), progress.deadline);
+  EXPECT_LE(Clock::now(), progress.deadline + std::chrono::milliseconds(100));
+  EXPECT_TRUE(probe.HasPatience());
 }
 
 TEST_F(BarrierProbeTest, WhatWasDisturbedIsMeasuredAgain) {
