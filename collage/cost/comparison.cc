@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+
 namespace collage {
 namespace {
 

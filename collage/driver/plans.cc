@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "collage/decide/priced_problem.h"
@@ -169,19 +170,17 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
   // about as many.
   const auto kernels_of_single = [&](size_t target) -> std::optional<PlanCounts::KernelsByBackend> {
     const std::vector<bool> allowed = placement.AllowedFor(target);
-    std::vector<size_t> possible;
+    std::multimap<size_t, size_t, std::greater<>> possible;  // by size
     IndexSet covered;
     for (size_t c = 0; c < problem.candidates.size(); ++c) {
       if (!allowed[c] || !may_be_chosen(c)) continue;
       covered |= problem.candidates[c].inside;
-      possible.push_back(c);
+      possible.emplace(problem.candidates[c].inside.Count(), c);
     }
     if (covered.Count() != problem.node_count) return std::nullopt;
-    const auto size_of = [&](size_t c) { return problem.candidates[c].inside.Count(); };
-    std::stable_sort(possible.begin(), possible.end(), [&](size_t a, size_t b) { return size_of(a) > size_of(b); });
     PlanCounts::KernelsByBackend kernels;
     IndexSet taken;
-    for (const size_t c : possible) {
+    for (const auto& [size, c] : possible) {
       if (taken.Intersects(problem.candidates[c].inside)) continue;
       taken |= problem.candidates[c].inside;
       count(c, kernels);
