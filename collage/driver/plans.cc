@@ -100,24 +100,6 @@ void AddInTurn(const Placement& placement, const std::vector<Price>& prices, std
   AddWithout(is_side_by_side, kBranchesInTurn, placement, prices, plans);
 }
 
-/// Of one of its kernels at least.
-bool HasPrice(const Placement& placement, const std::vector<Price>& prices, size_t candidate) {
-  const std::vector<size_t>& kernels = placement.arms.kernel_of[candidate];
-  return std::any_of(kernels.begin(), kernels.end(),
-                     [&](size_t kernel) { return kernel == Arms::kNoKernel || prices[kernel].centre.IsKnown(); });
-}
-
-/// The first node that no allowed candidate with a price holds.
-std::optional<size_t> FirstUncovered(const Placement& placement, const std::vector<Price>& prices, const std::vector<bool>& allowed) {
-  const SearchProblem& problem = placement.built.problem;
-  std::vector<bool> is_covered(problem.node_count);
-  for (size_t c = 0; c < problem.candidates.size(); ++c) {
-    if (allowed[c] && HasPrice(placement, prices, c)) problem.candidates[c].inside.ForEach([&](size_t node) { is_covered[node] = true; });
-  }
-  const auto first = std::find(is_covered.begin(), is_covered.end(), false);
-  return first == is_covered.end() ? std::nullopt : std::optional<size_t>(first - is_covered.begin());
-}
-
 }  // namespace
 
 Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
@@ -131,13 +113,7 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   }
   const auto searched = static_cast<std::ptrdiff_t>(result.plans.size());
   for (const size_t target : placement.Singles()) {
-    const std::vector<bool> allowed = placement.AllowedFor(target);
-    // A search would say the same, and of a wide graph that takes a second.
-    if (const std::optional<size_t> node = FirstUncovered(placement, prices, allowed)) {
-      result.missing.push_back({placement.TitleOf(target), placement.NameNode("no valid candidate covers node " + std::to_string(*node))});
-      continue;
-    }
-    Result<SearchResult> single = SearchAt(placement.arms, centres, allowed);
+    Result<SearchResult> single = SearchAt(placement.arms, centres, placement.AllowedFor(target));
     if (!single) {
       result.missing.push_back({placement.TitleOf(target), placement.NameNode(single.error().message)});
       continue;
@@ -179,6 +155,11 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
   const size_t in_turn = SideBySideTarget(placement) ? 1 : 0;
   const size_t over_cpus = placement.devices.size() > 1 ? 1 : 0;
   const SearchProblem& problem = placement.built.problem;
+  const auto may_be_chosen = [&](size_t c) {
+    const std::vector<size_t>& kernels = placement.arms.kernel_of[c];
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [&](size_t kernel) { return kernel == Arms::kNoKernel || prices[kernel].centre.IsKnown(); });
+  };
   std::set<std::vector<size_t>> counted;  // who lowers several plans compiles each kernel once
   const auto count = [&](size_t c, PlanCounts::KernelsByBackend& kernels) {
     const PricedCandidate& candidate = placement.candidates[c];
@@ -189,11 +170,14 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
   // about as many.
   const auto kernels_of_single = [&](size_t target) -> std::optional<PlanCounts::KernelsByBackend> {
     const std::vector<bool> allowed = placement.AllowedFor(target);
-    if (FirstUncovered(placement, prices, allowed)) return std::nullopt;
     std::multimap<size_t, size_t, std::greater<>> possible;  // by size
+    IndexSet covered;
     for (size_t c = 0; c < problem.candidates.size(); ++c) {
-      if (allowed[c] && HasPrice(placement, prices, c)) possible.emplace(problem.candidates[c].inside.Count(), c);
+      if (!allowed[c] || !may_be_chosen(c)) continue;
+      covered |= problem.candidates[c].inside;
+      possible.emplace(problem.candidates[c].inside.Count(), c);
     }
+    if (covered.Count() != problem.node_count) return std::nullopt;
     PlanCounts::KernelsByBackend kernels;
     IndexSet taken;
     for (const auto& [size, c] : possible) {

@@ -91,6 +91,8 @@ class IncrementalSearch::State {
 
   Result<SearchResult> Solve(const SearchTables::VariantMask& left_out) {
     tables_.Reprice(left_out);
+    // Without a price for every node, as at the beginning of a decision, a sweep would find the same after seconds.
+    if (const std::optional<size_t> node = tables_.FirstUncovered()) return NotCovered(*node);
     const SweepLimits limits{options_.most_states, SIZE_MAX};  // the graph has limited the sets
     if (!relaxation_) {
       if (options_.easy_states > 0) {
@@ -109,8 +111,10 @@ class IncrementalSearch::State {
 
   static Result<SearchResult> ResultOf(const SweepAnswer& answer) {
     if (answer.found) return *answer.found;
-    return Fail("no valid candidate covers node " + std::to_string(answer.furthest));
+    return NotCovered(answer.furthest);
   }
+
+  static Result<SearchResult> NotCovered(size_t node) { return Fail("no valid candidate covers node " + std::to_string(node)); }
 
   /// Looks for the cheapest cover in a band above the lower bound, and widens it until there is one. The band is swept without the
   /// variants that no cover in it has; variants that only covers dearer than a known one have are left out for good.

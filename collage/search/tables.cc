@@ -169,6 +169,8 @@ void SearchTables::FindShares(const VariantMask& left_out) {
     const Cost share = Cost::Seconds(std::max(0.0, cheapest.ToSeconds() / static_cast<double>(count) - 1e-12));
     candidate.inside.ForEach([&](size_t node) { share_[node] = std::min(share_[node], share); });
   }
+  const auto uncovered = std::find_if(share_.begin(), share_.end(), [](Cost share) { return !share.IsKnown(); });
+  first_uncovered_ = uncovered == share_.end() ? std::nullopt : std::optional<size_t>(uncovered - share_.begin());
   least_from_.assign(problem_.node_count + 1, Cost());
   for (size_t node = problem_.node_count; node-- > 0;) {
     if (!share_[node].IsKnown()) share_[node] = Cost();

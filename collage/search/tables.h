@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "collage/search/covered.h"
@@ -83,6 +84,8 @@ class SearchTables {
   }
   static constexpr uint32_t kNobody = static_cast<uint32_t>(-1);
 
+  /// The first node that nothing which may be chosen holds; nothing where all are held.
+  [[nodiscard]] std::optional<size_t> FirstUncovered() const { return first_uncovered_; }
   /// A lower bound of what covering all nodes from this one on costs: each node's share of the cheapest candidate over it.
   [[nodiscard]] Cost LeastFrom(size_t node) const { return least_from_[node]; }
   /// The same of a set of nodes.
@@ -108,6 +111,7 @@ class SearchTables {
   std::vector<std::vector<size_t>> consumed_by_;
   mutable std::vector<std::vector<Cost>> conversions_;  // by tensor, filled when first asked
   std::vector<Cost> transition_slack_;
+  std::optional<size_t> first_uncovered_;
   std::vector<Cost> share_;
   std::vector<Cost> least_from_;
 };

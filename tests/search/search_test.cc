@@ -293,6 +293,23 @@ TEST(GreedyTest, TakesByPriorityAndGivesUpWhatLeavesANodeUncovered) {
   EXPECT_EQ(SearchGreedily(problem, {1, 0})->choices, (std::vector<SearchChoice>{{0, 0}, {1, 0}}));
 }
 
+TEST(ShortestPathTest, TheFirstNodeThatNothingCoversIsNamed) {
+  SearchProblem problem;
+  problem.node_count = 4;
+  problem.backend_count = 1;
+  problem.candidates.push_back({IndexSet({0}), 0, {}, {}, {{Cost::Microseconds(1), {}, {}}}});
+  problem.candidates.push_back({IndexSet({0, 2}), 0, {}, {}, {{Cost::Microseconds(1), {}, {}}}});
+  problem.candidates.push_back({IndexSet({1}), 0, {}, {}, {{Cost::Unknown(), {}, {}}}});
+  const auto error = [&problem] { return SearchShortestPath(problem).error().message; };
+  EXPECT_EQ(error(), "no valid candidate covers node 1");
+  problem.candidates[2].variants[0].cost = Cost::Microseconds(1);
+  EXPECT_EQ(error(), "no valid candidate covers node 3");
+  // Each node is held by something, but by nothing that fits.
+  problem.candidates.erase(problem.candidates.begin());
+  problem.candidates.push_back({IndexSet({2, 3}), 0, {}, {}, {{Cost::Microseconds(1), {}, {}}}});
+  EXPECT_EQ(error(), "no valid candidate covers node 3");
+}
+
 TEST(DijkstraTest, AnUncoverableNodeIsNamed) {
   SearchProblem problem;
   problem.node_count = 2;
