@@ -43,13 +43,7 @@ class Decider {
     while (!COLLAGE_TRY(Step())) {
       if (options_.report) options_.report(open_);
     }
-    Decision decision{*best_, open_, is_settled_, {}, {}};
-    decision.likely_bound = COLLAGE_TRY(at_ends_.Search(Lows(prices_))).lower_bound;
-    decision.proved_bound = COLLAGE_TRY(at_ends_.Search(ProvedLows(prices_))).lower_bound;
-    decision.best.lower_bound = decision.likely_bound;
-    // Also where time has ended before the best cover has run as a whole.
-    decision.open = std::min(decision.open, std::max(0.0, 1 - decision.likely_bound.ToSeconds() / best_->cost.ToSeconds()));
-    return decision;
+    return Decision{*best_, open_, is_settled_};
   }
 
  private:
@@ -390,6 +384,16 @@ Result<Measurer::Found> Measurer::MeasureEach(std::span<const size_t> kernels) {
 
 Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measurer& measurer, const DecideOptions& options) {
   return Decider(arms, evidence, &measurer, options).Run();
+}
+
+Result<Bounds> BoundsOf(const Arms& arms, const std::vector<Price>& prices, const std::vector<bool>& allowed, const Decision& decision) {
+  PricedProblem problem(arms, allowed);
+  Bounds bounds;
+  bounds.likely = COLLAGE_TRY(problem.BoundBelow(Lows(prices), decision.best.cost));
+  bounds.proved = std::min(bounds.likely, COLLAGE_TRY(problem.BoundBelow(ProvedLows(prices), decision.best.cost)));
+  // Also where time has ended before the best cover has run as a whole.
+  bounds.open = std::min(decision.open, std::max(0.0, 1 - bounds.likely.ToSeconds() / decision.best.cost.ToSeconds()));
+  return bounds;
 }
 
 Result<Decision> DecideFromKnown(const Arms& arms, const std::vector<Evidence>& evidence, const DecideOptions& options) {

@@ -73,9 +73,13 @@ struct Decision {
   double open = 0;
   /// Whether that is no more than the smallest difference (or than the rival needs): no cover of these candidates is cheaper by more.
   bool is_settled = false;
-  /// No cover is cheaper: with the low ends of all intervals, assumed ones included; and with rooflines alone.
-  Cost likely_bound;
-  Cost proved_bound;
+};
+
+/// No cover is cheaper than that.
+struct Bounds {
+  Cost likely;      ///< with the low ends of all intervals, assumed ones included
+  Cost proved;      ///< with rooflines alone
+  double open = 0;  ///< the share by which a cover might be cheaper than the best, by the decision or by the likely bound
 };
 
 /// Measures until the statement holds or time is over. What is likely to be chosen is priced before what is possible; and of a kernel of
@@ -90,5 +94,9 @@ Result<Decision> Decide(const Arms& arms, std::vector<Evidence>& evidence, Measu
 
 /// The same from what is known already, measuring nothing. Errors where that is no cover.
 Result<Decision> DecideFromKnown(const Arms& arms, const std::vector<Evidence>& evidence, const DecideOptions& options);
+
+/// What other covers of the `allowed` candidates (empty: all) may cost after such a decision. A tenth of the most that can be gained on its
+/// best cover may be missing at the bounds. Errors where no cover is valid.
+Result<Bounds> BoundsOf(const Arms& arms, const std::vector<Price>& prices, const std::vector<bool>& allowed, const Decision& decision);
 
 }  // namespace collage

@@ -27,6 +27,8 @@ class PricedProblem {
   }
   /// A cover whose gain on `than` is good enough to look into it, or `lower_bound` is no less than that.
   Result<SearchResult> SearchBelow(const std::vector<Cost>& costs, Cost than);
+  /// What no cover costs less than, save for a tenth of the most that can be gained on `than`.
+  Result<Cost> BoundBelow(const std::vector<Cost>& costs, Cost than);
   /// What a cover costs, its conversions included.
   [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs);
 

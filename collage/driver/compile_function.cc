@@ -144,8 +144,11 @@ class Compile {
     COLLAGE_TRY_STATUS(JoinAsBefore());
     const auto from_known = [this](const PlacementPointer& placement) -> Result<Decision> {
       if (placement != placement_) COLLAGE_TRY_STATUS(Use(placement));
-      Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(placement_->Competing()));
-      return decision ? decision : DecideFromKnown(placement_->arms, evidence_, Among(placement_->Lying()));
+      decided_among_ = placement_->Competing();
+      Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(decided_among_));
+      if (decision) return decision;
+      decided_among_ = placement_->Lying();
+      return DecideFromKnown(placement_->arms, evidence_, Among(decided_among_));
     };
     Result<Decision> decision = DecideWithinMemory(placement_, from_known, [] { return std::nullopt; });
     // A kernel of every known plan may have been found wrong since: then there is more to decide.
@@ -263,14 +266,16 @@ class Compile {
   }
 
   Result<Decision> DecideAmongCompeting() {
-    DecideOptions among = Among(placement_->Competing());
+    decided_among_ = placement_->Competing();
+    DecideOptions among = Among(decided_among_);
     among.incumbent = CostOfOriginal();
     Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, among);
     if (decision || pricer_.has_missed() || measurer_->HasMisfit()) return decision;
     // Time ended while only whole models as they came were known; or some operator has candidates that all turned out Invalid, and then the
     // fallback may take anything.
     spdlog::info("searching again among all candidates: {}", decision.error().message);
-    decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->Lying()));
+    decided_among_ = placement_->Lying();
+    decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(decided_among_));
     return decision ? decision : Fail(placement_->NameNode(decision.error().message));
   }
 
@@ -419,8 +424,8 @@ class Compile {
     COLLAGE_TRY_STATUS(EnsureMeasurer());
     Result<Decision> reference = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->OfFallback()));
     if (!reference) return Fail(placement_->NameNode(reference.error().message));
-    // Of all covers, which may agree and be cheaper, the bounds still hold.
-    decision_->open = 1 - decision_->likely_bound.ToMicroseconds() / reference->best.cost.ToMicroseconds();
+    // Of all covers, which may agree and be cheaper, the bounds say what is open.
+    decision_->open = 1;
     decision_->is_settled = false;
     decision_->best = std::move(reference->best);
     prices_ = Believe(placement_->arms.kernels, evidence_, options_.declared);
@@ -470,6 +475,7 @@ class Compile {
 
   Result<CompileReport> Report(const std::string& name, const FinalPlans& plans, RaceOutcome& race) {
     const Plan& winner = plans.plans[race.winner];
+    const Bounds bounds = COLLAGE_TRY(BoundsOf(placement_->arms, prices_, decided_among_, *decision_));
     CompileReport report = ReportOf(*placement_, {evidence_, prices_}, winner);
     report.model = name;
     report.threads = options_.threads;
@@ -478,12 +484,12 @@ class Compile {
     for (const auto& [input, type] : race.lowered->executable.inputs()) report.inputs.emplace_back(input, type.shape);
     report.end_to_end = race.timings;
     report.winner = winner.name;
-    report.lower_bound_us = std::min(decision_->likely_bound.ToMicroseconds(), report.estimated_us);
-    report.proved_lower_bound_us = std::min(decision_->proved_bound.ToMicroseconds(), report.lower_bound_us);
+    report.lower_bound_us = std::min(bounds.likely.ToMicroseconds(), report.estimated_us);
+    report.proved_lower_bound_us = std::min(bounds.proved.ToMicroseconds(), report.lower_bound_us);
     report.search_complete = decision_->is_settled;
     report.confidence = options_.declared.confidence;
     report.smallest_difference = options_.declared.smallest_difference;
-    report.open = decision_->open;
+    report.open = bounds.open;
     report.kept_off = DescribeKeptOff(*placement_);
     report.missing = plans.missing;
     report.missing.insert(report.missing.end(), race.missing.begin(), race.missing.end());
@@ -556,6 +562,7 @@ class Compile {
   std::optional<PlanMeasurer> measurer_;
   size_t counted_at_ = 0;  // programs that had been measured when contestants were counted
   std::optional<Decision> decision_;
+  std::vector<bool> decided_among_;  // candidates
   std::vector<Price> prices_;
 };
 

@@ -3,19 +3,25 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "collage/search/shortest_path.h"
+#include "collage/search/incremental.h"
 
 namespace collage {
 
 /// The stretch as a search problem of its own. Node 0 stands for all that lies before, the last ones for what lies behind or reads a tensor
 /// in a layout of its own.
 struct Alternatives::Part {
+  Stretch stretch;
   SearchProblem problem;
   std::vector<size_t> tensors;                       // numbers in the whole problem
   std::vector<size_t> candidates;                    // those of the stretch, which come first
   std::unordered_map<size_t, size_t> number_of;      // of tensors
   std::unordered_map<size_t, size_t> candidate_for;  // the other way round
+  Cost now;                                          // of what is chosen
+  // Where a plan can seldom be cut, many decisions share a stretch: what does not hang on the decision is found once.
+  IncrementalSearch search;
 };
+
+Alternatives::~Alternatives() = default;
 
 Alternatives::Alternatives(const SearchProblem& problem, std::vector<SearchChoice> chosen, const AlternativesOptions& options)
     : problem_(problem), chosen_(std::move(chosen)), options_(options) {
@@ -148,7 +154,7 @@ void Alternatives::AddOutside(const Stretch& stretch, Part& part) const {
   for (SearchCandidate& candidate : behind) problem.candidates.push_back(std::move(candidate));
 }
 
-void Alternatives::AddCandidates(const Stretch& stretch, const std::function<bool(size_t candidate)>& is_excluded, Part& part) const {
+void Alternatives::AddCandidates(const Stretch& stretch, Part& part) const {
   for (size_t node = stretch.begin; node < stretch.end; ++node) {
     for (const size_t c : by_first_[node]) {
       const SearchCandidate& whole = problem_.candidates[c];
@@ -157,9 +163,6 @@ void Alternatives::AddCandidates(const Stretch& stretch, const std::function<boo
       whole.inside.ForEach([&](size_t inside) { candidate.inside.Add(1 + inside - stretch.begin); });
       for (const size_t t : whole.inputs) candidate.inputs.push_back(part.number_of.at(t));
       for (const size_t t : whole.outputs) candidate.outputs.push_back(part.number_of.at(t));
-      if (is_excluded(c)) {
-        for (SearchVariant& variant : candidate.variants) variant.cost = Cost::Unknown();
-      }
       part.candidate_for.emplace(c, part.candidates.size());
       part.candidates.push_back(c);
       part.problem.candidates.push_back(std::move(candidate));
@@ -167,15 +170,22 @@ void Alternatives::AddCandidates(const Stretch& stretch, const std::function<boo
   }
 }
 
-Alternatives::Part Alternatives::Cut(const Stretch& stretch, const std::function<bool(size_t candidate)>& is_excluded) const {
-  Part part;
+void Alternatives::Cut(const Stretch& stretch) {
+  part_ = std::make_unique<Part>();
+  Part& part = *part_;
+  part.stretch = stretch;
   part.problem.layout_count = problem_.layout_count;
   part.problem.backend_count = problem_.backend_count;
   part.problem.transition = problem_.transition;
   AddTensors(stretch, part);
-  AddCandidates(stretch, is_excluded, part);
+  AddCandidates(stretch, part);
   AddOutside(stretch, part);
-  return part;
+  if (problem_.conversion) {
+    part.problem.conversion = [this, &part](size_t tensor, size_t from, size_t to) {
+      return problem_.conversion(part.tensors[tensor], from, to);
+    };
+  }
+  part.now = PriceOfCover(part.problem, ChosenIn(stretch, part));
 }
 
 std::vector<SearchChoice> Alternatives::ChosenIn(const Stretch& stretch, const Part& part) const {
@@ -189,21 +199,15 @@ std::vector<SearchChoice> Alternatives::ChosenIn(const Stretch& stretch, const P
 std::optional<Alternatives::Found> Alternatives::BestWithout(size_t i, const std::function<bool(size_t candidate)>& is_excluded) {
   if (!IsSearchable(i)) return std::nullopt;
   const Stretch stretch = StretchAround(i);
-  Part part = Cut(stretch, is_excluded);
-  if (problem_.conversion)
-    part.problem.conversion = [&](size_t tensor, size_t from, size_t to) { return problem_.conversion(part.tensors[tensor], from, to); };
+  if (!part_ || part_->stretch != stretch) Cut(stretch);
+  Part& part = *part_;
   ++searches_;
   searched_nodes_ += part.problem.node_count;
-  const Result<SearchResult> best = SearchShortestPath(part.problem);
-  if (!best || !best->cost.IsKnown()) return std::nullopt;
-  std::vector<SearchChoice> chosen = ChosenIn(stretch, part);
-  for (const SearchChoice& choice : chosen) {
-    if (choice.candidate >= part.candidates.size()) continue;
-    part.problem.candidates[choice.candidate].variants = problem_.candidates[part.candidates[choice.candidate]].variants;
-  }
-  const Cost now = PriceOfCover(part.problem, chosen);
-  if (!now.IsKnown()) return std::nullopt;
-  Found found{best->cost - now, {}};
+  std::vector<bool> forbidden(part.problem.candidates.size(), false);
+  for (size_t c = 0; c < part.candidates.size(); ++c) forbidden[c] = is_excluded(part.candidates[c]);
+  const Result<SearchResult> best = part.search.Search(part.problem, forbidden);
+  if (!best || !best->cost.IsKnown() || !part.now.IsKnown()) return std::nullopt;
+  Found found{best->cost - part.now, {}};
   for (const SearchChoice& choice : best->choices) {
     if (choice.candidate < part.candidates.size()) found.choices.push_back({part.candidates[choice.candidate], choice.variant});
   }

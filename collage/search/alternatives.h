@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,6 +21,7 @@ class Alternatives {
  public:
   /// `problem` must outlive it and know the prices of what is `chosen`, a cover in the order of its first nodes.
   Alternatives(const SearchProblem& problem, std::vector<SearchChoice> chosen, const AlternativesOptions& options = {});
+  ~Alternatives();
 
   struct Found {
     Cost extra;                         ///< how much dearer than the chosen plan; below zero where it is cheaper
@@ -38,6 +40,7 @@ class Alternatives {
   struct Stretch {
     size_t begin;
     size_t end;
+    bool operator==(const Stretch&) const = default;
   };
   struct Demand {
     size_t layout;
@@ -50,10 +53,10 @@ class Alternatives {
   void FindDemands();
   [[nodiscard]] std::vector<SearchChoice>::const_iterator FirstFrom(size_t node) const;
   [[nodiscard]] Stretch StretchAround(size_t i) const;
-  [[nodiscard]] Part Cut(const Stretch& stretch, const std::function<bool(size_t candidate)>& is_excluded) const;
+  void Cut(const Stretch& stretch);
   void AddTensors(const Stretch& stretch, Part& part) const;
   void AddOutside(const Stretch& stretch, Part& part) const;
-  void AddCandidates(const Stretch& stretch, const std::function<bool(size_t candidate)>& is_excluded, Part& part) const;
+  void AddCandidates(const Stretch& stretch, Part& part) const;
   [[nodiscard]] std::vector<SearchChoice> ChosenIn(const Stretch& stretch, const Part& part) const;
   [[nodiscard]] const SearchCandidate& Candidate(size_t i) const { return problem_.candidates[chosen_[i].candidate]; }
 
@@ -67,6 +70,7 @@ class Alternatives {
   std::vector<std::vector<size_t>> consumers_;   // of each tensor, ascending
   std::vector<size_t> given_in_;                 // layout of each tensor in the plan
   std::vector<std::vector<Demand>> demands_;     // by tensor
+  std::unique_ptr<Part> part_;                   // that was searched last
   size_t searches_ = 0;
   size_t searched_nodes_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "collage/decide/priced_problem.h"
 #include "collage/search/shortest_path.h"
 #include "tests/decide/simulated_machine.h"
 #include "tests/search/random_problem.h"
@@ -82,13 +83,14 @@ Outcome Simulate(size_t runs, size_t blocks, const SimulatedMachine::Nature& nat
     outcome.within += found <= optimum * (1 + declared.smallest_difference);
     outcome.settled += decision->is_settled;
     outcome.claimed_wrongly += decision->is_settled && found > optimum * (1 + declared.smallest_difference);
-    outcome.proved_above += decision->proved_bound.ToSeconds() > optimum;
+    const Bounds bounds = BoundsOf(machine.arms(), Believe(machine.arms().kernels, evidence, declared), {}, *decision).value();
+    outcome.proved_above += bounds.proved.ToSeconds() > optimum;
     outcome.programs += machine.programs();
     outcome.alone += machine.alone();
     outcome.waits += machine.waits();
     outcome.kernels += evidence.size();
     outcome.regret += found / optimum - 1;
-    outcome.open += decision->open;
+    outcome.open += bounds.open;
   }
   std::printf(
       "%zu runs: %zu within, %zu settled (%zu wrongly), %zu proved bounds too high; %.1f programs, %.1f of %.1f kernels alone, %.1f waits "
@@ -311,9 +313,13 @@ TEST(DecideTest, WhereTimeEndsBeforeAnyPlanHasRunTheBoundSaysWhatIsOpen) {
     ASSERT_TRUE(decision) << decision.error().message;
     if (decision->is_settled) continue;
     ++decided;
-    EXPECT_LT(decision->open, 1) << "round " << round;
-    EXPECT_DOUBLE_EQ(decision->open, std::max(0.0, 1 - decision->likely_bound.ToSeconds() / decision->best.cost.ToSeconds()))
-        << "round " << round;
+    const std::vector<Price> prices = Believe(arms.kernels, evidence, {});
+    const Bounds bounds = BoundsOf(arms, prices, {}, *decision).value();
+    EXPECT_LT(bounds.open, 1) << "round " << round;
+    EXPECT_DOUBLE_EQ(bounds.open, std::max(0.0, 1 - bounds.likely.ToSeconds() / decision->best.cost.ToSeconds())) << "round " << round;
+    const double most_gain = (decision->best.cost - SearchAt(arms, Lows(prices))->cost).ToSeconds();
+    EXPECT_GE((decision->best.cost - bounds.likely).ToSeconds(), most_gain) << "round " << round;
+    EXPECT_LE((decision->best.cost - bounds.likely).ToSeconds(), most_gain / 0.9 + 1e-12) << "round " << round;
   }
   EXPECT_GT(decided, 20u);
 }

@@ -73,7 +73,9 @@ TEST_F(DecisionTest, WhatFlattersAloneIsNotChosenForTheNetwork) {
   const Plan plan = decided.Plans().plans.front();
   EXPECT_EQ(decided.Count(plan, "steady"), 4u);
   EXPECT_NEAR(plan.result.cost.ToSeconds(), 4 * 1.5e-3, 1e-4);
-  EXPECT_LE(decision.proved_bound, decision.likely_bound);
+  const Bounds bounds = BoundsOf(decided.placement().arms, decided.Prices(), decided.placement().Competing(), decision).value();
+  EXPECT_LE(bounds.proved, bounds.likely);
+  EXPECT_LE(bounds.open, decision.open);
   const Status checked = ForEachEntry(cache_, [](const CacheEntry&) { return Status(); });
   EXPECT_TRUE(checked) << checked.error().message;
 }
