@@ -17,6 +17,7 @@ struct Measurement {
   std::string invalid_reason;
   /// Seconds of the anchor beside each sample; empty for what has none.
   std::vector<double> anchors = {};
+  double compile_seconds = 0;  ///< that whoever timed it took to compile it; zero where that is not known
 };
 
 }  // namespace collage

@@ -41,7 +41,7 @@ class Decider {
 
   Result<Decision> Run() {
     while (!COLLAGE_TRY(Step())) {
-      if (options_.report) options_.report(open_);
+      if (options_.report) options_.report(open_, best_ ? &*best_ : nullptr);
     }
     return Decision{*best_, open_, is_settled_};
   }

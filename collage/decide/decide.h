@@ -61,8 +61,8 @@ struct DecideOptions {
   /// are priced that may beat that plan: a program of the best cover, which may take long to build, would tell how much worse it is.
   /// When time is over nothing is measured, as with a rival. Unknown: none.
   Cost incumbent = Cost::Unknown();
-  /// Told after each step: how much cheaper, as a share, some cover might still be than the best one.
-  std::function<void(double open)> report = {};
+  /// Told after each step: how much cheaper, as a share, some cover might still be than the best one, which is null where none is known.
+  std::function<void(double open, const SearchResult* best)> report = {};
   /// Told after each search what it found, whether only the cheapest cover would do, and how long it took.
   std::function<void(const Result<SearchResult>& found, bool is_exact, double seconds)> searched = {};
 };

@@ -176,15 +176,21 @@ class Compile {
     measuring_.deadline = before_race_ = Clock::After(seconds);
     constexpr double kShareOfDeciding = 0.5;  // the rest is for whole plans of the graph level
     if (COLLAGE_TRY(FindSearcher(options_.search)).runs_whole_plans) measuring_.deadline = Clock::After(kShareOfDeciding * seconds);
-    CountContestants();
+    CountContestants(nullptr);
     return {};
   }
 
   /// Of each plan that will race the time for building it is kept: of those that there are by now.
-  void CountContestants() {
+  void CountContestants(const SearchResult* best) {
     const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
-    measurer_->SetContestants(MostPlansToRace(*placement_, prices, greedy_), SecondsOfRace());
-    counted_at_ = measurer_->programs();
+    measurer_->SetContestants(MostPlansToRace(*placement_, prices, greedy_, best), SecondsOfRace());
+    counted_at_ = {measurer_->alone(), measurer_->programs()};
+  }
+
+  /// After each program; and before any, which may be never, as often as prices have become a tenth more.
+  [[nodiscard]] bool ShouldCountContestants() const {
+    constexpr size_t kShare = 10;
+    return measurer_->programs() != counted_at_.second || measurer_->alone() > counted_at_.first + counted_at_.first / kShare;
   }
 
   Status Use(PlacementPointer placement) {
@@ -239,10 +245,10 @@ class Compile {
     DecideOptions options;
     options.declared = options_.declared;
     options.allowed = std::move(allowed);
-    options.report = [this](double open) {
+    options.report = [this](double open, const SearchResult* best) {
       if (!measurer_) return;
       measurer_->SetOpen(open);
-      if (measurer_->programs() != counted_at_) CountContestants();
+      if (ShouldCountContestants()) CountContestants(best);
       spdlog::debug("{} kernels alone, {} programs: a cover might still be {:.1f}% cheaper", measurer_->alone(), measurer_->programs(),
                     100 * open);
     };
@@ -560,7 +566,7 @@ class Compile {
   std::vector<Evidence> evidence_;
   std::optional<ModelReference> reference_;
   std::optional<PlanMeasurer> measurer_;
-  size_t counted_at_ = 0;  // programs that had been measured when contestants were counted
+  std::pair<size_t, size_t> counted_at_;  // kernels alone and programs that had been measured when contestants were counted
   std::optional<Decision> decision_;
   std::vector<bool> decided_among_;  // candidates
   std::vector<Price> prices_;

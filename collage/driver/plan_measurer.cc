@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <numeric>
 #include <set>
 
 #include "collage/cache/cache_entry.h"
@@ -24,6 +25,11 @@
 #include "collage/tensor/agreement.h"
 
 namespace collage {
+namespace {
+
+uint64_t NumberOf(const MeasurementKey& key) { return HashBytes(key.variant, HashBytes(key.backend, key.function_hash)); }
+
+}  // namespace
 
 ProfiledPlan::ProfiledPlan(Plan plan, Executable executable, std::vector<Tensor> inputs)
     : plan_(std::move(plan)), executable_(std::move(executable)), inputs_(std::move(inputs)) {
@@ -107,6 +113,7 @@ Result<Measurer::Found> PlanMeasurer::MeasureTogether(std::span<const size_t> ke
   const std::vector<std::optional<Measurement>> measurements = COLLAGE_TRY(pricer_.MeasureEach(keyed, stop));
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (!measurements[i]) continue;
+    if (measurements[i]->compile_seconds > 0) compile_seconds_[NumberOf(keyed[i].key)] = measurements[i]->compile_seconds;
     Evidence evidence = ToEvidence(*measurements[i]);
     if (evidence.alone.empty() && evidence.invalid_reason.empty()) evidence.invalid_reason = "gave no samples";
     found.emplace_back(numbers[i], std::move(evidence));
@@ -184,19 +191,27 @@ bool PlanMeasurer::IsOver() const {
   // A contestant is warmed up and runs in each round; the fewest rounds that can tell are enough for slow ones.
   static const double runs_in_a_race = RaceOptions().warm_up + static_cast<double>(FewestForInterval(Declared().confidence));
   constexpr double kAlsoRun = 2;  // the first one once more, and the anchor
-  // Plans of the search have most kernels in common with those that ran; one of a single backend may have none. Compilers differ a
-  // hundredfold: at the time of the longest program for each library, half of a budget went unused.
+  // Plans of the search have most kernels in common with those that ran, or with the best cover where none did; one of a single backend may
+  // have none. Compilers differ a hundredfold: at the time of the longest program for each library, half of a budget went unused.
   const auto of_search = static_cast<double>(contestants_.searched);
   const auto of_single = static_cast<double>(contestants_.single_backends.size());
-  double building = built_ > 0 ? of_search * seconds_building_ / static_cast<double>(built_) : 0;
-  for (const PlanCounts::KernelsByBackend& single : contestants_.single_backends) {
-    for (const auto& [backend, kernels] : single) building += lower_.kernels ? lower_.kernels->SecondsToCompile(backend, kernels) : 0;
-  }
+  const auto compiling = [this](const std::vector<size_t>& kernels) {
+    return std::accumulate(kernels.begin(), kernels.end(), 0.0,
+                           [this](double sum, size_t kernel) { return sum + SecondsToCompile(kernel); });
+  };
+  double building = built_ > 0 ? of_search * seconds_building_ / static_cast<double>(built_) : compiling(contestants_.of_best);
+  for (const std::vector<size_t>& single : contestants_.single_backends) building += compiling(single);
   const double running = anchor_ && anchor_->HasRun() ? (of_search + of_single + kAlsoRun) * runs_in_a_race * anchor_->Whole() : 0;
   Progress until = progress_;
   if (until.deadline != Clock::time_point::max())
     until.deadline -= Clock::After(building + std::max(0.0, running - seconds_of_race_)) - Clock::now();
   return until.ShouldStop();
+}
+
+double PlanMeasurer::SecondsToCompile(size_t kernel) const {
+  const MeasurementKey& key = placement_->kernels[kernel].key;
+  if (const auto seen = compile_seconds_.find(NumberOf(key)); seen != compile_seconds_.end()) return seen->second;
+  return lower_.kernels ? lower_.kernels->SecondsToCompile(key.backend, 1) : 0;
 }
 
 bool PlanMeasurer::ForgetPrograms() {

@@ -122,6 +122,8 @@ class PlanMeasurer : public Measurer {
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
   Found Learn(const ProfiledPlan& program, double anchor_seconds) const;
 
+  /// What compiling that kernel here is likely to take: as long as it took whoever timed it, where that is known.
+  [[nodiscard]] double SecondsToCompile(size_t kernel) const;
   void Report(const std::string& stage, size_t done, size_t total, const std::string& detail) const;
 
   Pricer& pricer_;
@@ -146,7 +148,8 @@ class PlanMeasurer : public Measurer {
   size_t programs_ = 0;
   PlanCounts contestants_;
   double seconds_of_race_ = 0;
-  size_t built_ = 0;  // programs
+  std::unordered_map<uint64_t, double> compile_seconds_;  // by key
+  size_t built_ = 0;                                      // programs
   double seconds_building_ = 0;
 };
 

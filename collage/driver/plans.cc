@@ -149,7 +149,8 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   return result;
 }
 
-PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy) {
+PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
+                           const SearchResult* best) {
   const size_t searched = 2;  // with the cheapest one behind it
   const size_t in_float32 = placement.precision ? 1 : 0;
   const size_t in_turn = SideBySideTarget(placement) ? 1 : 0;
@@ -160,15 +161,18 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
     return std::any_of(kernels.begin(), kernels.end(),
                        [&](size_t kernel) { return kernel == Arms::kNoKernel || prices[kernel].centre.IsKnown(); });
   };
-  std::set<std::vector<size_t>> counted;  // who lowers several plans compiles each kernel once
-  const auto count = [&](size_t c, PlanCounts::KernelsByBackend& kernels) {
-    const PricedCandidate& candidate = placement.candidates[c];
-    if (candidate.is_partition && counted.insert(placement.arms.kernel_of[c]).second)
-      ++kernels[std::string(placement.targets[candidate.backend].backend->Name())];
+  std::set<size_t> counted;
+  const auto count = [&](size_t kernel, std::vector<size_t>& kernels) {
+    if (kernel != Arms::kNoKernel && counted.insert(kernel).second) kernels.push_back(kernel);
+  };
+  const auto cheapest_of = [&](size_t c) {
+    const std::vector<size_t>& kernels = placement.arms.kernel_of[c];
+    const auto cost = [&](size_t kernel) { return kernel == Arms::kNoKernel ? Cost() : prices[kernel].centre; };
+    return *std::min_element(kernels.begin(), kernels.end(), [&](size_t a, size_t b) { return cost(a) < cost(b); });
   };
   // Nothing where they do not cover the graph. Only a search could tell which kernels the cheapest cover has; those of most operators are
   // about as many.
-  const auto kernels_of_single = [&](size_t target) -> std::optional<PlanCounts::KernelsByBackend> {
+  const auto kernels_of_single = [&](size_t target) -> std::optional<std::vector<size_t>> {
     const std::vector<bool> allowed = placement.AllowedFor(target);
     std::multimap<size_t, size_t, std::greater<>> possible;  // by size
     IndexSet covered;
@@ -178,25 +182,28 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
       possible.emplace(problem.candidates[c].inside.Count(), c);
     }
     if (covered.Count() != problem.node_count) return std::nullopt;
-    PlanCounts::KernelsByBackend kernels;
+    std::vector<size_t> kernels;
     IndexSet taken;
     for (const auto& [size, c] : possible) {
       if (taken.Intersects(problem.candidates[c].inside)) continue;
       taken |= problem.candidates[c].inside;
-      count(c, kernels);
+      count(cheapest_of(c), kernels);
     }
     return kernels;
   };
+  const auto kernels_of_cover = [&](const std::vector<SearchChoice>& choices) {
+    std::vector<size_t> kernels;
+    for (const SearchChoice& choice : choices) count(placement.arms.kernel_of[choice.candidate][choice.variant], kernels);
+    return kernels;
+  };
   PlanCounts counts{searched + in_float32 + in_turn + over_cpus};
+  if (best) counts.of_best = kernels_of_cover(best->choices);
   for (const GreedyPlan& plan : greedy) {
     const std::optional<std::vector<SearchChoice>> choices = ChoicesOf(placement, plan, prices);
-    if (!choices) continue;
-    PlanCounts::KernelsByBackend& kernels = counts.single_backends.emplace_back();
-    for (const SearchChoice& choice : *choices) count(choice.candidate, kernels);
+    if (choices) counts.single_backends.push_back(kernels_of_cover(*choices));
   }
   for (const size_t target : placement.Singles()) {
-    if (std::optional<PlanCounts::KernelsByBackend> kernels = kernels_of_single(target))
-      counts.single_backends.push_back(std::move(*kernels));
+    if (std::optional<std::vector<size_t>> kernels = kernels_of_single(target)) counts.single_backends.push_back(std::move(*kernels));
   }
   return counts;
 }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <map>
-#include <string>
 #include <vector>
 
 #include "collage/decide/decide.h"
@@ -25,13 +23,15 @@ struct FinalPlans {
 Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
                                const Declared& declared, std::optional<SearchResult> chosen = {});
 
-/// How many plans that would be at most, and of those of single backends about how many kernels that no plan before them has.
+/// How many plans that would be at most, and about which kernels they have that no plan before them has: who lowers several plans compiles
+/// each kernel once.
 struct PlanCounts {
-  using KernelsByBackend = std::map<std::string, size_t>;
   size_t searched = 0;
-  std::vector<KernelsByBackend> single_backends = {};
+  std::vector<size_t> of_best = {};  ///< kernels of the best cover
+  std::vector<std::vector<size_t>> single_backends = {};
 };
-/// Of single backends those of which every operator has a known price count.
-PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy);
+/// Of single backends those of which every operator has a known price count. `best` is null where no cover is known.
+PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
+                           const SearchResult* best = nullptr);
 
 }  // namespace collage

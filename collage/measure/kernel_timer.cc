@@ -2,6 +2,7 @@
 
 #include "collage/backend/host_reference_team.h"
 #include "collage/measure/verification.h"
+#include "collage/support/clock.h"
 
 namespace collage {
 namespace {
@@ -29,11 +30,15 @@ Result<std::vector<Measurement>> KernelTimer::MeasureEach(std::span<const Kernel
 }
 
 Result<Measurement> InProcessTimer::Measure(const KernelJob& job) {
+  const Clock::time_point start = Clock::now();
   const Result<std::unique_ptr<Kernel>> kernel = Compile(job);
+  const double compile_seconds = Clock::SecondsSince(start);
   if (!kernel) return Measurement{{}, kernel.error().message};
   const Result<std::vector<Tensor>> inputs = InputsOf(job.function, job.inputs, job.device);
   if (!inputs) return Measurement{{}, inputs.error().message};
-  return MeasureKernel(**kernel, *inputs, job.device, job.options);
+  Measurement measurement = MeasureKernel(**kernel, *inputs, job.device, job.options);
+  measurement.compile_seconds = compile_seconds;
+  return measurement;
 }
 
 Result<double> InProcessTimer::Difference(const KernelJob& job) {

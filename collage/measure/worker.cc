@@ -38,7 +38,10 @@ std::string MiB(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 Measurement ToMeasurement(const Json& answer, const std::string& invalid_reason) {
   if (!invalid_reason.empty()) return {{}, invalid_reason};
   if (!answer.contains("samples") || !answer.contains("anchors")) return {{}, "the worker sent no samples"};
-  return {answer.at("samples").get<std::vector<double>>(), {}, answer.at("anchors").get<std::vector<double>>()};
+  return {answer.at("samples").get<std::vector<double>>(),
+          {},
+          answer.at("anchors").get<std::vector<double>>(),
+          answer.value("compile_seconds", 0.0)};
 }
 
 bool IsLarge(const KernelJob& job) { return ConstantBytes(job.function) >= kLargeWeights; }

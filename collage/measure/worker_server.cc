@@ -7,6 +7,7 @@
 #include "collage/backend/tuning.h"
 #include "collage/measure/verification.h"
 #include "collage/measure/worker_messages.h"
+#include "collage/support/clock.h"
 #include "collage/support/memory.h"
 
 namespace collage {
@@ -50,7 +51,9 @@ class Server {
     }
     const ReceivedJob job = COLLAGE_TRY(JobFromMessage(request.at("job")));
     Say("compiling");
+    const Clock::time_point start = Clock::now();
     const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(Compile(job));
+    const double compile_seconds = Clock::SecondsSince(start);
     TrimHeap();
     if (request.at("action") == "difference") {
       const auto say = [this](const char* stage) { Say(stage); };
@@ -66,7 +69,8 @@ class Server {
     Say("running");
     Measurement measurement = MeasureKernel(*kernel, inputs, job.place.device, job.options);
     if (!measurement.invalid_reason.empty()) return Fail(measurement.invalid_reason);
-    return Json{{"samples", std::move(measurement.samples)}, {"anchors", std::move(measurement.anchors)}};
+    return Json{
+        {"samples", std::move(measurement.samples)}, {"anchors", std::move(measurement.anchors)}, {"compile_seconds", compile_seconds}};
   }
 
   int socket_;

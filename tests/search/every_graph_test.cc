@@ -12,15 +12,16 @@
 #include "collage/search/searcher.h"
 #include "collage/search/shortest_path.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
 
-/// What is slow is tried on every so many of the graphs of six nodes; with COLLAGE_EVERY_GRAPH=1 in the environment on all of them, which
-/// takes about half an hour.
-size_t EveryOfSix(size_t node_count, size_t every) {
-  const bool takes_all = std::getenv("COLLAGE_EVERY_GRAPH") != nullptr;
-  return node_count < 6 || takes_all ? 1 : every;
+/// What is slow is tried on one of so many graphs of six nodes, and under a sanitizer on fewer of five and six; with COLLAGE_EVERY_GRAPH=1
+/// in the environment on all of them, which takes about half an hour.
+size_t OneOf(size_t node_count, size_t of_six) {
+  if (node_count < 5 || std::getenv("COLLAGE_EVERY_GRAPH") != nullptr) return 1;
+  return node_count == 5 ? kOneOfCases : of_six * kOneOfCases;
 }
 
 /// Node counts, each with fine prices and with prices full of ties.
@@ -50,7 +51,7 @@ TEST(ConnectedGraphsTest, AreAsManyAsThereAre) {
 
 TEST_P(EveryGraphTest, ShortestPathAndDijkstraFindThePreferredOptimum) {
   size_t solved = 0;
-  ForEach(1, 1, [&](const SearchProblem& problem, size_t graph) {
+  ForEach(1, OneOf(std::get<0>(GetParam()), 1), [&](const SearchProblem& problem, size_t graph) {
     const auto expected = BruteForce(problem);
     solved += expected ? 1 : 0;
     std::vector<Searcher> searchers = Searchers();
@@ -74,7 +75,7 @@ TEST_P(EveryGraphTest, ShortestPathAndDijkstraFindThePreferredOptimum) {
 
 TEST_P(EveryGraphTest, TheIntegerProgramFindsTheOptimum) {
   // A solver's call takes a hundred times a sweep.
-  ForEach(2, EveryOfSix(std::get<0>(GetParam()), 200), [&](const SearchProblem& problem, size_t graph) {
+  ForEach(2, OneOf(std::get<0>(GetParam()), 200), [&](const SearchProblem& problem, size_t graph) {
     const auto expected = BruteForce(problem);
     const Result<SearchResult> found = SearchExactly(problem);
     ASSERT_EQ(found.has_value(), expected.has_value()) << "graph " << graph << (found ? "" : ": " + found.error().message);
@@ -89,7 +90,7 @@ TEST_P(EveryGraphTest, TheIntegerProgramFindsTheOptimum) {
 
 TEST_P(EveryGraphTest, EvolutionIsNeverWorseThanItsStart) {
   // Two hundred plans a call.
-  ForEach(3, EveryOfSix(std::get<0>(GetParam()), 40), [&](const SearchProblem& problem, size_t graph) {
+  ForEach(3, OneOf(std::get<0>(GetParam()), 40), [&](const SearchProblem& problem, size_t graph) {
     const Result<SearchResult> start = SearchOpLevel(problem);
     if (!start) return;
     EvolutionOptions options;

@@ -4,14 +4,14 @@
 
 namespace collage {
 
-/// How many rounds a test of random cases makes: a tenth of them where a sanitizer watches, since each takes at least ten times as long
-/// there. What such a test expects of all rounds together is to be said of as many as these.
-constexpr size_t Rounds(size_t rounds) {
+/// Of so many cases a test tries one where a sanitizer watches, since each takes at least ten times as long there.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return (rounds + 9) / 10;
+inline constexpr size_t kOneOfCases = 10;
 #else
-  return rounds;
+inline constexpr size_t kOneOfCases = 1;
 #endif
-}
+
+/// How many rounds a test of random cases makes. What such a test expects of all rounds together is to be said of as many as these.
+constexpr size_t Rounds(size_t rounds) { return (rounds + kOneOfCases - 1) / kOneOfCases; }
 
 }  // namespace collage
