@@ -240,12 +240,13 @@ std::vector<BranchCandidate> BranchesSideBySide(const Placement& placement, cons
   std::vector<BranchCandidate> found;
   if (!SideBySideTarget(placement) || placement.devices.front().threads < 2) return found;
   const auto is_found = [&](const PricedCandidate& candidate) {
-    return std::ranges::any_of(found, [&](const BranchCandidate& other) { return IsThere({other.candidate}, candidate); });
+    return std::ranges::any_of(found, [&](const BranchCandidate& other) { return IsSamePartition(other.candidate, candidate); });
   };
   for (Block& block : BranchFinder(placement, plan, prices).Find()) {
     if (found.size() == kMostBlocks) break;
     std::optional<PricedCandidate> candidate = SideBySideCandidate(placement, plan, block.shares);
-    if (!candidate || IsThere(placement.candidates, *candidate) || is_found(*candidate)) continue;
+    const bool is_there = candidate && placement.FindPartition(candidate->backend, candidate->candidate.sub_graph.inside());
+    if (!candidate || is_there || is_found(*candidate)) continue;
     found.push_back({std::move(block.shares), std::move(*candidate)});
   }
   return found;

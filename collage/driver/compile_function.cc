@@ -45,7 +45,7 @@ class Compile {
         module_(std::move(module)),
         device_{DeviceKind::kCpu, 0, options.threads},
         timer_(MakeTimer(options.isolated, options.threads)),
-        pricer_(device_, cache, ForModel(module_.Main(), options.measure), timer_.get()) {
+        pricer_(device_, cache, ForModel(module_.Main(), WithinBudget(options.measure, options.WholeBudget())), timer_.get()) {
     if (options.cache_only) pricer_.AllowOnlyCached();
     lower_.device = device_;
     lower_.find_backend = FindBackend;
@@ -313,7 +313,9 @@ class Compile {
     JoinedPlan join{best.choices, {}};
     std::vector<BranchCandidate> branches =
         BranchesSideBySide(*placement_, plan, Believe(placement_->arms.kernels, evidence_, options_.declared));
-    std::erase_if(branches, [this](const BranchCandidate& one) { return IsThere(dearer_branches_, one.candidate); });
+    std::erase_if(branches, [this](const BranchCandidate& one) {
+      return std::ranges::any_of(dearer_branches_, [&](const PricedCandidate& dearer) { return IsSamePartition(dearer, one.candidate); });
+    });
     if (!branches.empty()) {
       const PlacementPointer before = placement_;
       std::vector<Evidence> evidence_before = evidence_;
@@ -324,9 +326,8 @@ class Compile {
       COLLAGE_TRY_STATUS(MeasureBranches(first));
       const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
       for (BranchCandidate& one : branches) {
-        size_t c = first;
-        while (c < placement_->candidates.size() && !IsThere({placement_->candidates[c]}, one.candidate)) ++c;
-        if (c < placement_->candidates.size() && IsCheaperThanParts(*placement_, c, best.choices, prices)) {
+        const std::optional<size_t> c = placement_->FindPartition(one.candidate.backend, one.candidate.candidate.sub_graph.inside());
+        if (c && IsCheaperThanParts(*placement_, *c, best.choices, prices)) {
           join.branches.push_back(std::move(one.branches));
         } else {
           dearer_branches_.push_back(std::move(one.candidate));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "collage/backend/registry.h"
 #include "collage/candidate/gather.h"
@@ -29,16 +30,14 @@ std::optional<PricedCandidate> ToPriced(const Placement& placement, const Candid
   return priced;
 }
 
-bool IsSamePartition(const PricedCandidate& candidate, const PricedCandidate& wanted) {
-  return candidate.is_partition && candidate.backend == wanted.backend &&
-         candidate.candidate.sub_graph.inside() == wanted.candidate.sub_graph.inside();
+std::optional<size_t> Find(const Placement& placement, const PricedCandidate& wanted) {
+  return placement.FindPartition(wanted.backend, wanted.candidate.sub_graph.inside());
 }
 
 }  // namespace
 
-bool IsThere(const std::vector<PricedCandidate>& candidates, const PricedCandidate& wanted) {
-  return std::any_of(candidates.begin(), candidates.end(),
-                     [&](const PricedCandidate& candidate) { return IsSamePartition(candidate, wanted); });
+bool IsSamePartition(const PricedCandidate& a, const PricedCandidate& b) {
+  return a.backend == b.backend && a.candidate.sub_graph.inside() == b.candidate.sub_graph.inside();
 }
 
 std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const Plan& plan) {
@@ -58,7 +57,7 @@ std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const 
       if (placement.targets[TargetOf(placement, whole, device)].rules.style != BackendRules::Style::kPredicate) return false;
       if (!placement.constraints->Allow(whole)) return false;
       std::optional<PricedCandidate> candidate = ToPriced(placement, whole, device);
-      if (candidate && !IsThere(placement.candidates, *candidate)) joined.push_back(std::move(*candidate));
+      if (candidate && !Find(placement, *candidate)) joined.push_back(std::move(*candidate));
       return false;
     });
   }
@@ -120,9 +119,11 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
 
 Result<PlacementPointer> WithGreedyPlans(PlacementPointer placement, const std::vector<GreedyPlan>& greedy, Pricer& pricer) {
   PlacementAddition addition;
+  std::vector<std::unordered_set<IndexSet>> added(placement->targets.size());
   for (const GreedyPlan& plan : greedy) {
     for (const PricedCandidate& wanted : plan.candidates) {
-      if (!IsThere(placement->candidates, wanted) && !IsThere(addition.candidates, wanted)) addition.candidates.push_back(wanted);
+      const bool is_new = !Find(*placement, wanted) && added[wanted.backend].insert(wanted.candidate.sub_graph.inside()).second;
+      if (is_new) addition.candidates.push_back(wanted);
     }
   }
   return addition.candidates.empty() ? placement : Extend(*placement, std::move(addition), pricer);
@@ -139,10 +140,9 @@ std::optional<std::vector<size_t>> CandidatesOf(const Placement& placement, cons
     covered |= placement.built.problem.candidates[c].inside;
   };
   for (const PricedCandidate& wanted : plan.candidates) {
-    size_t c = 0;
-    while (c < placement.candidates.size() && !IsSamePartition(placement.candidates[c], wanted)) ++c;
-    if (c == placement.candidates.size()) return std::nullopt;
-    take(c);
+    const std::optional<size_t> c = Find(placement, wanted);
+    if (!c) return std::nullopt;
+    take(*c);
   }
   for (size_t c = 0; c < placement.candidates.size(); ++c) {
     const IndexSet& inside = placement.built.problem.candidates[c].inside;

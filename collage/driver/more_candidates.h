@@ -10,8 +10,8 @@
 
 namespace collage {
 
-/// Whether one of them is a partition of the same operators by the same target.
-bool IsThere(const std::vector<PricedCandidate>& candidates, const PricedCandidate& wanted);
+/// Whether two partitions are of the same operators by the same target.
+bool IsSamePartition(const PricedCandidate& a, const PricedCandidate& b);
 
 /// For each run of touching partitions of one graph compiler in the plan, their union, wherever that is valid and the contracted graph
 /// stays acyclic: graph compilers gain by seeing more, and cuts offer a region whole, in few-way cuts and in small pieces, but not every

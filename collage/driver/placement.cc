@@ -37,6 +37,11 @@ class Builder {
     Placement& placement = placement_;
     const size_t first = placement.arms.kernel_of.size();
     for (size_t c = placement.arms.kernel_of.size(); c < placement.candidates.size(); ++c) COLLAGE_TRY_STATUS(AddKernels(c));
+    placement.partitions_of.resize(placement.targets.size());
+    for (size_t c = first; c < placement.candidates.size(); ++c) {
+      const PricedCandidate& candidate = placement.candidates[c];
+      if (candidate.is_partition) placement.partitions_of[candidate.backend].emplace(candidate.candidate.sub_graph.inside(), c);
+    }
     AddInPlaceVariants(first);
     FunctionProblem built = COLLAGE_TRY(BuildProblem(placement.formed, placement.candidates, placement.targets.size(), {}));
     built.problem.transition = placement.built.problem.transition;
@@ -317,6 +322,11 @@ Result<PlacementPointer> Extend(const Placement& placement, PlacementAddition ad
   Builder builder(std::move(extended), pricer);
   for (const auto& [kernel, tuned] : addition.tuned) builder.AddTuned(kernel, tuned);
   return builder.Finish();
+}
+
+std::optional<size_t> Placement::FindPartition(size_t target, const IndexSet& inside) const {
+  const auto found = partitions_of[target].find(inside);
+  return found == partitions_of[target].end() ? std::nullopt : std::optional(found->second);
 }
 
 uint64_t Placement::ContextHash() const {

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "collage/candidate/gather.h"
@@ -87,6 +88,7 @@ struct Placement {
   std::shared_ptr<const Constraints> constraints;
   std::vector<Refusal> refusals;  ///< what rules declined
   std::vector<PricedCandidate> candidates;
+  std::vector<std::unordered_map<IndexSet, size_t>> partitions_of;  ///< by target: positions of candidates by what is inside
   FunctionProblem built;
   Arms arms;
   std::vector<PlacedKernel> kernels;  ///< numbered as in `arms`
@@ -111,6 +113,8 @@ struct Placement {
   /// Position in `devices` of that in whose memory its kernels read and write: all CPUs share the host's.
   [[nodiscard]] size_t MemoryOf(size_t device) const { return devices[device].kind == DeviceKind::kCpu ? 0 : device; }
   [[nodiscard]] TensorPlace PlaceOf(size_t device, const Layout& layout) const;
+  /// The candidate that is a partition of these operators by that target, if any.
+  [[nodiscard]] std::optional<size_t> FindPartition(size_t target, const IndexSet& inside) const;
   /// Whether all that the candidate reads are inputs of the function.
   [[nodiscard]] bool ReadsInputsOnly(const PricedCandidate& candidate) const;
   /// Whether nothing that the candidate reads, writes or computes is kept off its device.

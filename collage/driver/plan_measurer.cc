@@ -339,7 +339,7 @@ Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
     const PinnedTeam pinned(options_.threads);
     const Clock::time_point start = Clock::now();
     for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
-      BarrierProbe::OfProcess(options_.threads).AwaitCalm(progress_);
+      BarrierProbe::OfProcess(options_.threads).AwaitCalm(pricer_.patience_seconds(), progress_);
       if (const Status ran = program.Run(/*keep=*/true); !ran) return Blame(program, ran.error());
       if (is_anchor || run % kRunsToAnAnchor != 0) continue;
       if (const Status ran = anchor_->Run(/*keep=*/true); !ran) return Blame(*anchor_, ran.error());

@@ -60,6 +60,12 @@ std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads) {
   return std::make_unique<InProcessTimer>();
 }
 
+MeasureOptions WithinBudget(MeasureOptions measure, double budget) {
+  constexpr double kShare = 1.0 / 20;
+  measure.patience_seconds = std::min(measure.patience_seconds, kShare * budget);
+  return measure;
+}
+
 MeasureOptions ForModel(const Function& function, MeasureOptions measure) {
   constexpr size_t kStaysInCache = size_t{1} << 20;
   constexpr size_t kMostEvicted = size_t{4} << 20;

@@ -44,15 +44,15 @@ bool BarrierProbe::IsCalm() {
   return Percentile(std::move(seconds), 0.5) <= kMostSeconds + kMostSecondsOfAThread * threads_;
 }
 
-void BarrierProbe::AwaitCalm(const Progress& progress) {
-  if (!HasPatience()) return;
+void BarrierProbe::AwaitCalm(double patience, const Progress& progress) {
+  if (!HasPatience(patience)) return;
   const Clock::time_point start = Clock::now();
   while (!IsCalm()) {
     machine_.pause();
     if (progress.ShouldStop()) break;
-    if (waited_ + Clock::SecondsSince(start) < kPatience) continue;
-    spdlog::warn("something else has been using the processors for {:.0f} s; prices may be worse than they should be", kPatience);
-    waited_ = kPatience;
+    if (waited_ + Clock::SecondsSince(start) < patience) continue;
+    spdlog::warn("something else has been using the processors for {:.1f} s; prices may be worse than they should be", patience);
+    waited_ = patience;
     return;
   }
   waited_ += Clock::SecondsSince(start);

@@ -16,9 +16,6 @@ class BarrierProbe {
     std::function<void()> region;  ///< an empty parallel region
     std::function<void()> pause;   ///< between two looks
   };
-  /// What is waited for in all, by one process, seconds.
-  static constexpr double kPatience = 15;
-
   /// Of a team of so many threads, which is pinned while it is looked at.
   BarrierProbe(int threads, Machine machine) : threads_(threads), machine_(std::move(machine)) {}
   /// That of this process, for the team of so many threads.
@@ -26,21 +23,21 @@ class BarrierProbe {
 
   /// By the median time of a few regions.
   bool IsCalm();
-  /// Waits until it is calm; not beyond the patience, nor after a request to stop.
-  void AwaitCalm(const Progress& progress = {});
+  /// Waits until it is calm; so many seconds in all of the probe's life, and not after a deadline or a request to stop.
+  void AwaitCalm(double patience, const Progress& progress = {});
   /// Measures, and again where it is not calm afterwards, as long as there is patience.
   template <class Measure>
-  auto Calmly(const Measure& measure) {
+  auto Calmly(double patience, const Measure& measure) {
     while (true) {
-      AwaitCalm();
+      AwaitCalm(patience);
       const Clock::time_point start = Clock::now();
       auto measured = measure();
-      if (!HasPatience() || IsCalm()) return measured;
+      if (!HasPatience(patience) || IsCalm()) return measured;
       waited_ += Clock::SecondsSince(start);
     }
   }
 
-  [[nodiscard]] bool HasPatience() const { return waited_ < kPatience; }
+  [[nodiscard]] bool HasPatience(double patience) const { return waited_ < patience; }
 
  private:
   int threads_;

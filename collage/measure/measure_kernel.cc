@@ -110,7 +110,9 @@ Measurement MeasureKernel(Kernel& kernel, std::span<const Tensor> inputs, const 
     // A device with a clock and an anchor of its own does not care how busy the host is.
     if (first->anchor_seconds) return Sampled(options, [&](int) { return buffers.TimedRun(kernel); });
   }
-  return BarrierProbe::OfProcess(device.threads).Calmly([&] { return MeasureByHost(kernel, buffers, device, options); });
+  return BarrierProbe::OfProcess(device.threads).Calmly(options.patience_seconds, [&] {
+    return MeasureByHost(kernel, buffers, device, options);
+  });
 }
 
 }  // namespace collage

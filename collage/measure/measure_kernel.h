@@ -22,6 +22,8 @@ struct MeasureOptions {
   /// Bytes of other data written between runs, by all threads together, so that weights are as cold as in the network: there, as much
   /// as the weights of the whole model lies between two uses. Zero leaves them warm.
   size_t eviction_bytes = size_t{4} << 20;
+  /// What a process waits in all for others on its processors.
+  double patience_seconds = 15;
 };
 
 /// Times Kernel::Run on these inputs (row-major; SuitableInputs), in turn with the anchor: a fixed amount of work by all threads, which

@@ -109,8 +109,13 @@ Result<Tensor> ConstantFromMessage(const Json& message, size_t index, const Tens
 }
 
 Json OptionsMessage(const MeasureOptions& options) {
-  return {{"warm_up", options.warm_up},           {"most_samples", options.most_samples},     {"budget_seconds", options.budget_seconds},
-          {"most_seconds", options.most_seconds}, {"relative_width", options.relative_width}, {"eviction_bytes", options.eviction_bytes}};
+  return {{"warm_up", options.warm_up},
+          {"most_samples", options.most_samples},
+          {"budget_seconds", options.budget_seconds},
+          {"most_seconds", options.most_seconds},
+          {"relative_width", options.relative_width},
+          {"eviction_bytes", options.eviction_bytes},
+          {"patience_seconds", options.patience_seconds}};
 }
 
 MeasureOptions OptionsFromMessage(const Json& message) {
@@ -121,6 +126,7 @@ MeasureOptions OptionsFromMessage(const Json& message) {
   message.at("most_seconds").get_to(options.most_seconds);
   message.at("relative_width").get_to(options.relative_width);
   message.at("eviction_bytes").get_to(options.eviction_bytes);
+  message.at("patience_seconds").get_to(options.patience_seconds);
   return options;
 }
 

@@ -101,6 +101,7 @@ class Pricer {
   /// The host.
   [[nodiscard]] const Device& device() const { return device_; }
   /// Whether caches are evicted before each sample.
+  [[nodiscard]] double patience_seconds() const { return options_.patience_seconds; }
   [[nodiscard]] bool evicts() const { return options_.eviction_bytes > 0; }
 
  private:

@@ -170,7 +170,7 @@ class Session {
     const PinnedTeam pinned(pricer_.device().threads);
     const size_t count = samples_[to].size();
     for (int round = 0; round < kRounds; ++round) {
-      BarrierProbe::OfProcess(pricer_.device().threads).AwaitCalm();
+      BarrierProbe::OfProcess(pricer_.device().threads).AwaitCalm(pricer_.patience_seconds());
       for (size_t turn = 0; turn < count; ++turn) {
         const size_t what = (turn + static_cast<size_t>(round)) % count;
         if (!samples_[to][what].invalid_reason.empty()) continue;

@@ -12,6 +12,7 @@ namespace {
 constexpr double kCalm = 3e-6;
 constexpr double kDisturbed = 700e-6;
 constexpr double kPause = 0.02;
+constexpr double kPatience = 15;
 
 class BarrierProbeTest : public testing::Test {
  protected:
@@ -33,7 +34,7 @@ class BarrierProbeTest : public testing::Test {
 TEST_F(BarrierProbeTest, WhatTakesMicrosecondsIsCalm) {
   BarrierProbe probe = Probe();
   EXPECT_TRUE(probe.IsCalm());
-  probe.AwaitCalm();
+  probe.AwaitCalm(kPatience);
   EXPECT_EQ(pauses_, 0);
 }
 
@@ -53,20 +54,29 @@ TEST_F(BarrierProbeTest, OneSlowRegionOfManyIsNothing) {
 TEST_F(BarrierProbeTest, ItWaitsUntilItIsCalm) {
   BarrierProbe probe = Probe();
   seconds_of_region_ = [this] { return DisturbedUntil(30); };
-  probe.AwaitCalm();
+  probe.AwaitCalm(kPatience);
   EXPECT_EQ(pauses_, 30);
-  EXPECT_TRUE(probe.HasPatience());
+  EXPECT_TRUE(probe.HasPatience(kPatience));
 }
 
 TEST_F(BarrierProbeTest, PatienceEndsOnceForAll) {
   BarrierProbe probe = Probe();
   seconds_of_region_ = [] { return kDisturbed; };
-  probe.AwaitCalm();
-  EXPECT_NEAR(pauses_ * kPause, BarrierProbe::kPatience, BarrierProbe::kPatience / 3) << "looking takes time too";
-  EXPECT_FALSE(probe.HasPatience());
+  probe.AwaitCalm(kPatience);
+  EXPECT_NEAR(pauses_ * kPause, kPatience, kPatience / 3) << "looking takes time too";
+  EXPECT_FALSE(probe.HasPatience(kPatience));
   const int before = pauses_;
-  probe.AwaitCalm();
+  probe.AwaitCalm(kPatience);
   EXPECT_EQ(pauses_, before);
+}
+
+TEST_F(BarrierProbeTest, WhoHasLessPatienceWaitsLess) {
+  BarrierProbe probe = Probe();
+  seconds_of_region_ = [] { return kDisturbed; };
+  probe.AwaitCalm(1);
+  EXPECT_NEAR(pauses_ * kPause, 1, 0.4);
+  EXPECT_FALSE(probe.HasPatience(1));
+  EXPECT_TRUE(probe.HasPatience(kPatience));
 }
 
 TEST_F(BarrierProbeTest, ItDoesNotWaitAfterARequestToStop) {
@@ -75,7 +85,7 @@ TEST_F(BarrierProbeTest, ItDoesNotWaitAfterARequestToStop) {
   const std::atomic<bool> stop{true};
   Progress progress;
   progress.stop_requested = &stop;
-  probe.AwaitCalm(progress);
+  probe.AwaitCalm(kPatience, progress);
   EXPECT_EQ(pauses_, 1);
 }
 
@@ -84,16 +94,16 @@ TEST_F(BarrierProbeTest, ItDoesNotWaitBeyondADeadline) {
   seconds_of_region_ = [] { return kDisturbed; };
   Progress progress;
   progress.deadline = Clock::After(2);
-  probe.AwaitCalm(progress);
+  probe.AwaitCalm(kPatience, progress);
   EXPECT_GE(Clock::now(), progress.deadline);
   EXPECT_LE(Clock::now(), progress.deadline + std::chrono::milliseconds(100));
-  EXPECT_TRUE(probe.HasPatience());
+  EXPECT_TRUE(probe.HasPatience(kPatience));
 }
 
 TEST_F(BarrierProbeTest, WhatWasDisturbedIsMeasuredAgain) {
   BarrierProbe probe = Probe();
   int measured = 0;
-  const int found = probe.Calmly([&] {
+  const int found = probe.Calmly(kPatience, [&] {
     ++measured;
     // The first time something begins meanwhile, and goes on for ten pauses.
     if (measured == 1) seconds_of_region_ = [this] { return DisturbedUntil(10); };
@@ -107,7 +117,7 @@ TEST_F(BarrierProbeTest, WithoutPatienceWhatWasMeasuredIsTaken) {
   BarrierProbe probe = Probe();
   seconds_of_region_ = [] { return kDisturbed; };
   int measured = 0;
-  EXPECT_EQ(probe.Calmly([&] { return ++measured; }), 1);
+  EXPECT_EQ(probe.Calmly(kPatience, [&] { return ++measured; }), 1);
 }
 
 }  // namespace
