@@ -248,7 +248,8 @@ class Compile {
     options.report = [this](double open, const SearchResult* best) {
       if (!measurer_) return;
       measurer_->SetOpen(open);
-      if (ShouldCountContestants()) CountContestants(best);
+      // A single backend's best cover is none that the searched plan is made of.
+      if (ShouldCountContestants()) CountContestants(decision_ ? &decision_->best : best);
       spdlog::debug("{} kernels alone, {} programs: a cover might still be {:.1f}% cheaper", measurer_->alone(), measurer_->programs(),
                     100 * open);
     };
@@ -480,9 +481,15 @@ class Compile {
     return *reference_;
   }
 
+  /// Of the candidates that were decided about, or where the race has found too many of their kernels wrong, of all that may lie.
+  Result<Bounds> BoundsOfAll() const {
+    const Result<Bounds> bounds = BoundsOf(placement_->arms, prices_, decided_among_, *decision_);
+    return bounds ? bounds : BoundsOf(placement_->arms, prices_, placement_->Lying(), *decision_);
+  }
+
   Result<CompileReport> Report(const std::string& name, const FinalPlans& plans, RaceOutcome& race) {
     const Plan& winner = plans.plans[race.winner];
-    const Bounds bounds = COLLAGE_TRY(BoundsOf(placement_->arms, prices_, decided_among_, *decision_));
+    const Bounds bounds = COLLAGE_TRY(BoundsOfAll());
     CompileReport report = ReportOf(*placement_, {evidence_, prices_}, winner);
     report.model = name;
     report.threads = options_.threads;
