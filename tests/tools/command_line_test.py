@@ -339,22 +339,18 @@ class GoodInputTest(CommandLineTestCase):
         return json.loads(done.stdout)
 
     def test_what_if_from_recorded_prices(self):
-        report = json.loads(self.report.read_text())
-        chosen = report["plan"]
-        nothing = self.what_if("--penalty", "native:native=0")
-        cheapest = nothing["after"]["cost_us"]
-        self.assertLessEqual(cheapest, nothing["before"]["cost_us"])
-        self.assertAlmostEqual(nothing["difference_us"], cheapest - nothing["before"]["cost_us"])
-        # A library's plan that is dearer by its prices may win the race, or one of fewer partitions.
-        if report["winner"] == "searched" and not report["tie"]:
-            self.assertEqual(nothing["before"]["cost_us"], cheapest)
-            self.assertEqual(nothing["changes"], [])
-        backend = nothing["before"]["partitions"][0]["backend"]
-        node, name = nothing["before"]["partitions"][0]["nodes"][0], chosen[0]["operators"][0]
+        chosen = json.loads(self.report.read_text())["plan"]
+        free = self.what_if("--penalty", "native:native=0")
+        self.assertLessEqual(free["after"]["cost_us"], free["before"]["cost_us"])  # on some machines it costs half a microsecond
+        backend = free["before"]["partitions"][0]["backend"]
+        node, name = free["before"]["partitions"][0]["nodes"][0], chosen[0]["operators"][0]
         self.assertEqual(node, "first")
+        nothing = self.what_if("--pin", f"{node}={backend}")
+        self.assertEqual(nothing["before"], nothing["after"])
+        self.assertEqual((nothing["changes"], nothing["difference_us"]), ([], 0))
         forbidden = self.what_if("--forbid", backend)
         self.assertNotIn(backend, [entry["backend"] for entry in forbidden["after"]["partitions"]])
-        self.assertGreaterEqual(forbidden["after"]["cost_us"], cheapest)
+        self.assertGreaterEqual(forbidden["difference_us"], 0)
         self.assertAlmostEqual(forbidden["difference_us"], forbidden["after"]["cost_us"] - forbidden["before"]["cost_us"])
         self.assertLessEqual(forbidden["lower_bound_us"], forbidden["after"]["cost_us"])
         self.assertIn(name, [change["operator"] for change in forbidden["changes"]])
