@@ -29,7 +29,7 @@ Result<SearchResult> PricedProblem::SearchBelow(const std::vector<Cost>& costs, 
 }
 
 Result<Cost> PricedProblem::BoundBelow(const std::vector<Cost>& costs, Cost than) {
-  constexpr double kShare = 0.9;  // whoever reads what might be gained needs it no closer: exact bounds took 3.5 times as long
+  constexpr double kShare = 0.9;  // whoever reads what might be gained needs it no closer: exact bounds of an HRNet took 3.5 times as long
   return COLLAGE_TRY(Search(costs, {}, EnoughGain{than, kShare})).lower_bound;
 }
 

@@ -184,13 +184,6 @@ class Compile {
   void CountContestants(const SearchResult* best) {
     const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
     measurer_->SetContestants(MostPlansToRace(*placement_, prices, greedy_, best), SecondsOfRace());
-    counted_at_ = {measurer_->alone(), measurer_->programs()};
-  }
-
-  /// After each program; and before any, which may be never, as often as prices have become a tenth more.
-  [[nodiscard]] bool ShouldCountContestants() const {
-    constexpr size_t kShare = 10;
-    return measurer_->programs() != counted_at_.second || measurer_->alone() > counted_at_.first + counted_at_.first / kShare;
   }
 
   Status Use(PlacementPointer placement) {
@@ -249,7 +242,7 @@ class Compile {
       if (!measurer_) return;
       measurer_->SetOpen(open);
       // A single backend's best cover is none that the searched plan is made of.
-      if (ShouldCountContestants()) CountContestants(decision_ ? &decision_->best : best);
+      CountContestants(decision_ ? &decision_->best : best);
       spdlog::debug("{} kernels alone, {} programs: a cover might still be {:.1f}% cheaper", measurer_->alone(), measurer_->programs(),
                     100 * open);
     };
@@ -327,7 +320,7 @@ class Compile {
       COLLAGE_TRY_STATUS(MeasureBranches(first));
       const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
       for (BranchCandidate& one : branches) {
-        const std::optional<size_t> c = placement_->FindPartition(one.candidate.backend, one.candidate.candidate.sub_graph.inside());
+        const std::optional<size_t> c = placement_->FindPartition(one.candidate);
         if (c && IsCheaperThanParts(*placement_, *c, best.choices, prices)) {
           join.branches.push_back(std::move(one.branches));
         } else {
@@ -513,7 +506,7 @@ class Compile {
     report.drift = race.drift;
     report.estimated_us *= race.drift;
     if (report.tie) report.tie->cost_us *= race.drift;
-    report.lower_bound_us *= race.drift;
+    report.lower_bound_us = std::max(report.lower_bound_us * race.drift, report.proved_lower_bound_us);
     report.noise = race.noise;
     report.raced = race.raced;
     report.precision = ReportedPrecisionOf(plans.plans[race.winner]);
@@ -574,7 +567,6 @@ class Compile {
   std::vector<Evidence> evidence_;
   std::optional<ModelReference> reference_;
   std::optional<PlanMeasurer> measurer_;
-  std::pair<size_t, size_t> counted_at_;  // kernels alone and programs that had been measured when contestants were counted
   std::optional<Decision> decision_;
   std::vector<bool> decided_among_;  // candidates
   std::vector<Price> prices_;

@@ -30,10 +30,6 @@ std::optional<PricedCandidate> ToPriced(const Placement& placement, const Candid
   return priced;
 }
 
-std::optional<size_t> Find(const Placement& placement, const PricedCandidate& wanted) {
-  return placement.FindPartition(wanted.backend, wanted.candidate.sub_graph.inside());
-}
-
 }  // namespace
 
 bool IsSamePartition(const PricedCandidate& a, const PricedCandidate& b) {
@@ -57,7 +53,7 @@ std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const 
       if (placement.targets[TargetOf(placement, whole, device)].rules.style != BackendRules::Style::kPredicate) return false;
       if (!placement.constraints->Allow(whole)) return false;
       std::optional<PricedCandidate> candidate = ToPriced(placement, whole, device);
-      if (candidate && !Find(placement, *candidate)) joined.push_back(std::move(*candidate));
+      if (candidate && !placement.FindPartition(*candidate)) joined.push_back(std::move(*candidate));
       return false;
     });
   }
@@ -122,7 +118,7 @@ Result<PlacementPointer> WithGreedyPlans(PlacementPointer placement, const std::
   std::vector<std::unordered_set<IndexSet>> added(placement->targets.size());
   for (const GreedyPlan& plan : greedy) {
     for (const PricedCandidate& wanted : plan.candidates) {
-      const bool is_new = !Find(*placement, wanted) && added[wanted.backend].insert(wanted.candidate.sub_graph.inside()).second;
+      const bool is_new = !placement->FindPartition(wanted) && added[wanted.backend].insert(wanted.candidate.sub_graph.inside()).second;
       if (is_new) addition.candidates.push_back(wanted);
     }
   }
@@ -140,7 +136,7 @@ std::optional<std::vector<size_t>> CandidatesOf(const Placement& placement, cons
     covered |= placement.built.problem.candidates[c].inside;
   };
   for (const PricedCandidate& wanted : plan.candidates) {
-    const std::optional<size_t> c = Find(placement, wanted);
+    const std::optional<size_t> c = placement.FindPartition(wanted);
     if (!c) return std::nullopt;
     take(*c);
   }

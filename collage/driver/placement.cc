@@ -324,9 +324,10 @@ Result<PlacementPointer> Extend(const Placement& placement, PlacementAddition ad
   return builder.Finish();
 }
 
-std::optional<size_t> Placement::FindPartition(size_t target, const IndexSet& inside) const {
-  const auto found = partitions_of[target].find(inside);
-  return found == partitions_of[target].end() ? std::nullopt : std::optional(found->second);
+std::optional<size_t> Placement::FindPartition(const PricedCandidate& like) const {
+  const std::unordered_map<IndexSet, size_t>& partitions = partitions_of[like.backend];
+  const auto found = partitions.find(like.candidate.sub_graph.inside());
+  return found == partitions.end() ? std::nullopt : std::optional(found->second);
 }
 
 uint64_t Placement::ContextHash() const {

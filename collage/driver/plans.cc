@@ -149,35 +149,28 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
   return result;
 }
 
-PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
-                           const SearchResult* best) {
-  const size_t searched = 2;  // with the cheapest one behind it
-  const size_t in_float32 = placement.precision ? 1 : 0;
-  const size_t in_turn = SideBySideTarget(placement) ? 1 : 0;
-  const size_t over_cpus = placement.devices.size() > 1 ? 1 : 0;
-  const SearchProblem& problem = placement.built.problem;
-  const auto may_be_chosen = [&](size_t c) {
-    const std::vector<size_t>& kernels = placement.arms.kernel_of[c];
-    return std::any_of(kernels.begin(), kernels.end(),
-                       [&](size_t kernel) { return kernel == Arms::kNoKernel || prices[kernel].centre.IsKnown(); });
-  };
-  std::set<size_t> counted;
-  const auto count = [&](size_t kernel, std::vector<size_t>& kernels) {
-    if (kernel != Arms::kNoKernel && counted.insert(kernel).second) kernels.push_back(kernel);
-  };
-  const auto cheapest_of = [&](size_t c) {
-    const std::vector<size_t>& kernels = placement.arms.kernel_of[c];
-    const auto cost = [&](size_t kernel) { return kernel == Arms::kNoKernel ? Cost() : prices[kernel].centre; };
-    return *std::min_element(kernels.begin(), kernels.end(), [&](size_t a, size_t b) { return cost(a) < cost(b); });
-  };
-  // Nothing where they do not cover the graph. Only a search could tell which kernels the cheapest cover has; those of most operators are
-  // about as many.
-  const auto kernels_of_single = [&](size_t target) -> std::optional<std::vector<size_t>> {
-    const std::vector<bool> allowed = placement.AllowedFor(target);
+namespace {
+
+/// The kernels of plans, each with the first plan that has it.
+class NewKernels {
+ public:
+  NewKernels(const Placement& placement, const std::vector<Price>& prices) : placement_(placement), prices_(prices) {}
+
+  std::vector<size_t> OfCover(const std::vector<SearchChoice>& choices) {
+    std::vector<size_t> kernels;
+    for (const SearchChoice& choice : choices) Add(placement_.arms.kernel_of[choice.candidate][choice.variant], kernels);
+    return kernels;
+  }
+
+  /// Nothing where what is known of it does not cover the graph. Only a search could tell which kernels the cheapest cover has; those of
+  /// most operators are about as many.
+  std::optional<std::vector<size_t>> OfSingle(size_t target) {
+    const SearchProblem& problem = placement_.built.problem;
+    const std::vector<bool> allowed = placement_.AllowedFor(target);
     std::multimap<size_t, size_t, std::greater<>> possible;  // by size
     IndexSet covered;
     for (size_t c = 0; c < problem.candidates.size(); ++c) {
-      if (!allowed[c] || !may_be_chosen(c)) continue;
+      if (!allowed[c] || !CheapestKnown(c)) continue;
       covered |= problem.candidates[c].inside;
       possible.emplace(problem.candidates[c].inside.Count(), c);
     }
@@ -187,23 +180,43 @@ PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>&
     for (const auto& [size, c] : possible) {
       if (taken.Intersects(problem.candidates[c].inside)) continue;
       taken |= problem.candidates[c].inside;
-      count(cheapest_of(c), kernels);
+      Add(*CheapestKnown(c), kernels);
     }
     return kernels;
-  };
-  const auto kernels_of_cover = [&](const std::vector<SearchChoice>& choices) {
-    std::vector<size_t> kernels;
-    for (const SearchChoice& choice : choices) count(placement.arms.kernel_of[choice.candidate][choice.variant], kernels);
-    return kernels;
-  };
+  }
+
+ private:
+  [[nodiscard]] Cost CostOf(size_t kernel) const { return kernel == Arms::kNoKernel ? Cost() : prices_[kernel].centre; }
+  [[nodiscard]] std::optional<size_t> CheapestKnown(size_t c) const {
+    const std::vector<size_t>& kernels = placement_.arms.kernel_of[c];
+    const auto cheapest = std::min_element(kernels.begin(), kernels.end(), [&](size_t a, size_t b) { return CostOf(a) < CostOf(b); });
+    return cheapest == kernels.end() || !CostOf(*cheapest).IsKnown() ? std::nullopt : std::optional(*cheapest);
+  }
+  void Add(size_t kernel, std::vector<size_t>& kernels) {
+    if (kernel != Arms::kNoKernel && seen_.insert(kernel).second) kernels.push_back(kernel);
+  }
+
+  const Placement& placement_;
+  const std::vector<Price>& prices_;
+  std::set<size_t> seen_;
+};
+
+}  // namespace
+
+PlanCounts MostPlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
+                           const SearchResult* best) {
+  const size_t searched = 2;  // with the cheapest one behind it
+  const size_t in_float32 = placement.precision ? 1 : 0;
+  const size_t in_turn = SideBySideTarget(placement) ? 1 : 0;
+  const size_t over_cpus = placement.devices.size() > 1 ? 1 : 0;
   PlanCounts counts{searched + in_float32 + in_turn + over_cpus};
-  if (best) counts.of_best = kernels_of_cover(best->choices);
+  NewKernels kernels(placement, prices);
+  if (best) counts.of_best = kernels.OfCover(best->choices);
   for (const GreedyPlan& plan : greedy) {
-    const std::optional<std::vector<SearchChoice>> choices = ChoicesOf(placement, plan, prices);
-    if (choices) counts.single_backends.push_back(kernels_of_cover(*choices));
+    if (const auto choices = ChoicesOf(placement, plan, prices)) counts.single_backends.push_back(kernels.OfCover(*choices));
   }
   for (const size_t target : placement.Singles()) {
-    if (std::optional<std::vector<size_t>> kernels = kernels_of_single(target)) counts.single_backends.push_back(std::move(*kernels));
+    if (auto of_single = kernels.OfSingle(target)) counts.single_backends.push_back(std::move(*of_single));
   }
   return counts;
 }

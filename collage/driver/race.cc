@@ -306,6 +306,7 @@ class PlanRace {
     RaceOptions race;
     race.threads = options_.threads;
     race.budget_seconds = race_seconds * static_cast<double>(group.size()) / static_cast<double>(entries_.size());
+    race.patience_seconds = pricer_.patience_seconds();
     race.declared = options_.declared;
     race.tells_apart = std::ranges::any_of(group, [&](size_t i) { return i != base_ && !entries_[i].has_no_time; });
     if (anchor) anchor->Clear();

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "collage/backend/registry.h"
+#include "collage/driver/compile.h"
 #include "collage/ir/visit.h"
 #include "collage/measure/worker.h"
 #include "collage/support/log.h"
@@ -61,8 +62,7 @@ std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads) {
 }
 
 MeasureOptions WithinBudget(MeasureOptions measure, double budget) {
-  constexpr double kShare = 1.0 / 20;
-  measure.patience_seconds = std::min(measure.patience_seconds, kShare * budget);
+  measure.patience_seconds *= std::min(1.0, budget / CompileOptions::kUsualBudget);
   return measure;
 }
 

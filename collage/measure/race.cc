@@ -37,7 +37,7 @@ class Runner {
     // One round is run even when there is a request to stop: without it nobody would know which plan to take.
     for (size_t round = 0; round == 0 || !progress.ShouldStop(); ++round) {
       if (round >= LeastRounds() && (Clock::SecondsSince(start) > options_.budget_seconds || IsDecided(order))) break;
-      BarrierProbe::OfProcess(options_.threads).AwaitCalm(options_.budget_seconds, waiting);
+      BarrierProbe::OfProcess(options_.threads).AwaitCalm(options_.patience_seconds, waiting);
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) Turn(i);
       progress.Report({"timing end to end", round + 1, 0, std::to_string(contestants_.size()) + " plans"});

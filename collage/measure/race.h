@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collage/cost/statistics.h"
+#include "collage/measure/measure_kernel.h"
 #include "collage/support/progress.h"
 #include "collage/support/result.h"
 
@@ -23,6 +24,7 @@ struct RaceOptions {
   /// The race ends here, and so does waiting for others who use the processors, but not before there are rounds enough for an interval at
   /// the declared confidence.
   double budget_seconds = 10;
+  double patience_seconds = MeasureOptions().patience_seconds;  ///< for these others, with what the process has waited before
   /// In each round every contestant runs as long as half of the budget allows in the fewest rounds that can tell, but no longer than this,
   /// and at least once. The first half of its runs fill caches: after the runs of others it took 60 ms until a program of 17 MB of weights,
   /// 5.0 ms at first, took 3.5 ms again (docs/measured.md).
