@@ -1,6 +1,7 @@
 #include "collage/measure/kernel_buffers.h"
 
 #include "collage/runtime/layout_conversion.h"
+#include "collage/runtime/parallel.h"
 #include "collage/support/check.h"
 #include "collage/support/clock.h"
 
@@ -14,6 +15,8 @@ Tensor FilledBuffer(const Port& port, uint64_t seed) {
   FillRandom(buffer, seed);
   return buffer;
 }
+
+constexpr size_t kPage = 4096;  // less is not worth a thread's while
 
 Tensor Workspace(const Kernel& kernel) { return Tensor(TensorType{{static_cast<int64_t>(kernel.workspace_bytes())}, DType::kUInt8}); }
 
@@ -54,14 +57,16 @@ Result<DeviceTimes> KernelBuffers::TimedRun(Kernel& kernel) {
   return DeviceTimes{seconds, std::nullopt};
 }
 
-void KernelBuffers::ReadInputs() const {
-  uint64_t sum = 0;
+void KernelBuffers::ReadInputs(int threads) const {
+  constexpr size_t kLine = 64;
   for (const Tensor& buffer : inputs_) {
-    const std::byte* bytes = buffer.Bytes();
-    for (size_t i = 0; i < buffer.ByteCount(); i += 64) sum += static_cast<uint64_t>(bytes[i]);
+    ParallelFor(buffer.ByteCount(), kPage, threads, [bytes = buffer.Bytes()](size_t begin, size_t end) {
+      uint64_t sum = 0;
+      for (size_t i = begin; i < end; i += kLine) sum += static_cast<uint64_t>(bytes[i]);
+      // The reads must happen although nobody wants the sum.
+      asm volatile("" : : "r"(sum));
+    });
   }
-  // The reads must happen although nobody wants the sum.
-  asm volatile("" : : "r"(sum));
 }
 
 }  // namespace collage

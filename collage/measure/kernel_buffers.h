@@ -26,8 +26,8 @@ class KernelBuffers {
   }
   /// Of one run. It is the same kernel each time.
   Result<DeviceTimes> TimedRun(Kernel& kernel);
-  /// Reads the inputs, as their producer would have left them.
-  void ReadInputs() const;
+  /// Each of so many threads reads its share of the inputs, as their producer would have left them.
+  void ReadInputs(int threads) const;
 
  private:
   void AddOutputs(const Kernel& kernel);

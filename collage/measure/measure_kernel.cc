@@ -16,26 +16,29 @@ namespace {
 
 class CacheEvictor {
  public:
-  CacheEvictor(size_t bytes, int threads) : words_(bytes / sizeof(uint64_t), 1), threads_(threads) {}
+  /// One for all kernels of a process: new pages for each would take longer than many a kernel's samples.
+  static CacheEvictor& OfProcess() {
+    static CacheEvictor evictor;
+    return evictor;
+  }
 
   // Each thread writes its share, as the kernels before would have filled the caches of every core.
-  void Evict() {
-    ParallelFor(words_.size(), 1, threads_, [&](size_t begin, size_t end) {
+  void Evict(size_t bytes, int threads) {
+    const size_t count = bytes / sizeof(uint64_t);
+    if (words_.size() < count) words_.resize(count, 1);
+    ParallelFor(count, 1, threads, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; i += 8) ++words_[i];
     });
   }
 
-  [[nodiscard]] bool evicts() const { return !words_.empty(); }
-
  private:
   std::vector<uint64_t> words_;
-  int threads_;
 };
 
 /// About as long as a kernel that matters, within a core's own caches: its time is that of the cores and their clocks.
 class Anchor {
  public:
-  explicit Anchor(int threads) : words_(size_t{1} << 14, 1), threads_(threads) {}
+  explicit Anchor(int threads) : words_(kWordsOfThread * static_cast<size_t>(threads), 1), threads_(threads) {}
 
   /// The kernel before may have left the team asleep, or its own threads spinning, and the caches full: behind a compiler of whole models
   /// the anchor took ten times as long, and its kernels seemed ten times as fast. So it runs once before it is timed.
@@ -47,9 +50,13 @@ class Anchor {
   }
 
  private:
+  /// 8 KiB, which stay in the first-level cache also where others run on the same core: of 32 KiB a run took now 8 us and now 12.5, for
+  /// milliseconds each, while kernels beside it did not waver.
+  static constexpr size_t kWordsOfThread = size_t{1} << 11;
+
   void Run() {
-    ParallelFor(words_.size(), 1, threads_, [&](size_t begin, size_t end) {
-      constexpr int kPasses = 8;
+    ParallelFor(words_.size(), kWordsOfThread, threads_, [&](size_t begin, size_t end) {
+      constexpr int kPasses = 32;
       for (int pass = 0; pass < kPasses; ++pass) {
         for (size_t i = begin; i < end; ++i) words_[i] = words_[i] * 0.999f + 0.001f;
       }
@@ -64,11 +71,12 @@ class Anchor {
 Measurement Sampled(const MeasureOptions& options, const std::function<Result<DeviceTimes>(int run)>& take) {
   Measurement measurement;
   const size_t least_samples = FewestForInterval(Declared().confidence);
-  double spent = 0;
+  double spent = 0;  // also between the runs of the kernel: of one of microseconds that is most
   for (int run = 0; run < options.warm_up + options.most_samples; ++run) {
+    const Clock::time_point start = Clock::now();
     const Result<DeviceTimes> times = take(run);
     if (!times) return {{}, times.error().message};
-    spent += times->seconds;
+    spent += Clock::SecondsSince(start);
     const bool is_slow = spent >= options.most_seconds;
     if (run < options.warm_up && !is_slow) {
       if (run + 1 == options.warm_up) spent = 0;
@@ -86,15 +94,14 @@ Measurement Sampled(const MeasureOptions& options, const std::function<Result<De
 
 /// Beside an anchor by all threads of the host.
 Measurement MeasureByHost(Kernel& kernel, KernelBuffers& buffers, const Device& device, const MeasureOptions& options) {
-  CacheEvictor evictor(options.eviction_bytes, device.threads);
   Anchor anchor(device.threads);
   std::optional<PinnedTeam> pinned;
   return Sampled(options, [&](int run) -> Result<DeviceTimes> {
     if (run == options.warm_up) pinned.emplace(device.threads);
     const double anchor_seconds = anchor.TimedRun();
-    if (run >= options.warm_up && evictor.evicts()) {
-      evictor.Evict();
-      buffers.ReadInputs();
+    if (run >= options.warm_up && options.eviction_bytes > 0) {
+      CacheEvictor::OfProcess().Evict(options.eviction_bytes, device.threads);
+      buffers.ReadInputs(device.threads);
     }
     return DeviceTimes{COLLAGE_TRY(buffers.TimedRun(kernel)).seconds, anchor_seconds};
   });

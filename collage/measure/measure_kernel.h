@@ -13,12 +13,13 @@ namespace collage {
 struct MeasureOptions {
   int warm_up = 2;
   int most_samples = 200;
-  /// Sampling ends when this much time was spent inside the kernel and the samples are enough for an interval.
+  /// Sampling ends when this much time was spent and the samples are enough for an interval.
   double budget_seconds = 0.04;
   /// Slow kernels (a fallback on the reference) get fewer: when this much time was spent, two are enough.
   double most_seconds = 0.5;
-  /// Sampling ends early when the confidence interval of the median is narrower than this share of it.
-  double relative_width = 0.02;
+  /// Sampling ends early when half of the median's confidence interval is narrower than this share of it. At 0.02 samples take twice as
+  /// long, and kernels chosen by them are no cheaper (docs/design/measuring.md).
+  double relative_width = 0.05;
   /// Bytes of other data written between runs, by all threads together, so that weights are as cold as in the network: there, as much
   /// as the weights of the whole model lies between two uses. Zero leaves them warm.
   size_t eviction_bytes = size_t{4} << 20;

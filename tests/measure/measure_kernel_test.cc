@@ -75,10 +75,14 @@ class ClockedDevice : public FakeDevice {
  public:
   Result<bool> EmptyCaches() override {
     ++emptied;
-    COLLAGE_TRY_STATUS(Give([] { return Status(); }));
+    COLLAGE_TRY_STATUS(Give([this] {
+      SimulatedClock::Pass(seconds_to_empty);
+      return Status();
+    }));
     return true;
   }
   int emptied = 0;
+  double seconds_to_empty = 0;
 };
 
 TEST(MeasureKernelTest, ADeviceWithAClockOfItsOwnTellsTheTimesOfKernelAndAnchor) {
@@ -92,6 +96,18 @@ TEST(MeasureKernelTest, ADeviceWithAClockOfItsOwnTellsTheTimesOfKernelAndAnchor)
   EXPECT_EQ(measurement.samples, std::vector<double>(measurement.samples.size(), FakeDevice::kSecondsOfPart));
   EXPECT_EQ(measurement.anchors, measurement.samples);
   EXPECT_GT(device->emptied, 0);
+}
+
+TEST(MeasureKernelTest, WhatPassesBetweenTheRunsIsOfTheBudget) {
+  const SimulatedClock clock;
+  const auto device = std::make_shared<ClockedDevice>();
+  device->seconds_to_empty = 1e-3;
+  FakeDeviceKernel kernel(device, std::make_shared<SteadyKernel>(1e-6));
+  MeasureOptions options;
+  options.relative_width = -1;  // never
+  const Measurement measurement = MeasureKernel(kernel, Input(), Device{}, options);
+  EXPECT_EQ(measurement.invalid_reason, "");
+  EXPECT_NEAR(static_cast<double>(measurement.samples.size()), options.budget_seconds / device->seconds_to_empty, 2);
 }
 
 TEST(MeasureKernelTest, OtherDevicesAreTimedByTheHost) {
