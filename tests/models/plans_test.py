@@ -51,6 +51,7 @@ def main():
     parser.add_argument("--collage", required=True)
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--budget", default="20s")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--every-backend", action="store_true", help="hold those that did not race in time against the reference, too")
     arguments = parser.parse_args()
     shutil.rmtree(arguments.folder, ignore_errors=True)
@@ -61,7 +62,7 @@ def main():
     def compile_model(program, budget, *words):
         report_file = program.with_suffix(".json")
         collage(arguments, "compile", arguments.model, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--json", report_file,
-                "--threads", 2, "--budget", budget, *words)
+                "--threads", arguments.threads, "--budget", budget, *words)
         report = json.loads(report_file.read_text())
         if report["winner"] == "reference":
             failures.append(f"{program.stem}: the searched plan {report['missing']['searched']}")
