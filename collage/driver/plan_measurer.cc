@@ -325,26 +325,33 @@ void PlanMeasurer::Drop(const ProfiledPlan& program) {
     last_.reset();
 }
 
-/// Runs the program for a while, the anchor now and then between.
-Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
-  constexpr double kSecondsOfRound = 0.3;  // many runs of a fast program; drift within it is small
-  constexpr int kLeastRuns = 7;            // of a slow one: a median that two disturbances leave alone
-  constexpr int kMostRuns = 200;           // where the clock is all that a program takes
-  constexpr int kRunsToAnAnchor = 3;       // it is one of many that tell how fast the machine is in this round
-  const bool is_anchor = &program == &*anchor_;
+Status PlanMeasurer::RunTurn(ProfiledPlan& program, const Turn& turn) {
+  constexpr double kSecondsFillingCaches = 0.06;  // RaceOptions::seconds_per_turn says of what
+  constexpr int kMostRuns = 200;                  // where the clock is all that a program takes
   program.Clear();
-  anchor_->Clear();
-  if (const Status ran = program.Run(/*keep=*/false); !ran) return Blame(program, ran.error());
-  {
-    const PinnedTeam pinned(options_.threads);
-    const Clock::time_point start = Clock::now();
-    for (int run = 0; run < kMostRuns && (run < kLeastRuns || Clock::SecondsSince(start) < kSecondsOfRound); ++run) {
-      BarrierProbe::OfProcess(options_.threads).AwaitCalm(pricer_.patience_seconds(), progress_);
-      if (const Status ran = program.Run(/*keep=*/true); !ran) return Blame(program, ran.error());
-      if (is_anchor || run % kRunsToAnAnchor != 0) continue;
-      if (const Status ran = anchor_->Run(/*keep=*/true); !ran) return Blame(*anchor_, ran.error());
-    }
+  const PinnedTeam pinned(options_.threads);
+  Clock::time_point start = Clock::now();
+  do {
+    COLLAGE_TRY_STATUS(program.Run(/*keep=*/false));
+  } while (Clock::SecondsSince(start) < kSecondsFillingCaches);
+  start = Clock::now();
+  for (int run = 0; run < kMostRuns && (run < turn.least_runs || Clock::SecondsSince(start) < turn.seconds); ++run) {
+    BarrierProbe::OfProcess(options_.threads).AwaitCalm(pricer_.patience_seconds(), progress_);
+    COLLAGE_TRY_STATUS(program.Run(/*keep=*/true));
   }
+  return {};
+}
+
+/// Runs the anchor for a while, and then the program. Each by itself, as it runs where it is used: with runs of the other between, both had
+/// cold caches. Drift within a round is small.
+Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
+  constexpr Turn kOfProgram{.least_runs = 7, .seconds = 0.2};  // a median that two disturbances leave alone, and many runs of a fast one
+  constexpr Turn kOfAnchor{.least_runs = 3, .seconds = 0.05};  // it is one of many that tell how fast the machine is in this round
+  const bool is_anchor = &program == &*anchor_;
+  if (!is_anchor) {
+    if (const Status ran = RunTurn(*anchor_, kOfAnchor); !ran) return Blame(*anchor_, ran.error());
+  }
+  if (const Status ran = RunTurn(program, kOfProgram); !ran) return Blame(program, ran.error());
   if (first_anchor_seconds_ == 0) first_anchor_seconds_ = anchor_->Whole();
   seconds_of_last_ = program.Whole() / anchor_->Whole() * first_anchor_seconds_;
   Found found = Learn(program, anchor_->Whole());

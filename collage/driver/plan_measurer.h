@@ -118,6 +118,12 @@ class PlanMeasurer : public Measurer {
   Result<Found> FindWrongIn(ProfiledPlan& program);
   Result<bool> IsExcused(const ProfiledPlan& program, double tolerance);
   Result<Found> RunRound(ProfiledPlan& program);
+  struct Turn {
+    int least_runs;
+    double seconds;
+  };
+  /// Kept runs, behind others that fill the caches.
+  Status RunTurn(ProfiledPlan& program, const Turn& turn);
   void Drop(const ProfiledPlan& program);
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
   Found Learn(const ProfiledPlan& program, double anchor_seconds) const;
