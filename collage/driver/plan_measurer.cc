@@ -325,9 +325,8 @@ void PlanMeasurer::Drop(const ProfiledPlan& program) {
     last_.reset();
 }
 
-Status PlanMeasurer::RunTurn(ProfiledPlan& program, const Turn& turn) {
-  constexpr double kSecondsFillingCaches = 0.06;  // RaceOptions::seconds_per_turn says of what
-  constexpr int kMostRuns = 200;                  // where the clock is all that a program takes
+Status PlanMeasurer::RunTurn(ProfiledPlan& program, int least_runs, double seconds) {
+  constexpr int kMostRuns = 200;  // where the clock is all that a program takes
   program.Clear();
   const PinnedTeam pinned(options_.threads);
   Clock::time_point start = Clock::now();
@@ -335,7 +334,7 @@ Status PlanMeasurer::RunTurn(ProfiledPlan& program, const Turn& turn) {
     COLLAGE_TRY_STATUS(program.Run(/*keep=*/false));
   } while (Clock::SecondsSince(start) < kSecondsFillingCaches);
   start = Clock::now();
-  for (int run = 0; run < kMostRuns && (run < turn.least_runs || Clock::SecondsSince(start) < turn.seconds); ++run) {
+  for (int run = 0; run < kMostRuns && (run < least_runs || Clock::SecondsSince(start) < seconds); ++run) {
     BarrierProbe::OfProcess(options_.threads).AwaitCalm(pricer_.patience_seconds(), progress_);
     COLLAGE_TRY_STATUS(program.Run(/*keep=*/true));
   }
@@ -345,13 +344,14 @@ Status PlanMeasurer::RunTurn(ProfiledPlan& program, const Turn& turn) {
 /// Runs the anchor for a while, and then the program. Each by itself, as it runs where it is used: with runs of the other between, both had
 /// cold caches. Drift within a round is small.
 Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
-  constexpr Turn kOfProgram{.least_runs = 7, .seconds = 0.2};  // a median that two disturbances leave alone, and many runs of a fast one
-  constexpr Turn kOfAnchor{.least_runs = 3, .seconds = 0.05};  // it is one of many that tell how fast the machine is in this round
+  constexpr double kSeconds = 0.2;   // many runs of a fast program
+  constexpr int kLeastRuns = 7;      // of a slow one: a median that two disturbances leave alone
+  constexpr int kLeastOfAnchor = 3;  // a median: the anchor is one of many that tell how fast the machine is in this round
   const bool is_anchor = &program == &*anchor_;
   if (!is_anchor) {
-    if (const Status ran = RunTurn(*anchor_, kOfAnchor); !ran) return Blame(*anchor_, ran.error());
+    if (const Status ran = RunTurn(*anchor_, kLeastOfAnchor, kSecondsFillingCaches); !ran) return Blame(*anchor_, ran.error());
   }
-  if (const Status ran = RunTurn(program, kOfProgram); !ran) return Blame(program, ran.error());
+  if (const Status ran = RunTurn(program, kLeastRuns, kSeconds); !ran) return Blame(program, ran.error());
   if (first_anchor_seconds_ == 0) first_anchor_seconds_ = anchor_->Whole();
   seconds_of_last_ = program.Whole() / anchor_->Whole() * first_anchor_seconds_;
   Found found = Learn(program, anchor_->Whole());

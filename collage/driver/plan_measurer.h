@@ -118,12 +118,8 @@ class PlanMeasurer : public Measurer {
   Result<Found> FindWrongIn(ProfiledPlan& program);
   Result<bool> IsExcused(const ProfiledPlan& program, double tolerance);
   Result<Found> RunRound(ProfiledPlan& program);
-  struct Turn {
-    int least_runs;
-    double seconds;
-  };
-  /// Kept runs, behind others that fill the caches.
-  Status RunTurn(ProfiledPlan& program, const Turn& turn);
+  /// Kept runs, so many at least and for so long, behind others that fill the caches.
+  Status RunTurn(ProfiledPlan& program, int least_runs, double seconds);
   void Drop(const ProfiledPlan& program);
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
   Found Learn(const ProfiledPlan& program, double anchor_seconds) const;

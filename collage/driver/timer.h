@@ -12,7 +12,8 @@ namespace collage {
 /// Processes that compile kernels at the same time are at most so many as threads, eight, and one for two GiB of the machine's memory.
 std::unique_ptr<KernelTimer> MakeTimer(bool isolated, int threads);
 
-/// How kernels are timed in a compile of such a budget, seconds: of the patience there is in the usual budget, as much as it has of that.
+/// How kernels are timed in a compile of such a budget, seconds: patience with others is as much shorter as the budget is than the usual
+/// one.
 MeasureOptions WithinBudget(MeasureOptions measure, double budget);
 
 /// How kernels of this model are timed: between two uses of a weight a run touches all others, so that much is evicted between samples: a

@@ -16,8 +16,6 @@ Tensor FilledBuffer(const Port& port, uint64_t seed) {
   return buffer;
 }
 
-constexpr size_t kPage = 4096;  // less is not worth a thread's while
-
 Tensor Workspace(const Kernel& kernel) { return Tensor(TensorType{{static_cast<int64_t>(kernel.workspace_bytes())}, DType::kUInt8}); }
 
 }  // namespace
@@ -58,9 +56,9 @@ Result<DeviceTimes> KernelBuffers::TimedRun(Kernel& kernel) {
 }
 
 void KernelBuffers::ReadInputs(int threads) const {
-  constexpr size_t kLine = 64;
+  constexpr size_t kLine = 64;  // bytes of a cache line, of which one read brings all
   for (const Tensor& buffer : inputs_) {
-    ParallelFor(buffer.ByteCount(), kPage, threads, [bytes = buffer.Bytes()](size_t begin, size_t end) {
+    ParallelFor(buffer.ByteCount(), 1, threads, [bytes = buffer.Bytes()](size_t begin, size_t end) {
       uint64_t sum = 0;
       for (size_t i = begin; i < end; i += kLine) sum += static_cast<uint64_t>(bytes[i]);
       // The reads must happen although nobody wants the sum.

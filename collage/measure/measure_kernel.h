@@ -18,7 +18,7 @@ struct MeasureOptions {
   /// Slow kernels (a fallback on the reference) get fewer: when this much time was spent, two are enough.
   double most_seconds = 0.5;
   /// Sampling ends early when half of the median's confidence interval is narrower than this share of it. At 0.02 samples take twice as
-  /// long, and kernels chosen by them are no cheaper (docs/design/measuring.md).
+  /// long, for kernels that are 0.06% cheaper (docs/design/measuring.md).
   double relative_width = 0.05;
   /// Bytes of other data written between runs, by all threads together, so that weights are as cold as in the network: there, as much
   /// as the weights of the whole model lies between two uses. Zero leaves them warm.

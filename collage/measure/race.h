@@ -17,6 +17,10 @@ struct Contestant {
   std::function<Status()> run;
 };
 
+/// For so long runs of a program fill caches, and do not count: after the runs of others it took 60 ms until one of 17 MB of weights, 5.0
+/// ms at first, took 3.5 ms again (docs/measured.md).
+inline constexpr double kSecondsFillingCaches = 0.06;
+
 struct RaceOptions {
   /// Of the OpenMP team that the contestants use; they are pinned after the warm-up.
   int threads = 1;
@@ -26,9 +30,8 @@ struct RaceOptions {
   double budget_seconds = 10;
   double patience_seconds = MeasureOptions().patience_seconds;  ///< for these others, with what the process has waited before
   /// In each round every contestant runs as long as half of the budget allows in the fewest rounds that can tell, but no longer than this,
-  /// and at least once. The first half of its runs fill caches: after the runs of others it took 60 ms until a program of 17 MB of weights,
-  /// 5.0 ms at first, took 3.5 ms again (docs/measured.md).
-  double seconds_per_turn = 0.12;
+  /// and at least once. The first half of its runs fill caches.
+  double seconds_per_turn = 2 * kSecondsFillingCaches;
   Declared declared;
   /// Whether it is asked who is faster. Else no round has to be run beyond the first.
   bool tells_apart = true;
