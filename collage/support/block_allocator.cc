@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <new>
 
+#include "collage/support/sanitizers.h"
+
 namespace collage {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr size_t kBlockBytes = size_t{2} << 20;
 constexpr size_t kAlignment = 8;
 
 // Where addresses are checked, every object is one of its own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if COLLAGE_ADDRESS_SANITIZER || COLLAGE_THREAD_SANITIZER
 constexpr size_t kMostBytes = 0;
 #else
 constexpr size_t kMostBytes = kBlockBytes / 64;

@@ -14,6 +14,7 @@
 #include "collage/support/check.h"
 #include "collage/support/control_group.h"
 #include "collage/support/mappings.h"
+#include "collage/support/sanitizers.h"
 
 namespace collage {
 namespace {
@@ -77,7 +78,7 @@ class ChunkedMemory {
 }  // namespace
 
 std::shared_ptr<std::byte> AllocateBuffer(size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
+#if COLLAGE_ADDRESS_SANITIZER
   // The sanitizer does not see what is read or written beyond the ends of a mapping.
   return AllocateAligned(bytes, kBufferAlignment);
 #endif
@@ -85,7 +86,7 @@ std::shared_ptr<std::byte> AllocateBuffer(size_t bytes) {
 }
 
 std::shared_ptr<std::byte> AllocateWeights(size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
+#if COLLAGE_ADDRESS_SANITIZER
   // Pieces of one chunk would hide from the sanitizer what is read or written beyond their ends.
   return AllocateBuffer(bytes);
 #endif

@@ -181,7 +181,7 @@ TEST(Rewrite, LongChainNeedsNoDeepStack) {
     const std::vector<Expr> parameters = {value};
     const OpDef* relu =
         CalledOp(ParseFunction("fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] { nn.relu(%x) }")->As<Function>()->body);
-    for (int i = 0; i < 100'000; ++i) value = MakeCall(relu, {value}).value();
+    for (size_t i = 0; i < Rounds(100'000); ++i) value = MakeCall(relu, {value}).value();
     return MakeFunction(parameters, value).value();
   }();
   const DataflowGraph graph(function);

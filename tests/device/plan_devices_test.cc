@@ -175,8 +175,8 @@ TEST(PlanDevices, IsNearlyLinear) {
   // quadratic one is 100 at every try. What else runs on the machine spoils some tries.
   double ratio = std::numeric_limits<double>::infinity();
   for (int tries = 0; tries < 5 && ratio > 30; ++tries) {
-    const double small = SecondsToPlan(10'000);
-    ratio = std::min(ratio, SecondsToPlan(100'000) / small);
+    const double small = SecondsToPlan(Rounds(10'000));
+    ratio = std::min(ratio, SecondsToPlan(Rounds(100'000)) / small);
   }
   RecordProperty("ratio", std::to_string(ratio));
   EXPECT_LT(ratio, 30);

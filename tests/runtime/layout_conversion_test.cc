@@ -55,9 +55,12 @@ TEST(LayoutConversionTest, RandomShapesAndLayoutsOfFourDimensions) {
 
 TEST(LayoutConversionTest, LargeOnesSplitOverThreads) {
   std::mt19937 random(8);
+  size_t count = 0;
   for (const Shape& shape : {Shape{2, 64, 56, 56}, Shape{1, 3, 112, 97}, Shape{1, 130, 31, 31}}) {
     for (const char* from : {"plain", "acdb", "aBcd16b", "aBcd8b"}) {
-      for (const char* to : {"plain", "acdb", "aBcd16b", "aBcd8b"}) CheckConversion({shape, DType::kFloat32}, from, to, 2, random);
+      for (const char* to : {"plain", "acdb", "aBcd16b", "aBcd8b"}) {
+        if (count++ % kOneOfCases == 0) CheckConversion({shape, DType::kFloat32}, from, to, 2, random);
+      }
     }
   }
 }
@@ -110,9 +113,12 @@ void CheckStored(const TensorType& type, const std::string& from_tag, const std:
 
 TEST(LayoutConversionTest, RoundsWhatIsStoredWithFewerBits) {
   const std::vector<std::string> tags = {"plain", "acdb", "aBcd16b", "plain:bf16", "acdb:bf16", "aBcd16b:bf16"};
+  size_t count = 0;
   for (const Shape& shape : {Shape{2, 35, 5, 7}, Shape{1, 64, 28, 28}, Shape{1, 3, 64, 65}}) {
     for (const std::string& from : tags) {
-      for (const std::string& to : tags) CheckStored({shape, DType::kFloat32}, from, to, 2);
+      for (const std::string& to : tags) {
+        if (count++ % kOneOfCases == 0) CheckStored({shape, DType::kFloat32}, from, to, 2);
+      }
     }
   }
   CheckStored({{1000003}, DType::kFloat32}, "plain", "plain:bf16", 2);

@@ -366,9 +366,9 @@ TEST(DijkstraTest, ATenThousandNodeChainIsNearLinear) {
     const Result<SearchResult> result = SearchDijkstra(problem);
     return result ? result->states_expanded : 0;
   };
-  const size_t small = states(1000);
+  const size_t small = states(Rounds(1000));
   ASSERT_GT(small, 0u);
-  EXPECT_LE(states(10000), 13 * small);
+  EXPECT_LE(states(Rounds(10000)), 13 * small);
 }
 
 }  // namespace

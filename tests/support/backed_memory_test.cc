@@ -12,6 +12,7 @@
 #include "collage/support/mapped_file.h"
 #include "collage/support/mappings.h"
 #include "collage/support/memory.h"
+#include "collage/support/sanitizers.h"
 
 namespace collage {
 namespace {
@@ -33,7 +34,7 @@ class BackedMemoryTest : public ::testing::Test {
 TEST_F(BackedMemoryTest, PagesAreGivenBackAndComeAgain) {
   constexpr size_t kBytes = (size_t{32} << 20) + 100;  // the last page is not whole
   std::shared_ptr<std::byte> block = AllocateBuffer(kBytes);
-#ifdef __SANITIZE_ADDRESS__
+#if COLLAGE_ADDRESS_SANITIZER
   GTEST_SKIP() << "the sanitizer has all blocks";
 #endif
   for (size_t i = 0; i < kBytes; ++i) block.get()[i] = static_cast<std::byte>(i * 7 % 251);
