@@ -1,7 +1,10 @@
 # One target a folder. Sources are globbed with CONFIGURE_DEPENDS, so that adding an operator or a pass touches no list.
 
 # How everything here is compiled; who uses an installed Collage gets the language and the headers of it only.
-set(collage_warnings -Wall -Wextra -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+set(collage_warnings -Wall -Wextra -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND collage_warnings -Wno-maybe-uninitialized -Wno-restrict)
+endif()
 add_library(collage_options INTERFACE)
 target_compile_features(collage_options INTERFACE cxx_std_20)
 target_compile_options(collage_options INTERFACE "$<BUILD_INTERFACE:${collage_warnings};-fno-math-errno>")
