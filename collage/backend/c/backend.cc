@@ -21,6 +21,12 @@ const Result<Compiler>& SystemCompiler() {
   return compiler;
 }
 
+Result<std::shared_ptr<const artifact::LinkedCode>> CodeOf(const std::string& source, const Compiler& compiler) {
+  if (auto code = Codes().Find(source)) return code;
+  constexpr double kMostSeconds = 30;  // a loop nest takes tenths; the worker ends what takes 90
+  return Codes().Add(source, COLLAGE_TRY(CompileSource(compiler.path, source, kMostSeconds)));
+}
+
 /// Functions as C source, compiled by the system's compiler.
 class SourceBackend final : public Backend {
  public:
@@ -56,10 +62,9 @@ class SourceBackend final : public Backend {
     const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
     if (!element_code::SupportsSequence(sequence)) return Fail("c: there is no code for this function");
     KernelImage image = COLLAGE_TRY(GenerateImage(sequence));
-    constexpr double kMostSeconds = 30;  // a loop nest takes tenths; the worker ends what takes 90
-    Result<std::string> object = CompileSource(compiler->path, image.source, kMostSeconds);
-    if (!object) return Fail(object.error().At("c"));
-    image.object = std::move(*object);
+    const Result<std::shared_ptr<const artifact::LinkedCode>> code = CodeOf(image.source, *compiler);
+    if (!code) return Fail(code.error().At("c"));
+    image.code = *code;
     return MakeKernel(std::move(image), device);
   }
 

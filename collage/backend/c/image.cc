@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "collage/backend/artifact_bytes.h"
+#include "collage/backend/c/kernel.h"
 #include "collage/backend/element_code/source.h"
 #include "collage/backend/element_code/types.h"
 #include "collage/support/memory.h"
@@ -130,7 +131,7 @@ std::string WriteImage(const KernelImage& image, const std::string& processor) {
     for (const size_t tensor : loop.tensors) writer.Number(tensor);
   }
   writer.Text(image.source);
-  writer.Text(image.object);
+  writer.Text(image.code->object());
   return writer.Take();
 }
 
@@ -154,8 +155,11 @@ Result<KernelImage> ReadImage(std::string_view bytes, const std::string& process
     image.loops.push_back(std::move(loop));
   }
   image.source = COLLAGE_TRY(reader.Text());
-  image.object = COLLAGE_TRY(reader.Text());
+  std::string object(COLLAGE_TRY(reader.Text()));
   if (!reader.AtEnd() || !AreRight(image)) return reader.Damaged();
+  Result<std::shared_ptr<const artifact::LinkedCode>> code = Codes().Link(std::move(object));
+  if (!code) return Fail(code.error().At("c"));
+  image.code = std::move(*code);
   return image;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "collage/backend/shared_code.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/runtime/kernel.h"
 #include "collage/tensor/tensor.h"
@@ -27,8 +29,8 @@ struct KernelImage {
   std::vector<Tensor> constants;
   std::vector<size_t> between;  ///< bytes of each tensor between loops
   std::vector<Loop> loops;
-  std::string source;  ///< C
-  std::string object;  ///< relocatable machine code made of it; empty before it is compiled
+  std::string source;                                ///< C
+  std::shared_ptr<const artifact::LinkedCode> code;  ///< made of it; null before it is compiled
 
   [[nodiscard]] size_t TensorCount() const { return inputs.size() + outputs.size() + constants.size() + between.size(); }
 };

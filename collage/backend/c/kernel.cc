@@ -4,14 +4,12 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "collage/backend/machine_code.h"
 #include "collage/runtime/parallel.h"
 #include "collage/support/memory.h"
 
 namespace collage::c_source {
 namespace {
 
-using artifact::MachineCode;
 using Entry = void (*)(void* const* tensors, int begin, int end);
 
 /// What generated code may call: what stands in its prelude and is no instruction here, and what compilers make of loops.
@@ -30,7 +28,6 @@ void* ResolveFunction(const std::string& name) {
 /// What twins share.
 struct LinkedImage {
   KernelImage image;
-  std::unique_ptr<MachineCode> code;
   std::vector<Entry> entries;  ///< of the loops
 };
 
@@ -82,13 +79,15 @@ class SourceKernel final : public Kernel {
 
 }  // namespace
 
+artifact::SharedCodes& Codes() {
+  static artifact::SharedCodes codes(ResolveFunction);
+  return codes;
+}
+
 Result<std::unique_ptr<Kernel>> MakeKernel(KernelImage image, const Device& device) {
   auto linked = std::make_shared<LinkedImage>();
-  Result<std::unique_ptr<MachineCode>> code = MachineCode::Link(image.object, ResolveFunction);
-  if (!code) return Fail(code.error().At("c"));
-  linked->code = std::move(*code);
   for (const Loop& loop : image.loops) {
-    linked->entries.push_back(reinterpret_cast<Entry>(linked->code->Find(loop.name)));
+    linked->entries.push_back(reinterpret_cast<Entry>(image.code->Find(loop.name)));
     if (!linked->entries.back()) return Fail("c: the machine code does not define " + loop.name);
   }
   linked->image = std::move(image);

@@ -8,7 +8,9 @@
 
 namespace collage::c_source {
 
-/// Links the machine code of an image into this process.
+/// Of all kernels of this process.
+artifact::SharedCodes& Codes();
+/// Errors on code that does not define all loops of the image.
 Result<std::unique_ptr<Kernel>> MakeKernel(KernelImage image, const Device& device);
 
 }  // namespace collage::c_source

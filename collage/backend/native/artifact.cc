@@ -18,7 +18,7 @@ std::string WriteArtifact(const KernelImage& image, const std::string& processor
   writer.Ports(image.inputs);
   writer.Ports(image.outputs);
   writer.Tensors(image.constants);
-  writer.Text(image.object);
+  writer.Text(image.code->object());
   return writer.Take();
 }
 
@@ -29,8 +29,9 @@ Result<KernelImage> ReadArtifact(std::string_view artifact, const std::string& p
   image.inputs = COLLAGE_TRY(reader.Ports());
   image.outputs = COLLAGE_TRY(reader.Ports());
   image.constants = COLLAGE_TRY(reader.Tensors());
-  image.object = std::string(COLLAGE_TRY(reader.Text()));
+  std::string object(COLLAGE_TRY(reader.Text()));
   if (!reader.AtEnd()) return reader.Damaged();
+  image.code = COLLAGE_TRY(Codes().Link(std::move(object)));
   return image;
 }
 

@@ -2,7 +2,6 @@
 
 #include <HalideRuntime.h>
 
-#include "collage/backend/machine_code.h"
 #include "collage/backend/native/artifact.h"
 #include "collage/backend/native/codegen/generate.h"
 #include "collage/backend/native/runtime_functions.h"
@@ -10,12 +9,12 @@
 namespace collage::native {
 namespace {
 
-using artifact::MachineCode;
+using Entry = int (*)(void** arguments);
 
 class NativeKernel : public Kernel {
  public:
-  NativeKernel(std::shared_ptr<const KernelImage> image, const Device& device, std::shared_ptr<const MachineCode> code, void* entry)
-      : image_(std::move(image)), device_(device), code_(std::move(code)), entry_(entry) {
+  NativeKernel(std::shared_ptr<const KernelImage> image, Entry entry, const Device& device)
+      : image_(std::move(image)), entry_(entry), device_(device) {
     inputs_ = image_->inputs;
     outputs_ = image_->outputs;
     context_ = {device_.threads, &arena_};
@@ -47,18 +46,16 @@ class NativeKernel : public Kernel {
     for (size_t i = 0; i < inputs.size(); ++i) buffers_[i].host = static_cast<uint8_t*>(const_cast<void*>(inputs[i]));
     const size_t first_output = inputs_.size() + image_->constants.size();
     for (size_t i = 0; i < outputs.size(); ++i) buffers_[first_output + i].host = static_cast<uint8_t*>(outputs[i]);
-    const int error = reinterpret_cast<Entry>(entry_)(arguments_.data());
+    const int error = entry_(arguments_.data());
     if (error != 0) return Fail("native: the kernel stopped with error " + std::to_string(error) + " (out of memory)");
     return {};
   }
 
   [[nodiscard]] std::string Serialize() const override { return WriteArtifact(*image_, Fingerprint(device_)); }
 
-  [[nodiscard]] std::unique_ptr<Kernel> Twin() const override { return std::make_unique<NativeKernel>(image_, device_, code_, entry_); }
+  [[nodiscard]] std::unique_ptr<Kernel> Twin() const override { return std::make_unique<NativeKernel>(image_, entry_, device_); }
 
  private:
-  using Entry = int (*)(void** arguments);
-
   // The code knows every extent and reads the address only; the rest is filled in for whoever looks at a buffer.
   void Describe(size_t i, size_t elements, DType dtype) {
     dimensions_[i] = {0, static_cast<int32_t>(elements), 1};
@@ -70,9 +67,8 @@ class NativeKernel : public Kernel {
   }
 
   std::shared_ptr<const KernelImage> image_;
+  Entry entry_;
   Device device_;
-  std::shared_ptr<const MachineCode> code_;
-  void* entry_;
   Arena arena_;
   RunContext context_;
   void* context_pointer_ = &context_;
@@ -83,12 +79,15 @@ class NativeKernel : public Kernel {
 
 }  // namespace
 
+artifact::SharedCodes& Codes() {
+  static artifact::SharedCodes codes(ResolveRuntimeFunction);
+  return codes;
+}
+
 Result<std::unique_ptr<Kernel>> MakeKernel(KernelImage image, const Device& device) {
-  std::unique_ptr<MachineCode> code = COLLAGE_TRY(MachineCode::Link(image.object, ResolveRuntimeFunction));
-  void* entry = code->Find(kEntryName);
+  const auto entry = reinterpret_cast<Entry>(image.code->Find(kEntryName));
   if (!entry) return Fail(std::string("native: the machine code does not define ") + kEntryName);
-  auto shared = std::make_shared<const KernelImage>(std::move(image));
-  return std::make_unique<NativeKernel>(std::move(shared), device, std::move(code), entry);
+  return std::make_unique<NativeKernel>(std::make_shared<const KernelImage>(std::move(image)), entry, device);
 }
 
 Result<std::unique_ptr<Kernel>> LoadKernel(std::string_view artifact, const Device& device) {

@@ -13,6 +13,7 @@
 
 namespace collage::native {
 
+/// Of constants the code has those of one element. All others it reads from its arguments, so that one object is for all values of them.
 struct GenerateRequest {
   const OpSequence* sequence = nullptr;
   int threads = 1;
@@ -20,10 +21,11 @@ struct GenerateRequest {
   std::map<std::string, int> tuning;  ///< what differs from the schedule's own numbers, see variants.h
   std::vector<Layout> inputs;         ///< one a parameter
   std::vector<Layout> outputs;        ///< one a result
+  bool constants_only = false;        ///< the object is known
 };
 
-/// A relocatable ELF object whose function kEntryName takes, as an array of pointers, the address of a user context, then
-/// Halide buffers: inputs, constants, outputs.
+/// A relocatable ELF object (empty where constants only are asked for) whose function kEntryName takes, as an array of pointers, the
+/// address of a user context, then Halide buffers: inputs, constants, outputs.
 struct GeneratedCode {
   std::string object;
   std::vector<Tensor> constants;
