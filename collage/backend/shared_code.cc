@@ -12,17 +12,17 @@ void ForgetUnused(Codes& codes) {
 
 }  // namespace
 
-std::shared_ptr<const LinkedCode> SharedCodes::Find(const std::string& text) const {
+std::shared_ptr<const LinkedCode> SharedCodes::Find(const std::string& key) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = by_text_.find(text);
-  return found == by_text_.end() ? nullptr : found->second.lock();
+  const auto found = by_key_.find(key);
+  return found == by_key_.end() ? nullptr : found->second.lock();
 }
 
-Result<std::shared_ptr<const LinkedCode>> SharedCodes::Add(const std::string& text, std::string object) {
+Result<std::shared_ptr<const LinkedCode>> SharedCodes::Add(const std::string& key, std::string object) {
   std::shared_ptr<const LinkedCode> code = COLLAGE_TRY(Link(std::move(object)));
   const std::lock_guard<std::mutex> lock(mutex_);
-  ForgetUnused(by_text_);
-  by_text_[text] = code;
+  ForgetUnused(by_key_);
+  by_key_[key] = code;
   return code;
 }
 

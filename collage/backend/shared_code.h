@@ -31,11 +31,11 @@ class SharedCodes {
  public:
   explicit SharedCodes(MachineCode::Resolver resolve) : resolve_(std::move(resolve)) {}
 
-  /// The code that was generated from this text, or null.
-  [[nodiscard]] std::shared_ptr<const LinkedCode> Find(const std::string& text) const;
-  /// `object` was generated from `text`. Errors as Link.
-  Result<std::shared_ptr<const LinkedCode>> Add(const std::string& text, std::string object);
-  /// An object from a file, say, of which nobody knows the text. Errors as MachineCode::Link.
+  /// The code of what has this key, such as its source; or null.
+  [[nodiscard]] std::shared_ptr<const LinkedCode> Find(const std::string& key) const;
+  /// `object` is for what has this key. Errors as Link.
+  Result<std::shared_ptr<const LinkedCode>> Add(const std::string& key, std::string object);
+  /// An object from a file, say, of which nobody knows the key. Errors as MachineCode::Link.
   Result<std::shared_ptr<const LinkedCode>> Link(std::string object);
 
  private:
@@ -43,7 +43,7 @@ class SharedCodes {
 
   MachineCode::Resolver resolve_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, Code> by_text_;
+  std::unordered_map<std::string, Code> by_key_;
   std::unordered_map<uint64_t, Code> by_object_;  // by its hash
 };
 

@@ -77,23 +77,21 @@ void CaseChecker::CheckVariant(const Partition& partition, const Device& device,
   earlier_ = {*runner, samples[0]};
 }
 
-void CaseChecker::CheckPartition(const Partition& partition, const std::vector<Sample>& samples, const Device& device,
-                                 std::set<std::string>& checked, CaseResult& result) {
-  const std::vector<Variant> variants = backend_.Variants(*partition.function->As<Function>(), device);
+void CaseChecker::CheckPartition(const Partition& partition, const std::vector<Sample>& samples, int threads, CaseResult& result) {
+  const std::vector<Variant> variants = backend_.Variants(*partition.function->As<Function>(), On(threads));
   Problems problems(partition.name, result);
   if (variants.empty()) problems.Add("it was accepted, but there is no way to run it");
   std::set<std::string> names;
   for (const Variant& variant : variants) {
     if (!names.insert(variant.name).second) problems.Add("two variants named " + variant.name);
-    const bool is_new = device.threads == 1 && alone_.insert(partition.name + "/" + variant.name).second;
-    if (checked.insert(variant.name).second || is_new) CheckVariant(partition, device, variant, samples, result);
+    CheckVariant(partition, On(threads), variant, samples, result);
   }
   for (const char* permit : {"bf16", "int8-weights"})
-    CheckPermitted(partition, *Precision::Parse(permit), variants, device, samples, checked, result);
+    CheckPermitted(partition, *Precision::Parse(permit), variants, On(threads), samples, result);
 }
 
 void CaseChecker::CheckPermitted(const Partition& partition, const Precision& precision, const std::vector<Variant>& usual,
-                                 const Device& device, std::vector<Sample> samples, std::set<std::string>& checked, CaseResult& result) {
+                                 const Device& device, std::vector<Sample> samples, CaseResult& result) {
   Partition permitted = partition;
   permitted.name += ", " + ToString(precision);
   permitted.function = WithPrecision(partition.function, precision);
@@ -105,7 +103,7 @@ void CaseChecker::CheckPermitted(const Partition& partition, const Precision& pr
     const bool is_new = names.insert(variant.name).second;
     if (is_new != variant.uses_precision) Problems(permitted.name, result).Add("variant " + variant.name + " is marked wrongly");
     unchanged += is_new ? 0 : 1;
-    if (variant.uses_precision && checked.insert(variant.name).second) CheckVariant(permitted, device, variant, samples, result);
+    if (variant.uses_precision) CheckVariant(permitted, device, variant, samples, result);
   }
   if (unchanged != usual.size()) Problems(permitted.name, result).Add("the permit changes the variants that do not use it");
 }
@@ -122,10 +120,9 @@ CaseResult CaseChecker::Check(const ProgramCase& one) {
     for (const Partition& partition : partitions.taken) {
       std::vector<Sample> samples;
       for (const ReferenceRun& run : runs) samples.push_back(MakeSample(run, partition));
-      std::set<std::string> checked;
-      CheckPartition(partition, samples, On(2), checked, result);
+      CheckPartition(partition, samples, 1, result);
       // An accelerator has no threads of the host's.
-      if (On(1).kind == DeviceKind::kCpu) CheckPartition(partition, samples, On(1), checked, result);
+      if (On(2).kind == DeviceKind::kCpu) CheckPartition(partition, samples, 2, result);
     }
   } catch (const std::exception& error) {
     result.problems.push_back(one.name + ": " + error.what());

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -25,9 +24,8 @@ struct CaseResult {
 
 /// Parts of programs that a backend takes by its own rules must compile in every variant and give what the operators define: on two sets
 /// of data, at other addresses, and after another kernel of the same backend has run, which must still be right as well. It runs where
-/// DeviceFor says: with two threads, and with one thread the variants that two have not, and each once for partitions of one name. The same
-/// is asked of the variants that the backend has for each permit (tensor/precision.h), to the tolerance of that; the others must be those
-/// that it has without.
+/// DeviceFor says, with one thread and with two. The same is asked of the variants that the backend has for each permit
+/// (tensor/precision.h), to the tolerance of that; the others must be those that it has without.
 ///
 /// Programs share parts, such as the convolution that several tails follow, or differ in data only. What was compiled for one is not
 /// compiled again for the next, which takes far longer than running it, but runs on its data.
@@ -49,18 +47,15 @@ class CaseChecker {
   };
   [[nodiscard]] Device On(int threads) const;
   [[nodiscard]] Result<Runner> KernelOf(const Expr& function, const Device& device, const Variant& variant);
-  /// `checked` holds the names of the variants that were checked for this partition.
-  void CheckPartition(const Partition& partition, const std::vector<Sample>& samples, const Device& device, std::set<std::string>& checked,
-                      CaseResult& result);
+  void CheckPartition(const Partition& partition, const std::vector<Sample>& samples, int threads, CaseResult& result);
   void CheckPermitted(const Partition& partition, const Precision& precision, const std::vector<Variant>& usual, const Device& device,
-                      std::vector<Sample> samples, std::set<std::string>& checked, CaseResult& result);
+                      std::vector<Sample> samples, CaseResult& result);
   void CheckVariant(const Partition& partition, const Device& device, const Variant& variant, const std::vector<Sample>& samples,
                     CaseResult& result);
 
   const Backend& backend_;
   Earlier earlier_;
   std::deque<Compiled> compiled_;  ///< the last ones
-  std::set<std::string> alone_;    ///< names of partitions and of their variants that have run with one thread
 };
 
 }  // namespace collage::conformance

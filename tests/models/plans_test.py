@@ -50,7 +50,7 @@ def main():
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("--collage", required=True)
     parser.add_argument("--folder", type=pathlib.Path, required=True)
-    parser.add_argument("--budget", default="10s")
+    parser.add_argument("--budget", default="20s")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--every-backend", action="store_true", help="hold those that did not race in time against the reference, too")
     arguments = parser.parse_args()

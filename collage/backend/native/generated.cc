@@ -5,53 +5,37 @@
 #include "collage/backend/native/supports.h"
 #include "collage/backend/native/variants.h"
 #include "collage/backend/tuning.h"
+#include "collage/ir/op_sequence.h"
+#include "collage/ir/structural.h"
 
 namespace collage::native {
 namespace {
 
-std::string Joined(const std::vector<size_t>& numbers) {
-  std::string text;
-  for (const size_t number : numbers) text += std::to_string(number) + ",";
-  return text + ";";
-}
-
-std::string Joined(const std::vector<Layout>& layouts) {
-  std::string text;
-  for (const Layout& layout : layouts) text += layout.ToString() + ",";
-  return text + ";";
-}
-
-/// All that code is generated from (codegen/generate.h).
-std::string TextOf(const OpSequence& sequence, const Device& device, const Variant& variant) {
-  std::string text = variant.name + ";" + std::to_string(device.threads) + ";" + Joined(variant.inputs) + Joined(variant.outputs) +
-                     Joined(sequence.parameters) + Joined(sequence.results);
-  for (const OpSequence::Value& value : sequence.values) {
-    text += ToString(value.type);
-    if (value.constant) text += "=";
-    if (value.constant && value.constant->ElementCount() == 1)
-      text.append(reinterpret_cast<const char*>(value.constant->Bytes()), value.constant->ByteCount());
-    text += ";";
+/// Of what code is generated from: weights count by type alone and single numbers by value, as in prices (codegen/generate.h). One constant
+/// that is read twice is one argument, two are two: numbers of values tell them apart.
+Result<std::string> KeyOf(const Function& function, const OpSequence& sequence, const Device& device, const Variant& variant) {
+  const Expr whole = COLLAGE_TRY(MakeFunction(function.parameters, function.body, function.attributes, function.result_type));
+  std::string key = std::to_string(StructuralHash(whole, ForPricing())) + " " + std::to_string(device.threads) + " " + variant.name;
+  for (const auto* layouts : {&variant.inputs, &variant.outputs}) {
+    for (const Layout& layout : *layouts) key += " " + layout.ToString();
   }
   for (const OpSequence::Step& step : sequence.steps) {
-    text += step.op->name + "(" + Joined(step.inputs) + Joined(step.outputs);
-    for (const Type& type : step.argument_types) text += ToString(type) + ",";
-    text += ToString(step.result_type);
-    for (const auto& [name, value] : step.attributes.entries()) text += "," + name + "=" + ToString(value);
-    text += ";";
+    for (const size_t input : step.inputs) key += " " + std::to_string(input);
   }
-  return text;
+  return key;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> CompileGenerated(const OpSequence& sequence, const Device& device, const Variant& variant) {
+Result<std::unique_ptr<Kernel>> CompileGenerated(const Function& function, const Device& device, const Variant& variant) {
+  const OpSequence sequence = COLLAGE_TRY(ToOpSequence(function));
   if (const Verdict verdict = SupportsSequence(sequence); !verdict.accepted) return Fail("native: " + verdict.reason);
   if (!IsVariantOf(sequence, variant)) return Fail("native: variant " + variant.name + " is not one of this function");
-  const std::string text = TextOf(sequence, device, variant);
-  std::shared_ptr<const artifact::LinkedCode> code = Codes().Find(text);
+  const std::string key = COLLAGE_TRY(KeyOf(function, sequence, device, variant));
+  std::shared_ptr<const artifact::LinkedCode> code = Codes().Find(key);
   GeneratedCode generated = COLLAGE_TRY(GenerateWithHalide(
       {&sequence, device.threads, ScheduleOf(variant), TunedValues(variant.name), variant.inputs, variant.outputs, code != nullptr}));
-  if (!code) code = COLLAGE_TRY(Codes().Add(text, std::move(generated.object)));
+  if (!code) code = COLLAGE_TRY(Codes().Add(key, std::move(generated.object)));
   KernelImage image{{}, {}, std::move(generated.constants), std::move(code)};
   for (size_t i = 0; i < variant.inputs.size(); ++i)
     image.inputs.push_back({sequence.values[sequence.parameters[i]].type, variant.inputs[i]});

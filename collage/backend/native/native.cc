@@ -48,7 +48,7 @@ class NativeBackend : public Backend {
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
     if (CallsLibrary(function)) return CompilePanels(function, device, variant);
-    return CompileGenerated(COLLAGE_TRY(ToOpSequence(function)), device, variant);
+    return CompileGenerated(function, device, variant);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Load(std::string_view artifact, const Device& device) const override {

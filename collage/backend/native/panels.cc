@@ -44,9 +44,10 @@ std::vector<PanelArgument> ArgumentsOf(const OpSequence& sequence, const RowSpli
 Result<std::string> GenerateRest(const PanelPlan& plan, const Device& device, int64_t rows) {
   Device one_thread = device;
   one_thread.threads = 1;
-  const Expr function = COLLAGE_TRY(OfRows(plan.rest, plan.rest_split, rows));
-  const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function->As<Function>()));
-  const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompileGenerated(sequence, one_thread, ListVariants(sequence, one_thread).front()));
+  const Expr expr = COLLAGE_TRY(OfRows(plan.rest, plan.rest_split, rows));
+  const Function& function = *expr->As<Function>();
+  const Variant variant = ListVariants(COLLAGE_TRY(ToOpSequence(function)), one_thread).front();
+  const std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompileGenerated(function, one_thread, variant));
   return kernel->Serialize();
 }
 

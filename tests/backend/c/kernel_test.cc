@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/backend/bytes_of_code.h"
 #include "tests/backend/cast_values.h"
 #include "tests/backend/generated_functions.h"
 #include "tests/backend/kernel_harness.h"
@@ -54,6 +55,21 @@ TEST(CBackendTest, OneValueAsTwoResultsIsDeclined) {
   const Expr tanh = CallOp("tanh", {x});
   EXPECT_TRUE(C().Variants(*FunctionOf({x}, MakeTuple({tanh, tanh}))->As<Function>(), Cpu(1)).empty());
   EXPECT_FALSE(C().Variants(*FunctionOf({x}, MakeTuple({tanh, CallOp("exp", {tanh})}))->As<Function>(), Cpu(1)).empty());
+}
+
+TEST(CBackendTest, LayersOfOneShapeShareTheirCode) {
+  const auto layer = [](uint64_t seed, double factor) {
+    const Expr x = Input({5, 30});
+    return FunctionOf({x}, CallOp("multiply", {CallOp("add", {x, RandomConstant({30}, seed)}), Scalar(factor)}));
+  };
+  const std::unique_ptr<Kernel> first = Compile(layer(1, 1.5));
+  const size_t of_one = testing::BytesOfCode();
+  EXPECT_GT(of_one, 0u);
+  const std::unique_ptr<Kernel> second = Compile(layer(2, 1.5));
+  EXPECT_EQ(testing::BytesOfCode(), of_one);
+  const std::unique_ptr<Kernel> other = Compile(layer(2, 2.5));
+  EXPECT_GT(testing::BytesOfCode(), of_one);
+  CheckAllVariants(C(), layer(3, 1.5));
 }
 
 TEST(CBackendTest, ASavedKernelHoldsItsSourceAndRunsWithoutTheCompiler) {

@@ -1,33 +1,17 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "collage/backend/registry.h"
+#include "tests/backend/bytes_of_code.h"
 #include "tests/backend/native/native_harness.h"
 
 namespace collage {
 namespace {
 
 using namespace collage::testing;  // NOLINT(google-build-using-namespace)
-
-/// Of machine code that this process has made itself.
-size_t BytesOfCode() {
-  std::ifstream maps("/proc/self/maps");
-  size_t bytes = 0;
-  for (std::string line; std::getline(maps, line);) {
-    std::istringstream words(line);
-    std::string range, permissions, offset, device, inode, path;
-    words >> range >> permissions >> offset >> device >> inode >> path;
-    if (permissions != "r-xp" || inode != "0" || !path.empty()) continue;
-    const size_t dash = range.find('-');
-    bytes += std::stoull(range.substr(dash + 1), nullptr, 16) - std::stoull(range.substr(0, dash), nullptr, 16);
-  }
-  return bytes;
-}
 
 /// tanh(x w + bias) * factor
 Expr Layer(const Expr& x, uint64_t seed, double factor) {
@@ -90,6 +74,11 @@ TEST(NativeSharedCode, WhatDiffersInMoreHasItsOwn) {
   };
   const std::vector<std::unique_ptr<Kernel>> differences = AllKernels(x, difference(false));
   ExpectMatchesReference({x}, difference(true));
+  // One constant that is read twice, and two.
+  const Expr weights = RandomConstant({4, 20}, 9);
+  const auto sum = [&](const Expr& added) { return CallNamed("add", {CallNamed("multiply", {x, weights}), added}); };
+  const std::vector<std::unique_ptr<Kernel>> of_one = AllKernels(x, sum(weights));
+  ExpectMatchesReference({x}, sum(RandomConstant({4, 20}, 10)));
 }
 
 }  // namespace
