@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collage/backend/in_place.h"
+#include "collage/dataflow/dataflow_graph.h"
 #include "collage/ir/call_origins.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/op/axis_parts.h"
@@ -58,12 +59,11 @@ Result<Expr> WrapBareCall(const Expr& expr, Attributes attributes) {
 
 class Walker {
  public:
-  Walker(const IRModule& module, const PartitionProgramOptions& options) : module_(module), options_(options) {}
+  Walker(const IRModule& module, const Expr& main, const PartitionProgramOptions& options)
+      : module_(module), options_(options), graph_(main) {}
 
   Result<PartitionProgram> Walk() {
-    const Expr main_function = module_.Find("main");
-    if (!main_function) return Fail("the module has no @main");
-    const Function& main = *main_function->As<Function>();
+    const Function& main = *graph_.function()->As<Function>();
     for (const Expr& parameter : main.parameters) AddParameter(parameter);
     if (!options_.input_names.empty()) COLLAGE_TRY_STATUS(Rename(program_.inputs, options_.input_names, "input"));
     stack_.push_back({main.body, Stage::kNew});
@@ -113,6 +113,16 @@ class Walker {
     if (!values_.contains(expr.get())) stack_.push_back({expr, Stage::kNew});
   }
 
+  /// The deepest first, as the search orders its nodes (DeepestFirst).
+  void VisitAll(const std::vector<Expr>& exprs) {
+    const size_t first = stack_.size();
+    for (size_t i = exprs.size(); i-- > 0;) Visit(exprs[i]);
+    std::stable_sort(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end(),
+                     [&](const Item& a, const Item& b) { return LevelOf(a.expr) < LevelOf(b.expr); });
+  }
+
+  [[nodiscard]] uint32_t LevelOf(const Expr& expr) const { return graph_[graph_.IndexOf(expr)].level; }
+
   void Finish(const Expr& expr, std::vector<size_t> values) {
     values_[expr.get()] = std::move(values);
     stack_.pop_back();
@@ -131,9 +141,9 @@ class Walker {
 
   Status Enter(const Expr& expr) {
     if (const Call* call = expr->As<Call>()) {
-      for (size_t i = call->args.size(); i-- > 0;) Visit(call->args[i]);
+      VisitAll(call->args);
     } else if (const Tuple* tuple = expr->As<Tuple>()) {
-      for (size_t i = tuple->fields.size(); i-- > 0;) Visit(tuple->fields[i]);
+      VisitAll(tuple->fields);
     } else if (const TupleGetItem* projection = expr->As<TupleGetItem>()) {
       Visit(projection->tuple);
     } else if (const Let* let = expr->As<Let>()) {
@@ -289,6 +299,7 @@ class Walker {
 
   const IRModule& module_;
   const PartitionProgramOptions& options_;
+  const DataflowGraph graph_;
   PartitionProgram program_;
   std::unordered_map<const ExprNode*, std::vector<size_t>> values_;
   std::vector<Item> stack_;
@@ -298,7 +309,9 @@ class Walker {
 }  // namespace
 
 Result<PartitionProgram> ToPartitionProgram(const IRModule& module, const PartitionProgramOptions& options) {
-  return Walker(module, options).Walk();
+  const Expr main = module.Find("main");
+  if (!main) return Fail("the module has no @main");
+  return Walker(module, main, options).Walk();
 }
 
 Result<std::vector<std::string>> OperatorNames(const Function& function) {

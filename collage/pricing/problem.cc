@@ -5,6 +5,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "collage/dataflow/evaluation_order.h"
 #include "collage/support/check.h"
 
 namespace collage {
@@ -28,15 +29,23 @@ class Builder {
   Status AddNodes() {
     // The nodes of a form stand right before what they are in place of, so that few covers are open.
     std::map<PostDfsIndex, std::vector<const FormRoot*>> before;
+    std::unordered_map<PostDfsIndex, std::vector<PostDfsIndex>> also_before;  // what a form's nodes read, with its earlier roots
     IndexSet added;
     for (const Form& form : forms_) {
       for (const FormRoot& root : form.roots) {
         before[root.gate].push_back(&root);
         added |= root.added;
+        std::vector<PostDfsIndex>& others = also_before[root.gate];
+        if (&root != &form.roots.front()) others.push_back((&root - 1)->gate);
+        root.added.ForEach([&](PostDfsIndex node) {
+          for (const PostDfsIndex input : graph_[node].inputs) {
+            if (!root.added.Contains(input)) others.push_back(input);
+          }
+        });
       }
       for (const auto& [given, wanted] : form.tensors) same_.emplace(given, wanted);
     }
-    for (PostDfsIndex index = 0; index < graph_.size(); ++index) {
+    for (const PostDfsIndex index : DeepestFirst(graph_, graph_.IndexOf(body_), also_before)) {
       if (!CalledOp(graph_[index].expr) || added.Contains(index)) continue;
       if (graph_[index].block != 0) return Fail("operators inside of an if or of a function literal cannot be placed yet");
       if (const auto roots = before.find(index); roots != before.end()) {
@@ -104,7 +113,9 @@ class Builder {
 
   void AddUse(const TensorSource& source, size_t node) {
     if (graph_[source.node].expr->As<Constant>()) return;
-    std::vector<size_t>& consumers = result_.problem.tensors[TensorOf(source)].consumers;
+    SearchTensor& tensor = result_.problem.tensors[TensorOf(source)];
+    COLLAGE_CHECK(tensor.producer == SearchTensor::kOutside || tensor.producer < node, "a tensor is used before it is made");
+    std::vector<size_t>& consumers = tensor.consumers;
     if (consumers.empty() || consumers.back() != node) consumers.push_back(node);
   }
 

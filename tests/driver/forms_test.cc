@@ -93,6 +93,20 @@ FormRule Siblings() {
   return rule;
 }
 
+/// relus of one tensor, each but the first of what the one before it gives: roots that need each other, in the order of their gates.
+FormRule Successive() {
+  FormRule rule = OfRelu();
+  rule.name = "successive";
+  rule.joins = [](const Match&, const Match&) { return true; };
+  rule.replacement = [](const std::vector<Match>& matches) -> Result<std::vector<Expr>> {
+    std::vector<Expr> results;
+    for (size_t i = 0; i < matches.size(); ++i)
+      results.push_back(COLLAGE_TRY(Positive(results.empty() ? matches.front().Find("data") : results.back())));
+    return results;
+  };
+  return rule;
+}
+
 /// A few operators, everything used, of the input or of what it is spread to.
 std::string RandomProgram(std::mt19937& random, bool is_spread = false) {
   const auto pick = [&](size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(random); };
@@ -167,11 +181,13 @@ std::vector<std::vector<size_t>> SetsOfForms(const FormedGraph& formed) {
 TEST_F(FormsTest, TheOptimumIsThatOfTheBestSetOfForms) {
   std::mt19937 random(7);
   std::map<std::string, size_t> taken;
+  std::map<std::string, size_t> offered;
   for (uint64_t seed = 0; seed < 250; ++seed) {
     const std::string text = RandomProgram(random, seed % 2 == 0);
     const Expr function = Parsed(text);
-    const PlacementPointer placement = Place(function, {OfRelu(), OfPair(), Siblings(), RecomputationForm()});
+    const PlacementPointer placement = Place(function, {OfRelu(), OfPair(), seed % 4 < 2 ? Siblings() : Successive(), RecomputationForm()});
     if (placement->formed.forms.size() > 6) continue;
+    for (const Form& form : placement->formed.forms) ++offered[form.rule];
     Cost least = Cost::Invalid();
     for (const std::vector<size_t>& set : SetsOfForms(placement->formed)) {
       const Expr formed = ApplyForms(placement->formed, set).value().function;
@@ -183,6 +199,7 @@ TEST_F(FormsTest, TheOptimumIsThatOfTheBestSetOfForms) {
     ASSERT_TRUE(ComputesTheSame(*placement, best, seed)) << text;
   }
   EXPECT_GT(taken["of_relu"] + taken["of_pair"] + taken["siblings"], 4u) << "or the test says nothing of them";
+  EXPECT_GT(offered["successive"], 20u) << "or the test says nothing of roots that need each other";
   EXPECT_GT(taken["recomputation"], 4u) << "or the test says nothing of forms that have several roots";
 }
 

@@ -120,10 +120,11 @@ TEST_F(LowerTest, RecordsSayWhatRunsWhere) {
   EXPECT_EQ(calls[0].record.variant, "acdb");
   EXPECT_EQ(calls[0].record.backend_version, "1.0");
   EXPECT_THAT(calls[0].record.operators, ElementsAre("tanh", "add"));
-  EXPECT_EQ(calls[1].record.backend, "machine");
-  EXPECT_EQ(calls[1].record.name, "f");
-  EXPECT_EQ(calls[1].record.variant, "plain");
-  EXPECT_EQ(calls[2].record.name, "collage_library_exp");
+  // The view makes exp's result the deeper one.
+  EXPECT_EQ(calls[1].record.name, "collage_library_exp");
+  EXPECT_EQ(calls[2].record.backend, "machine");
+  EXPECT_EQ(calls[2].record.name, "f");
+  EXPECT_EQ(calls[2].record.variant, "plain");
   EXPECT_EQ(model->executable.inputs()[0].name, "x");
   EXPECT_EQ(model->executable.outputs()[1].name, "output1");
   EXPECT_EQ(model->executable.outputs()[1].type.shape, (Shape{1, 2, 4, 2}));

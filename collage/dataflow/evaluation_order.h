@@ -1,0 +1,18 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "collage/dataflow/dataflow_graph.h"
+
+namespace collage {
+
+/// All nodes in an order in which they can be evaluated: inputs first, and of the inputs of one node the deepest first. What is short then
+/// stands right before its use, so that fewer values wait for theirs, and fewer candidates reach from what is done into what is not.
+/// What `last` needs comes before all else. `also_before`: what else comes before a node, and does not need that node.
+///
+/// (Sethi and Ullman, "The generation of optimal code for arithmetic expressions", 1970, order the operands of trees so.)
+std::vector<PostDfsIndex> DeepestFirst(const DataflowGraph& graph, PostDfsIndex last,
+                                       const std::unordered_map<PostDfsIndex, std::vector<PostDfsIndex>>& also_before = {});
+
+}  // namespace collage
