@@ -24,26 +24,27 @@ program: configure
 test: build models
 	@ctest --test-dir build/$(PRESET) --output-on-failure --parallel $$(nproc)
 
-# What measures nothing and compiles no model; of these rooms of collage/ alone where ROOMS names some.
+# What measures nothing, compiles no model and takes less than a second; of these rooms of collage/ alone where ROOMS names some.
 empty :=
 space := $(empty) $(empty)
 UNIT_TESTS := $(if $(ROOMS),$(ROOMS:%=%_test),unit_tests)
+UNIT_LABELS := ^unit$$
 UNIT_NAMES := $(if $(ROOMS),^($(subst $(space),|,$(strip $(ROOMS))))\.,.)
 unit: configure
 	@cmake --build --preset $(PRESET) --target $(UNIT_TESTS)
-	@ctest --test-dir build/$(PRESET) --label-regex '^unit$$' --tests-regex '$(UNIT_NAMES)' --no-tests=error --output-on-failure \
+	@ctest --test-dir build/$(PRESET) --label-regex '$(UNIT_LABELS)' --tests-regex '$(UNIT_NAMES)' --no-tests=error --output-on-failure \
 	  --parallel $$(nproc)
 
-# The unit tests under a sanitizer. Leaks of what backends keep until the end are theirs; scripts/tsan.supp gives its reasons. OpenVINO's
+# The unit tests and the long ones under a sanitizer. Leaks of what backends keep until the end are theirs; scripts/tsan.supp gives its reasons. OpenVINO's
 # TBB opens libraries as no sanitizer allows (RTLD_DEEPBIND), unless it is told.
 asan tsan: export TBB_ENABLE_SANITIZERS = 1
 asan: export ASAN_OPTIONS = detect_leaks=0
 asan:
-	@$(MAKE) --no-print-directory unit PRESET=asan+ubsan
+	@$(MAKE) --no-print-directory unit PRESET=asan+ubsan UNIT_LABELS='^(unit|long)$$'
 
 tsan: export TSAN_OPTIONS = suppressions=$(CURDIR)/scripts/tsan.supp
 tsan:
-	@$(MAKE) --no-print-directory unit PRESET=tsan
+	@$(MAKE) --no-print-directory unit PRESET=tsan UNIT_LABELS='^(unit|long)$$'
 
 # The package as pip makes it, in an empty virtual environment: the whole build again, so no part of the tests.
 wheel: setup

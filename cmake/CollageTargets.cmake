@@ -130,26 +130,28 @@ function(collage_discover_tests target name label patterns)
                        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 1800 LABELS ${label})
 endfunction()
 
-# collage_test(<name> LIBRARIES <target>... [SLOW <pattern>...] [MEASURING <pattern>...] [EXCEPT <pattern>...]): tests/<folder>/*_test.cc of
-# the calling folder in one executable. Its tests have the label unit, but those that match a pattern: MEASURING what depends on real time,
-# SLOW what together would make `make unit` longer than a minute, EXCEPT what the caller adds itself, with fixtures, say. The target
-# unit_tests builds what `ctest -L unit` runs.
+# collage_test(<name> LIBRARIES <target>... [LONG <pattern>...] [SLOW <pattern>...] [MEASURING <pattern>...] [EXCEPT <pattern>...]):
+# tests/<folder>/*_test.cc of the calling folder in one executable. Its tests have the label unit, but those that match a pattern: LONG what
+# takes a second or more, since all of unit are to take less than a minute; SLOW what takes too long under a sanitizer; MEASURING what
+# depends on real time; EXCEPT what the caller adds itself, with fixtures, say. The target unit_tests builds what has the first two labels.
 function(collage_test name)
-  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES;SLOW;MEASURING;EXCEPT" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES;LONG;SLOW;MEASURING;EXCEPT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   add_executable(${name}_test ${sources} ${ARG_SOURCES})
   target_link_libraries(${name}_test PRIVATE collage_options ${ARG_LIBRARIES} GTest::gmock GTest::gtest_main)
   collage_compile_together(${name}_test)
-  if(ARG_SLOW)
-    collage_discover_tests(${name}_test ${name} slow "${ARG_SLOW}")
-  endif()
-  if(ARG_MEASURING)
-    collage_discover_tests(${name}_test ${name} measuring "${ARG_MEASURING}")
-  endif()
-  set(others ${ARG_SLOW} ${ARG_MEASURING} ${ARG_EXCEPT})
+  foreach(label LONG SLOW MEASURING)
+    if(ARG_${label})
+      string(TOLOWER ${label} lower)
+      collage_discover_tests(${name}_test ${name} ${lower} "${ARG_${label}}")
+    endif()
+  endforeach()
+  set(others ${ARG_LONG} ${ARG_SLOW} ${ARG_MEASURING} ${ARG_EXCEPT})
   if(NOT "*" IN_LIST others)
     list(TRANSFORM others PREPEND "-" AT 0)
     collage_discover_tests(${name}_test ${name} unit "${others}")
+  endif()
+  if(ARG_LONG OR NOT "*" IN_LIST others)
     add_dependencies(unit_tests ${name}_test)
   endif()
 endfunction()
