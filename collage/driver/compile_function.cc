@@ -276,7 +276,7 @@ class Compile {
     spdlog::info("searching again among all candidates: {}", decision.error().message);
     decided_among_ = placement_->Lying();
     decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(decided_among_));
-    return decision ? decision : Fail(placement_->NameNode(decision.error().message));
+    return decision ? decision : Fail(placement_->NameNode(decision.error().message, evidence_));
   }
 
   /// Which partitions may run side by side a plan says, and on a large model deciding about plans takes all the time that there is. In an
@@ -424,7 +424,7 @@ class Compile {
     spdlog::warn("the searched plan {}: the slow reference kernels compute all", why);
     COLLAGE_TRY_STATUS(EnsureMeasurer());
     Result<Decision> reference = collage::Decide(placement_->arms, evidence_, *measurer_, Among(placement_->OfFallback()));
-    if (!reference) return Fail(placement_->NameNode(reference.error().message));
+    if (!reference) return Fail(placement_->NameNode(reference.error().message, evidence_));
     // Of all covers, which may agree and be cheaper, the bounds say what is open.
     decision_->open = 1;
     decision_->is_settled = false;

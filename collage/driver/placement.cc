@@ -1,5 +1,7 @@
 #include "collage/driver/placement.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -493,8 +495,26 @@ std::vector<bool> Placement::AllowedFor(size_t target) const {
   return allowed;
 }
 
+namespace {
+
+/// Of kernels that compute a search node, each reason once.
+std::vector<std::string> WhyInvalid(const Placement& placement, size_t node, const std::vector<Evidence>& evidence) {
+  std::vector<std::string> reasons;
+  for (size_t c = 0; c < placement.candidates.size() && !evidence.empty(); ++c) {
+    if (!placement.built.own[c].Contains(node)) continue;
+    for (const size_t kernel : placement.arms.kernel_of[c]) {
+      if (kernel == Arms::kNoKernel || evidence[kernel].invalid_reason.empty()) continue;
+      std::string reason = placement.kernels[kernel].key.backend + ": " + evidence[kernel].invalid_reason;
+      if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
+    }
+  }
+  return reasons;
+}
+
+}  // namespace
+
 // An error of the search counts its own nodes; people know operators.
-std::string Placement::NameNode(const std::string& message) const {
+std::string Placement::NameNode(const std::string& message, const std::vector<Evidence>& evidence) const {
   const std::string prefix = "no valid candidate covers node ";
   if (message.rfind(prefix, 0) != 0) return message;
   const size_t node = std::stoul(message.substr(prefix.size()));
@@ -504,7 +524,11 @@ std::string Placement::NameNode(const std::string& message) const {
   const bool is_covered = std::any_of(candidates.begin(), candidates.end(), [&](const PricedCandidate& candidate) {
     return candidate.is_partition && !targets[candidate.backend].is_fallback && candidate.candidate.sub_graph.inside().Contains(index);
   });
-  if (is_covered) return "of all that can run operator " + constraints->NameOf(index) + " nothing was measured, or nothing is valid";
+  if (is_covered) {
+    const std::vector<std::string> reasons = WhyInvalid(*this, node, evidence);
+    return "of all that can run operator " + constraints->NameOf(index) + " nothing was measured, or nothing is valid" +
+           (reasons.empty() ? "" : "; " + fmt::format("{}", fmt::join(reasons, "; ")));
+  }
   const std::string tried = constraints->RulesTried(index, refusals);
   return "no backend can run operator " + constraints->NameOf(index) + " of type " + ToString((*graph)[index].expr->type()) + "; " +
          (tried.empty() ? "there is none: collage backends says why" : "rules tried: " + tried);

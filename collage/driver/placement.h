@@ -141,8 +141,8 @@ struct Placement {
   [[nodiscard]] std::vector<bool> Lying() const;
   /// Candidates of one target, and native code or the fallback for what its backend cannot run.
   [[nodiscard]] std::vector<bool> AllowedFor(size_t target) const;
-  /// What the search says of a node, in the words of the model.
-  [[nodiscard]] std::string NameNode(const std::string& message) const;
+  /// What the search says of a node, in the words of the model, and why kernels of it are out, as far as that is given.
+  [[nodiscard]] std::string NameNode(const std::string& message, const std::vector<Evidence>& evidence = {}) const;
 };
 
 using PlacementPointer = std::shared_ptr<const Placement>;

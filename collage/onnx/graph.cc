@@ -159,6 +159,22 @@ class GraphParser {
 
 }  // namespace
 
+namespace {
+
+OnnxMetadata MetadataOf(const onnx_message::ModelProto& model) {
+  OnnxMetadata metadata{model.producer_name(),
+                        model.graph().name(),
+                        model.domain(),
+                        model.doc_string(),
+                        model.graph().doc_string(),
+                        model.model_version(),
+                        {}};
+  for (const auto& property : model.metadata_props()) metadata.properties.emplace(property.key(), property.value());
+  return metadata;
+}
+
+}  // namespace
+
 Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model_bytes, const std::filesystem::path& external_data_directory) {
   if (model_bytes.bytes.empty()) return Fail("the file is empty; an ONNX model is expected");
   std::optional<SplitModel> split = SplitRawData(model_bytes.bytes);
@@ -185,6 +201,7 @@ Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model_bytes, const std::file
   OnnxGraph result = COLLAGE_TRY(parser.Read(model.graph(), opset, std::nullopt));
   weights.initializers.insert(weights.initializers.end(), result.initializers.begin(), result.initializers.end());
   result.initializers = std::move(weights.initializers);
+  result.metadata = MetadataOf(model);
   return result;
 }
 

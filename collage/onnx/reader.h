@@ -72,6 +72,8 @@ class OnnxFile {
   static Result<OnnxFile> Open(const std::filesystem::path& path, std::filesystem::path external_data_directory = {});
   /// As ReadOnnx. Errors name the file.
   [[nodiscard]] Result<OnnxModel> Read(const ReadOptions& options) const;
+  /// The model as it is written; inputs that are initializers are among its inputs.
+  [[nodiscard]] const onnx_io::OnnxGraph& graph() const { return *graph_; }
 
  private:
   OnnxFile(std::filesystem::path path, std::shared_ptr<const onnx_io::OnnxGraph> graph, std::shared_ptr<const OriginalModel> original)

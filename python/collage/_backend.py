@@ -46,6 +46,11 @@ class Backend:
         list of inputs and the list of outputs, and writes those. Arrays are valid during the call. What either raises is the reason for
         which this kernel is not taken. Rules that come first are tried first."""
 
+        from collage._placement import Pattern as PatternType
+
+        if not isinstance(pattern, PatternType):
+            raise ArgumentError(f"kernel '{label}': a pattern of collage.pattern is expected, not {pattern!r:.80}")
+
         def add(make: KernelMaker) -> KernelMaker:
             if label in self._rules:
                 raise ArgumentError(f"backend '{self.name}' has a kernel '{label}' already")

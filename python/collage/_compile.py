@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
 import tempfile
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from collage import _backend, _collage
+from collage._errors import ArgumentError
 from collage._report import Report
 
 if TYPE_CHECKING:
@@ -79,11 +81,11 @@ def compile(
 
     options = options_of_compile(targets=targets, budget=budget, threads=threads, tune=tune, cache=cache, pin=pin, forbid=forbid,
                                  cache_only=cache_only, eager=eager, choose_devices=choose_devices, search=search, precision=precision)
-    options.update(_given(shapes=_profiles(shapes)), processors=list(processors))
+    options.update(_given(shapes=_profiles(shapes)), processors=words(processors))
     trees, options["partition_rules"] = _split(partition_rules or {})
     built, options["forms"] = _split_forms(forms)
     with tempfile.TemporaryDirectory(prefix="collage.") as folder:
-        source = _as_file(model, folder)
+        source = as_file(model, folder)
         program = os.fspath(output) if output is not None else os.path.join(folder, "model.collage")
         if trees or built or estimator is not None or _backend.has_backends():
             from collage import _placement
@@ -126,8 +128,8 @@ def place(
     """The plan of a model at an estimator's prices, with the options of `collage.compile`. No kernel is made, run or timed."""
     from collage import _placement
 
-    options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid)}
-    options.update(_given(targets=targets and list(targets), search=search, threads=threads))
+    options: dict[str, Any] = {"pin": words(pin), "forbid": words(forbid)}
+    options.update(_given(targets=targets and words(targets), search=search, threads=threads))
     trees, options["partition_rules"] = _split(partition_rules or {})
     built, options["forms"] = _split_forms(forms)
     report, text = _placement.place(read(model, shapes=shapes), json.dumps(options), trees, built, estimator)
@@ -141,7 +143,7 @@ def read(model: Model | Program, *, shapes: Mapping[str, Sequence[int]] | None =
     if isinstance(model, _placement.Program):
         return model
     with tempfile.TemporaryDirectory(prefix="collage.") as folder:
-        return _placement.read(_as_file(model, folder), json.dumps(_given(shapes=_profiles(shapes))))
+        return _placement.read(as_file(model, folder), json.dumps(_given(shapes=_profiles(shapes))))
 
 
 def parse(text: str) -> Program:
@@ -167,9 +169,10 @@ def options_of_compile(
     search: str | None = None,
 ) -> dict[str, Any]:
     """Those of `compile` that concern no shapes, processors or placement of one's own, as the library takes them."""
-    options: dict[str, Any] = {"pin": list(pin), "forbid": list(forbid), "cache_only": cache_only, "eager": eager,
+    options: dict[str, Any] = {"pin": words(pin), "forbid": words(forbid), "cache_only": cache_only, "eager": eager,
                                "choose_devices": choose_devices}
-    given = {"targets": targets and list(targets), "budget": budget, "threads": threads, "tune": tune, "cache": cache and os.fspath(cache)}
+    given = {"targets": targets and words(targets), "budget": _seconds("budget", budget), "threads": threads,
+             "tune": _seconds("tune", tune), "cache": cache and os.fspath(cache)}
     return options | _given(**given, search=search, precision=precision)
 
 
@@ -181,7 +184,26 @@ def _profiles(shapes: Mapping[str, Sequence[int]] | Sequence[Mapping[str, Sequen
     if not shapes:
         return None
     profiles = [shapes] if isinstance(shapes, Mapping) else shapes
-    return [{name: [int(extent) for extent in shape] for name, shape in profile.items()} for profile in profiles]
+    return [{name: _extents(name, shape) for name, shape in profile.items()} for profile in profiles]
+
+
+def _extents(name: str, shape: Sequence[int] | str) -> list[int]:
+    """(1, 3), or "1x3" as the command line takes it."""
+    try:
+        return [int(extent) for extent in (shape.split("x") if isinstance(shape, str) else shape)]
+    except (TypeError, ValueError):
+        raise ArgumentError(f"shapes: of '{name}' extents are expected, such as (1, 3, 224, 224), not {shape!r}") from None
+
+
+def words(words: Sequence[str] | str) -> list[str]:
+    """A list of words, or one that stands alone."""
+    return [words] if isinstance(words, str) else list(words)
+
+
+def _seconds(name: str, seconds: float | None) -> float | None:
+    if seconds is not None and not math.isfinite(seconds):
+        raise ArgumentError(f"{name}: a number of seconds is expected, not {seconds}")
+    return seconds
 
 
 def _split(rules: PartitionRules) -> tuple[dict[str, Rule], dict[str, Any]]:
@@ -196,7 +218,17 @@ def _split_forms(forms: Forms) -> tuple[list[Form], list[dict[str, Any]]]:
     return [form for form in forms if not isinstance(form, Mapping)], in_json
 
 
-def _as_file(model: Model, folder: str) -> str:
+def checked_model(model: Any) -> Model:
+    """Errors on what is no model; other bytes become bytes."""
+    if isinstance(model, (bytearray, memoryview)):
+        return bytes(model)
+    if not isinstance(model, (str, os.PathLike, bytes)) and not hasattr(model, "SerializeToString"):
+        raise ArgumentError(f"a path, the bytes of a model or an onnx.ModelProto is expected, not {model!r:.80}")
+    return model
+
+
+def as_file(model: Model, folder: str) -> str:
+    model = checked_model(model)
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model)
     path = pathlib.Path(folder) / "model.onnx"

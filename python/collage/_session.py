@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from collage import _collage
-from collage._compile import Model, compile
+from collage._compile import Model, checked_model, compile, words
 from collage._errors import ArgumentError
 from collage._on_demand import OnDemand
+from collage._onnxruntime import IOBinding, ModelMetadata, OrtValue, SessionOptions, get_available_providers, onnx_type
+from collage._open_model import OpenModel, metadata_of, of_open_extents
 from collage._report import Report, session_html
 
-# How ONNX Runtime writes element types; the others are as NumPy's.
-_ONNX_NAMES = {"float32": "float", "float64": "double"}
+_log = logging.getLogger("collage")
+# Of a compile that is given none, seconds (collage compile --help).
+_DEFAULT_BUDGET = 300
 # What every compiled file begins with (collage/runtime/container.h).
 _MAGIC = b"\x89COLLAGE"
 
 
 class NodeArg(NamedTuple):
-    """An input or output: its type as ONNX Runtime writes it, "tensor(float)". An extent is None where only a run tells it, and so is the
-    shape where not even the rank is known."""
+    """An input or output: its type as ONNX Runtime writes it, "tensor(float)". An extent is None where only a run tells it, or the name that
+    a model gives it, and the shape is None where not even the rank is known."""
 
     name: str
     type: str
-    shape: list[int | None] | None
+    shape: list[int | str | None] | None
 
 
 class Step(NamedTuple):
@@ -37,13 +42,6 @@ class Step(NamedTuple):
     name: str
     backend: str
     microseconds: float
-
-
-class SessionOptions:
-    """As ONNX Runtime's; of its options only the number of threads means something here. 0: all processors, or what a file was made for."""
-
-    def __init__(self) -> None:
-        self.intra_op_num_threads = 0
 
 
 def _starts_like_program(model: Model) -> bool:
@@ -66,46 +64,92 @@ class InferenceSession:
 
     def __init__(
         self,
-        path_or_model: Model,
+        path_or_model: Model | None = None,
         sess_options: SessionOptions | None = None,
         providers: Sequence[Any] | None = None,
         provider_options: Sequence[Any] | None = None,
         compile_on_demand: str | os.PathLike | None = None,
+        *,
+        path_or_bytes: Model | None = None,
         **compile_options: Any,
     ) -> None:
-        """`providers` and `provider_options` are taken and mean nothing here; `compile_options` are those of `collage.compile`. Of those a
-        compiled file takes `processors`, for its CPUs beside the host, in place of the ones that it was compiled with.
+        """`providers` and `provider_options` are taken and mean nothing here; `path_or_bytes` is ONNX Runtime's name for the first argument.
+        `compile_options` are those of `collage.compile`. Of those a compiled file takes `processors`, for its CPUs beside the host, in place
+        of the ones that it was compiled with.
+
+        A model is compiled here, which takes up to its budget, five minutes unless one is given: whoever wants that once keeps the file that
+        `collage.compile` writes. Where the model leaves extents of its inputs open, and neither `shapes` nor `sess_options` gives them, it is
+        compiled when a run first has inputs of such shapes, once for each.
 
         `compile_on_demand`: the file of the model that a compiled file was made of. A run whose shapes the file has no profile of compiles
         one, with `compile_options`, and keeps it in FILE.profiles beside the file, where every later session finds it. `progress` hears of
         these compiles; they take the threads of `sess_options`."""
-        threads = sess_options.intra_op_num_threads if sess_options else 0
-        self._on_demand: OnDemand | None = None
-        if _starts_like_program(path_or_model):
+        model = checked_model(path_or_model if path_or_bytes is None else path_or_bytes)
+        self._sess_options = sess_options or SessionOptions()
+        threads = self._sess_options.intra_op_num_threads
+        self._model: Model | None = None
+        self._compiled: _collage.Program | None = None
+        self._on_demand: OnDemand | OpenModel | None = None
+        if _starts_like_program(model):
             options: dict[str, Any] = {"threads": threads} if threads else {}
             if "processors" in compile_options:
-                options["processors"] = list(compile_options.pop("processors"))
+                options["processors"] = words(compile_options.pop("processors"))
             if compile_on_demand is not None:
-                if isinstance(path_or_model, bytes):
+                if isinstance(model, bytes):
                     raise ArgumentError("compile_on_demand: profiles are kept beside a file, and these are bytes")
-                self._on_demand = OnDemand(os.fspath(path_or_model), compile_on_demand, options, **compile_options)
+                self._on_demand = OnDemand(os.fspath(model), compile_on_demand, options, **compile_options)
             elif compile_options:
                 raise ArgumentError(f"{sorted(compile_options)[0]}: is an option of compiling, and this is compiled already")
-            load = _collage.load_bytes if isinstance(path_or_model, bytes) else _collage.load
-            self._program = load(path_or_model if isinstance(path_or_model, bytes) else os.fspath(path_or_model), json.dumps(options))
-        elif isinstance(path_or_model, (str, os.PathLike)) and os.fspath(path_or_model).endswith(".collage"):
-            self._program = _collage.load(os.fspath(path_or_model), "{}")  # which says what is wrong with it
+            load = _collage.load_bytes if isinstance(model, bytes) else _collage.load
+            self._take(load(model if isinstance(model, bytes) else os.fspath(model), json.dumps(options)))
+        elif isinstance(model, (str, os.PathLike)) and os.fspath(model).endswith(".collage"):
+            self._take(_collage.load(os.fspath(model), "{}"))  # which says what is wrong with it
         else:
             if compile_on_demand is not None:
                 raise ArgumentError("compile_on_demand: is of compiled files, and this is a model")
             if threads:
                 compile_options.setdefault("threads", threads)
-            self._program = compile(path_or_model, **compile_options)._program
-        self._inputs = {name: (type, shape) for name, type, shape in self._program.inputs}
-        self._outputs = {name: (type, shape) for name, type, shape in self._program.outputs}
-        self._profiles = [{name: tuple(shape or ()) for name, _, shape in inputs} for inputs in self._program.profiles]
+            self._model = model
+            self._begin(model, compile_options)
+
+    def _begin(self, model: Model, options: dict[str, Any]) -> None:
+        """Compiles a model, or leaves that to the runs that tell its shapes."""
+
+        def compiled(shapes: Mapping[str, Sequence[int]] | None) -> _collage.Program:
+            of_shapes = f" for {', '.join(f'{name} {tuple(shape)}' for name, shape in shapes.items())}" if shapes else ""
+            name = "a model" if not isinstance(model, (str, os.PathLike)) else os.path.basename(os.fspath(model))
+            _log.warning("compiling %s%s, which takes up to %g s; a file that collage.compile has written is only loaded", name, of_shapes,
+                         options.get("budget") or _DEFAULT_BUDGET)
+            return compile(model, **{**options, **({"shapes": shapes} if shapes else {})})._program
+
+        if not options.get("shapes"):
+            open_model = of_open_extents(model, self._sess_options._extents, compiled)
+            if isinstance(open_model, OpenModel):
+                self._on_demand = open_model
+                self._inputs, self._outputs, self._profiles = open_model.inputs, open_model.outputs, []
+                self._is_plain = False
+                return
+            if open_model is not None:
+                self._take(compiled(open_model))
+                return
+        self._take(compiled(None))
+
+    def _take(self, program: _collage.Program) -> None:
+        self._compiled = program
+        self._inputs = {name: (type, shape) for name, type, shape in program.inputs}
+        self._outputs = {name: (type, shape) for name, type, shape in program.outputs}
+        self._profiles = [{name: tuple(shape or ()) for name, _, shape in inputs} for inputs in program.profiles]
         # NumPy has no name of its own for some types; they cross the border as unsigned integers.
         self._is_plain = all(_is_numpy_type(type) for type, _ in [*self._inputs.values(), *self._outputs.values()])
+
+    @property
+    def _program(self) -> _collage.Program:
+        if self._compiled is not None:
+            return self._compiled
+        last = self._on_demand.last if isinstance(self._on_demand, OpenModel) else None
+        if last is None:
+            raise ArgumentError("nothing is compiled yet: the model leaves extents open, and a run has to tell them")
+        return last
 
     def get_inputs(self) -> list[NodeArg]:
         return [_node_arg(name, *rest) for name, rest in self._inputs.items()]
@@ -113,8 +157,38 @@ class InferenceSession:
     def get_outputs(self) -> list[NodeArg]:
         return [_node_arg(name, *rest) for name, rest in self._outputs.items()]
 
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """None: initializers are constants of what is compiled."""
+        return []
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the model says of itself; a compiled file holds nothing of that."""
+        if self._model is None:
+            raise ArgumentError("get_modelmeta: a compiled file does not hold what its model says of itself")
+        return metadata_of(self._model)
+
+    def get_session_options(self) -> SessionOptions:
+        return self._sess_options
+
     def get_providers(self) -> list[str]:
-        return ["CPUExecutionProvider"]
+        return get_available_providers()
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        return {name: {} for name in get_available_providers()}
+
+    def set_providers(self, providers: Sequence[Any] | None = None, provider_options: Sequence[Any] | None = None) -> None:
+        """Means nothing here."""
+
+    def enable_fallback(self) -> None:
+        """Means nothing here."""
+
+    def disable_fallback(self) -> None:
+        """Means nothing here."""
+
+    @property
+    def is_compiled(self) -> bool:
+        """False for a model that leaves extents open, before the first run."""
+        return self._compiled is not None or (isinstance(self._on_demand, OpenModel) and self._on_demand.last is not None)
 
     @property
     def threads(self) -> int:
@@ -132,11 +206,39 @@ class InferenceSession:
     def run(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: Any = None) -> list[np.ndarray]:
         """New arrays, one for each name; all outputs for None. Inputs are arrays of NumPy or of anything that speaks DLPack, of exactly the
         right type. Dense ones at multiples of 64 bytes are read where they are; the library copies others."""
-        program = self._program if self._on_demand is None else self._program_for(input_feed)
+        if not isinstance(input_feed, dict):
+            raise ArgumentError(f"input_feed is a dict of arrays by the names of inputs, not of type {type(input_feed).__name__}")
+        program = self._compiled if self._on_demand is None and self._compiled is not None else self._program_for(input_feed)
         if self._is_plain:
             return program.run(output_names, input_feed)
-        names = list(self._outputs) if output_names is None else list(output_names)
+        if isinstance(output_names, str):
+            raise ArgumentError("output_names is a list of names, not one name")
+        names = list(output_names or self._outputs)
         return [self._as_named(name, array) for name, array in zip(names, program.run(names, self._as_carried(input_feed)))]
+
+    def run_async(self, output_names: Sequence[str] | None, input_feed: dict[str, Any],
+                  callback: Callable[[list[np.ndarray], Any, str], Any], user_data: Any = None, run_options: Any = None) -> None:
+        """In a thread of its own; `callback` is called there with the results, `user_data` and the message of an error, or ""."""
+
+        def work() -> None:
+            try:
+                results, message = self.run(output_names, input_feed), ""
+            except Exception as error:
+                results, message = [], str(error)
+            callback(results, user_data, message)
+
+        threading.Thread(target=work, name="collage.run_async", daemon=True).start()
+
+    def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: dict[str, OrtValue],
+                            run_options: Any = None) -> list[OrtValue]:
+        feed = {name: value.numpy() for name, value in input_dict_ort_values.items()}
+        return [OrtValue(result) for result in self.run(output_names, feed)]
+
+    def io_binding(self) -> IOBinding:
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
+        iobinding.run()
 
     def run_into(self, input_feed: dict[str, Any], results: dict[str, Any]) -> None:
         """Computes all outputs into arrays of the caller's, by name: writable and dense, of NumPy or by DLPack; of objects for strings."""
@@ -153,6 +255,8 @@ class InferenceSession:
 
     def _program_for(self, feed: Mapping[str, Any]) -> _collage.Program:
         """What has a profile of these inputs. Where that is none, or an input is missing, the file's program says so."""
+        if isinstance(self._on_demand, OpenModel):
+            return self._on_demand.program_for(feed)
         if self._on_demand is None or feed.keys() != self._inputs.keys():
             return self._program
         shapes = {name: tuple(np.shape(value)) for name, value in feed.items()}
@@ -206,5 +310,5 @@ def _texts_of_numbers(numbers: np.ndarray) -> np.ndarray:
     return texts
 
 
-def _node_arg(name: str, type: str, shape: list[int | None] | None) -> NodeArg:
-    return NodeArg(name, f"tensor({_ONNX_NAMES.get(type, type)})", shape)
+def _node_arg(name: str, type: str, shape: list[int | str | None] | None) -> NodeArg:
+    return NodeArg(name, onnx_type(type), shape)

@@ -16,7 +16,7 @@ from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupl
 
 from collage import InferenceSession
 from collage._compile import compile, read
-from collage._errors import CompileError
+from collage._errors import ArgumentError, CompileError
 
 
 class CollageRep(BackendRep):
@@ -69,6 +69,8 @@ def _named(inputs: Any, names: list[str]) -> dict[str, Any]:
     if isinstance(inputs, dict):
         return inputs
     arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+    if len(arrays) != len(names):
+        raise ArgumentError(f"{len(arrays)} inputs are given where {len(names)} are right: {', '.join(names)}")
     return dict(zip(names, arrays, strict=True))
 
 

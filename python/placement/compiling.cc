@@ -7,12 +7,14 @@
 
 #include <atomic>
 #include <cmath>
+#include <set>
 
 #include "collage/driver/compile.h"
 #include "collage/driver/estimated_compile.h"
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
 #include "collage/lower/save.h"
+#include "collage/onnx/graph.h"
 #include "collage/op/table.h"
 #include "collage/support/clock.h"
 #include "collage/support/file.h"
@@ -101,6 +103,50 @@ ProgramView Read(const std::string& path, const std::string& options_text) {
   return ValueOr(read(), "CompileError");
 }
 
+/// (name, element type, shape): the type empty where it is no tensor; extents are numbers, names, or None, and so is an unknown shape.
+nb::list Declared(const std::vector<onnx_io::OnnxInput>& values, const std::set<std::string>& left_out) {
+  nb::list declared;
+  for (const onnx_io::OnnxInput& value : values) {
+    if (left_out.contains(value.name)) continue;
+    nb::object shape = nb::none();
+    if (value.shape) {
+      nb::list extents;
+      for (const onnx_io::OnnxDimension& dimension : *value.shape) {
+        if (dimension.extent) {
+          extents.append(*dimension.extent);
+        } else {
+          extents.append(dimension.symbol.empty() ? nb::object(nb::none()) : nb::cast(dimension.symbol));
+        }
+      }
+      shape = extents;
+    }
+    const bool is_tensor = value.dtype && !value.is_sequence && !value.is_optional;
+    declared.append(nb::make_tuple(value.name, is_tensor ? std::string(Name(*value.dtype)) : "", shape));
+  }
+  return declared;
+}
+
+/// What a model says of its inputs and outputs, and of itself.
+nb::dict Describe(const std::string& path) {
+  const OnnxFile file = ValueOr(OnnxFile::Open(path), "CompileError");
+  const onnx_io::OnnxGraph& graph = file.graph();
+  std::set<std::string> initializers;
+  for (const auto& [name, tensor] : graph.initializers) initializers.insert(name);
+  nb::dict properties;
+  for (const auto& [key, value] : graph.metadata.properties) properties[key.c_str()] = value;
+  nb::dict described;
+  described["inputs"] = Declared(graph.inputs, initializers);
+  described["outputs"] = Declared(graph.output_types, {});
+  described["producer_name"] = graph.metadata.producer;
+  described["graph_name"] = graph.metadata.graph;
+  described["domain"] = graph.metadata.domain;
+  described["description"] = graph.metadata.description;
+  described["graph_description"] = graph.metadata.graph_description;
+  described["version"] = graph.metadata.version;
+  described["custom_metadata_map"] = properties;
+  return described;
+}
+
 ProgramView Parse(const std::string& text) {
   ParseOptions options;
   options.missing_constant = RandomConstants(1);
@@ -129,6 +175,7 @@ void BindCompiling(nb::module_& module) {
   module.def("compile", &CompileHere, nb::arg("model"), nb::arg("output"), nb::arg("options"), nb::arg("rules"), nb::arg("forms"),
              nb::arg("estimator").none(), nb::arg("progress").none());
   module.def("read", &Read, nb::arg("path"), nb::arg("options"));
+  module.def("describe", &Describe, nb::arg("path"), nb::sig("def describe(path: str) -> dict[str, typing.Any]"));
   module.def("parse", &Parse, nb::arg("text"));
   module.def("place", &Place, nb::arg("program"), nb::arg("options"), nb::arg("rules"), nb::arg("forms"), nb::arg("estimator").none());
 }

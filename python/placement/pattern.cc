@@ -69,7 +69,16 @@ void BindPatterns(nb::module_& module) {
           },
           nb::is_operator(), "Either")
       .def(
-          "optional", [](const Pattern& inner, const std::function<Pattern(Pattern)>& outer) { return pattern::Optional(inner, outer); },
+          "optional",
+          [](const Pattern& inner, const nb::callable& outer) {
+            return pattern::Optional(inner, [&](const Pattern& data) {
+              const nb::object made = outer(data);
+              Pattern result = inner;
+              if (!nb::try_cast(made, result))
+                Raise("ArgumentError", std::string("optional: a pattern is expected of what is given, not ") + nb::repr(made).c_str());
+              return result;
+            });
+          },
           nb::arg("outer"), "What `outer` makes of it, or it alone: conv.optional(lambda p: is_op('nn.relu')(p))")
       .def(
           "has_attr", [](const Pattern& of, const nb::dict& attributes) { return pattern::HasAttributes(of, AttributesFrom(attributes)); },

@@ -99,9 +99,30 @@ std::string Found(nb::handle value) {
   return std::string("is ") + nb::str(type).c_str() + " " + nb::str(shape).c_str();
 }
 
+/// What ONNX Runtime takes as well: numbers and lists of them, and arrays of the other byte order, as an array. None for all else, and for
+/// what NumPy makes no such array of.
+nb::object Converted(nb::handle value, const Endpoint& endpoint) {
+  const nb::object numpy = nb::module_::import_("numpy");
+  if (!nb::hasattr(numpy, endpoint.type.c_str())) return nb::none();
+  PyObject* const given = value.ptr();
+  const bool is_list = PyList_Check(given) || PyTuple_Check(given) || PyLong_Check(given) || PyFloat_Check(given);
+  const nb::object type = nb::getattr(value, "dtype", nb::none());
+  const bool is_swapped = !type.is_none() && nb::hasattr(type, "isnative") && !nb::cast<bool>(type.attr("isnative"));
+  if (!is_list && !(is_swapped && type.attr("newbyteorder")("=").equal(numpy.attr("dtype")(endpoint.type)))) return nb::none();
+  try {
+    return numpy.attr("asarray")(value, numpy.attr("dtype")(endpoint.type));
+  } catch (const nb::python_error&) {
+    return nb::none();
+  }
+}
+
 /// The array behind a value; one that is not dense is copied, as NumPy's users expect.
-Array InputArray(nb::handle value, const Endpoint& endpoint) {
+Array InputArray(nb::handle given, const Endpoint& endpoint) {
   Array array;
+  nb::object value = nb::borrow(given);
+  if (!nb::try_cast(value, array)) {
+    if (nb::object converted = Converted(value, endpoint); !converted.is_none()) value = std::move(converted);
+  }
   if (nb::try_cast(value, array) && HasType(array, endpoint)) {
     if (IsDense(array)) return array;
     const nb::object copy = nb::module_::import_("numpy").attr("ascontiguousarray")(value);
@@ -285,7 +306,8 @@ nb::list Program::Run(nb::handle output_names, const nb::dict& feeds) {
   Gather(feeds, buffers);
   const std::vector<Endpoint>& outputs = profiles_[buffers.profile].outputs;
   std::vector<size_t> wanted;
-  if (output_names.is_none()) {
+  if (PyUnicode_Check(output_names.ptr())) RaiseArgument("output_names is a list of names, not one name");
+  if (output_names.is_none() || nb::len(output_names) == 0) {
     for (size_t i = 0; i < outputs.size(); ++i) wanted.push_back(i);
   } else {
     for (const nb::handle name : output_names) {
@@ -320,6 +342,10 @@ void Program::RunInto(const nb::dict& feeds, const nb::dict& results) {
       RaiseArgument("output '" + outputs[i].name + "' " + Found(value) + ", expected a writable, dense " + TypeOf(outputs[i]));
     }
     buffers.outputs.push_back({arrays[i].data(), outputs[i].bytes});
+  }
+  for (const auto& [name, value] : results) {
+    const bool is_known = std::any_of(outputs.begin(), outputs.end(), [&](const Endpoint& output) { return output.key.equal(name); });
+    if (!is_known) RaiseArgument(std::string("there is no output '") + nb::str(name).c_str() + "'; there are " + NamesOf(outputs));
   }
   const Lease lease(*this);
   Execute(lease.get(), buffers);

@@ -220,6 +220,21 @@ class CompileTest(unittest.TestCase):
             models.compile_quickly(models.perceptron(), targets=["gpu"])
         with self.assertRaisesRegex(collage.CompileError, "onnx"):
             collage.compile(b"no model")
+        for given in (None, 3, [1]):
+            with self.assertRaisesRegex(collage.ArgumentError, "onnx.ModelProto is expected, not"):
+                collage.compile(given)
+        for budget in (float("nan"), float("inf")):
+            with self.assertRaisesRegex(collage.ArgumentError, "budget: a number of seconds is expected"):
+                collage.compile("/no/such.onnx", budget=budget)
+        for shape in ("2y8", 3, (1, "N")):
+            with self.assertRaisesRegex(collage.ArgumentError, "shapes: of 'x' extents are expected"):
+                collage.compile("/no/such.onnx", shapes={"x": shape})
+
+    def test_one_word_is_a_list_of_one(self):
+        session = models.compile_quickly(models.perceptron(), targets="cpu -compiler=native", forbid="forms")
+        self.assertEqual({entry["backend"] for entry in session.report["plan"]}, {"native"})
+        with self.assertRaisesRegex(collage.CompileError, "nn.nothing"):
+            models.compile_quickly(models.perceptron(), pin="nn.nothing=native")
 
 
 if __name__ == "__main__":

@@ -315,6 +315,19 @@ class BackendTest(unittest.TestCase):
         self.assertEqual(versions[0], versions[1])
         self.assertNotEqual(versions[0], versions[2])
 
+    def test_why_a_pinned_kernel_is_not_taken_is_said(self):
+        backend = collage.register_backend("failing")
+        try:
+            backend.kernel("relu", is_op("nn.relu")(wildcard()))(lambda function: lambda x: 1 / 0)
+            with self.assertRaisesRegex(collage.CompileError, "failing: failing.relu raised ZeroDivisionError"):
+                models.compile_quickly(models.perceptron(), pin="nn.relu=failing")
+            with self.assertRaisesRegex(collage.ArgumentError, "a pattern of collage.pattern is expected, not 'nn.relu'"):
+                backend.kernel("other", "nn.relu")
+            with self.assertRaisesRegex(collage.ArgumentError, "optional: a pattern is expected of what is given, not 3"):
+                is_op("tanh")(wildcard()).optional(lambda data: 3)
+        finally:
+            collage.unregister_backend("failing")
+
     def test_names_are_given_once(self):
         self.mine()
         for name in ("mine", "dnnl"):

@@ -109,6 +109,8 @@ class SessionTest(unittest.TestCase):
         self.check([hidden, sums])
         with self.assertRaisesRegex(collage.ArgumentError, r"output 'sums' \(float32 \(4\)\) is missing"):
             self.session.run_into({"x": self.x}, {"hidden": hidden})
+        with self.assertRaisesRegex(collage.ArgumentError, "there is no output 'z'; there are 'hidden', 'sums'"):
+            self.session.run_into({"x": self.x}, {"hidden": hidden, "sums": sums, "z": sums})
         hidden.flags.writeable = False
         with self.assertRaisesRegex(collage.ArgumentError, "output 'hidden' .* expected a writable"):
             self.session.run_into({"x": self.x}, {"hidden": hidden, "sums": sums})
@@ -119,7 +121,8 @@ class SessionTest(unittest.TestCase):
             ({"x": self.x, "z": self.x}, "there is no input 'z'; there are 'x'"),
             ({"x": self.x.astype(np.float64)}, r"input 'x' is float64 \(4, 64\), expected float32 \(4, 64\)"),
             ({"x": self.x[:2]}, r"input 'x' is float32 \(2, 64\), expected float32 \(4, 64\)"),
-            ({"x": [1, 2]}, "input 'x' is of type list, which is no array of the host"),
+            ({"x": [1, 2]}, r"input 'x' is float32 \(2,\), expected float32 \(4, 64\)"),
+            ({"x": {1, 2}}, "input 'x' is of type set, which is no array of the host"),
         ]:
             with self.assertRaisesRegex(collage.ArgumentError, message):
                 self.session.run(None, feed)
@@ -169,6 +172,10 @@ class SessionTest(unittest.TestCase):
         self.assertIn(report._repr_html_(), page)
         for name in ("x", report["plan"][0]["backend"], "times chosen", "predicted"):
             self.assertIn(name, page)
+        # Predictions are as the prices say, and why the race says another time stands beside.
+        report.update(estimated_us=50.0, drift=0.8, is_estimated=False)
+        self.assertIn("predicted 62.5 µs", report._repr_html_())
+        self.assertIn("the machine ran 0.80 times as slowly in the race", report._repr_html_())
         # It is well formed, and names of a model are text only.
         report["plan"][0]["nodes"] = ["<script>&"]
         self.assertIn("&lt;script&gt;&amp;", report._repr_html_())
