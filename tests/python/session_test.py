@@ -1,6 +1,8 @@
 """InferenceSession: in the words of ONNX Runtime, without copies, for many threads, with errors that say what is wrong."""
 
 import pathlib
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -142,6 +144,12 @@ class SessionTest(unittest.TestCase):
             collage.InferenceSession(self.path.read_bytes()[:-50])
         with self.assertRaisesRegex(collage.ArgumentError, "budget: is an option of compiling"):
             collage.InferenceSession(self.path, budget=3)
+
+    def test_the_package_is_the_command_line_too(self):
+        done = subprocess.run([sys.executable, "-m", "collage", "run", str(self.path), "--random", "1"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("hidden", done.stdout)
+        self.assertEqual(subprocess.run([sys.executable, "-m", "collage", "--nothing"], capture_output=True).returncode, 2)
 
     def test_sixteen_threads_get_the_bits_that_one_gets(self):
         feeds = [{"x": np.random.default_rng(seed).standard_normal((4, 64)).astype(np.float32)} for seed in range(16)]

@@ -103,7 +103,7 @@ def main():
         np.testing.assert_allclose(np.load(folder / "scores.npy"), np.maximum(image @ weight, 0), rtol=1e-4, atol=1e-4)
         print(f"the README's example runs; {check_libraries(package, checkout)} libraries, all found")
         check_server(package / "bin" / "collage")
-        print(run(package / "bin" / "collage", "backends"), end="")
+        print(run(folder / "empty" / "bin" / "collage", "backends"), end="")
 
 
 if __name__ == "__main__":
