@@ -7,7 +7,7 @@
 
 #include "collage/backend/registry.h"
 #include "collage/driver/transitions.h"
-#include "collage/runtime/parallel.h"
+#include "collage/runtime/device.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
@@ -146,9 +146,7 @@ int Run(const Options& options) {
 void AddBackendsCommand(CLI::App& app, int& code) {
   CLI::App* command = app.add_subcommand("backends", "List the backends: name, version, present or why not");
   auto options = std::make_shared<Options>();
-  command->add_option("--threads", options->threads, "Threads that backends would use")
-      ->check(NumberBetween(1, kMostThreads))
-      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads that backends would use")->check(ThreadCount())->capture_default_str();
   command->add_option("--json", options->json, "Write the list as JSON to this file; alone or -: standard output")
       ->expected(0, 1)
       ->default_str("-");

@@ -10,7 +10,7 @@
 #include "collage/cost/comparison.h"
 #include "collage/lower/save.h"
 #include "collage/measure/race.h"
-#include "collage/runtime/parallel.h"
+#include "collage/runtime/device.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
@@ -173,7 +173,7 @@ void AddCompareCommand(CLI::App& app, int& code) {
   command->add_option("first", options->files[0], "A compiled file")->required();
   command->add_option("second", options->files[1], "Another one")->required();
   command->add_option("--shape", options->shapes, "The profile to take: name=1x3x224x224 (repeat)");
-  command->add_option("--threads", options->threads, "Threads of each")->check(NumberBetween(1, kMostThreads))->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads of each")->check(ThreadCount())->capture_default_str();
   command->add_option(
       "--processors", options->processors,
       "For a CPU beside the host, such as cpu:1=2-3 (repeat): in place of the processors that a file keeps for it. It is for "

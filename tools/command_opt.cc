@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "collage/ir/verify.h"
-#include "collage/runtime/parallel.h"
+#include "collage/runtime/device.h"
 #include "collage/support/file.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
@@ -123,9 +123,7 @@ void AddOptCommand(CLI::App& app, int& code) {
       ->default_str(DefaultCache());
   command->add_option("--save-plan", options->save_plan, "Write the plan to this file (pass collage)");
   command->add_option("--plan", options->plan, "A plan that was saved, of this program (pass apply-plan)");
-  command->add_option("--threads", options->threads, "Threads (pass collage)")
-      ->check(NumberBetween(1, kMostThreads))
-      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads (pass collage)")->check(ThreadCount())->capture_default_str();
   command->callback([options, &code] {
     const Status status = Optimize(*options);
     code = status ? kDone : ReportError(status.error());

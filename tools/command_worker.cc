@@ -7,7 +7,6 @@
 #include "collage/fleet/fleet_worker.h"
 #include "collage/measure/worker.h"
 #include "collage/runtime/device.h"
-#include "collage/runtime/parallel.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
@@ -51,7 +50,7 @@ void AddWorkerCommand(CLI::App& app, int& code) {
                    "The PostgreSQL database that keeps the prices of these compiles, postgresql://user@host/database: their --cache")
       ->required();
   command->add_option("--threads", options->threads, "Kernels of more threads are left to others")
-      ->check(NumberBetween(1, kMostThreads))
+      ->check(ThreadCount())
       ->capture_default_str();
   command->add_option("--most-idle", options->most_idle, "End when there was nothing to do for so long: 90s, 5m or 12h");
   command->callback([options, &code] {

@@ -1,15 +1,19 @@
 #include "tools/inputs.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 
+#include "collage/runtime/device.h"
+#include "collage/runtime/parallel.h"
 #include "collage/support/hash.h"
 #include "collage/tensor/extents.h"
 #include "collage/tensor/narrow.h"
 #include "collage/tensor/npy.h"
+#include "tools/supervision.h"
 
 namespace collage::tools {
 namespace {
@@ -191,6 +195,20 @@ CLI::Validator NumberBetween(double low, double high) {
     return fmt::format("'{}' is no number from {} to {}", text, low, high);
   };
   return CLI::Validator(check, fmt::format("{} to {}", low, high));
+}
+
+CLI::Validator ThreadCount() {
+  const CLI::Validator is_count = NumberBetween(1, kMostThreads);
+  const auto check = [is_count](const std::string& text) {
+    std::string wrong = is_count(text);
+    const int processors = AvailableThreads();
+    // A supervised process is told what its parent has been told.
+    if (wrong.empty() && std::stoi(text) > processors && SupervisedActivity() == nullptr)
+      spdlog::warn("--threads {}: this process may use {}; threads that wait for a processor keep the others waiting", text,
+                   processors == 1 ? "1 processor" : std::to_string(processors) + " processors");
+    return wrong;
+  };
+  return CLI::Validator(check, fmt::format("{} to {}", 1, kMostThreads));
 }
 
 }  // namespace collage::tools

@@ -24,6 +24,18 @@ void OpenStandardStreams() {
   }
 }
 
+/// CLI11 says of a word that is no command that one is required, and does not say the word.
+std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> rest = app.remaining();
+  if (!app.get_subcommands().empty() || rest.empty() || rest.front().starts_with('-'))
+    return std::string(error.what()) + "; --help lists what there is";
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  return "there is no command '" + rest.front() + "'; there are " + known + "; --help says what they do";
+}
+
 int Run(int argc, char** argv) {
   OpenStandardStreams();
   collage::InitialiseLogging();
@@ -53,7 +65,7 @@ int Run(int argc, char** argv) {
     return collage::tools::ReportError({error.what()});
   } catch (const CLI::ParseError& error) {
     // Help and version come this way as well.
-    if (error.get_exit_code() != 0) return collage::tools::ReportError({std::string(error.what()) + "; --help lists what there is"});
+    if (error.get_exit_code() != 0) return collage::tools::ReportError({WhatIsWrong(app, error)});
     app.exit(error);
   }
   if (code == collage::tools::kUserError) return code;

@@ -4,7 +4,7 @@
 
 #include "collage/backend/registry.h"
 #include "collage/lower/save.h"
-#include "collage/runtime/parallel.h"
+#include "collage/runtime/device.h"
 #include "tools/inputs.h"
 #include "tools/interrupt.h"
 #include "tools/supervision.h"
@@ -24,9 +24,7 @@ void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
       .add_option("--cache", options.cache,
                   "What keeps prices: a SQLite file, or the URL of a PostgreSQL database, postgresql://user@host/database")
       ->default_str(DefaultCache());
-  command.add_option("--threads", options.threads, "Threads for all backends together")
-      ->check(NumberBetween(1, kMostThreads))
-      ->capture_default_str();
+  command.add_option("--threads", options.threads, "Threads for all backends together")->check(ThreadCount())->capture_default_str();
   command.add_option(
       "--processors", options.processors,
       "Processors of a CPU beside the host, such as cpu:1=2-3 (repeat). Targets and pins may name it then. The host, cpu:0, has "

@@ -21,9 +21,13 @@ struct Presence {
   bool present = false;
   std::string version;
   std::string reason;
+  /// Absent, but Load works: only what compiles is missing. Artifacts are then of the version whose end `version` is: what is missing has
+  /// the rest of it.
+  bool loads = false;
 
   static Presence Version(std::string version) { return {true, std::move(version), {}}; }
   static Presence Absent(std::string reason) { return {false, {}, std::move(reason)}; }
+  static Presence LoadsOnly(std::string reason) { return {false, {}, std::move(reason), true}; }
 };
 
 /// How candidates for a backend are found (the partition rule is made from this, see candidate/rules.h).
@@ -116,7 +120,7 @@ class Backend {
     (void)variant;
     return {};
   }
-  /// Compiles and packs, or says why not. No exception leaves it.
+  /// Compiles and packs, or says why not, as where the backend loads only (Presence::loads). No exception leaves it.
   [[nodiscard]] virtual Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                                 const Variant& variant) const = 0;
   /// Whether Load makes a kernel of every artifact of its own, by compiling the source in it where the code beside it is for another

@@ -13,7 +13,7 @@ class RegisteredBackend final : public Backend {
 
   [[nodiscard]] Presence Probe(const Device& device) const override {
     Presence presence = backend_.Probe(device);
-    if (presence.present && !sources_.empty()) presence.version += "+" + sources_;
+    if ((presence.present || presence.loads) && !sources_.empty()) presence.version += "+" + sources_;
     return presence;
   }
 

@@ -207,7 +207,7 @@ Result<const Backend*> FindBackend(const std::string& name, const Device& device
   for (const Backend* added : PresentlyAdded()) found = !opened && added->Name() == name ? added : found;
   if (opened || found) {
     const Presence presence = found ? found->Probe(device) : Presence::Absent(opened->reason);
-    if (presence.present) return found;
+    if (presence.present || presence.loads) return found;
     return Fail("backend '" + name + "' is not available: " + presence.reason);
   }
   std::string present;

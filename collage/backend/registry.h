@@ -27,8 +27,9 @@ struct BackendRecord {
 ///   those that this process alone has.
 std::vector<BackendRecord> AvailableBackends(const Device& device);
 
-/// The present backend of that name, or an error that lists the names and, for one that is absent, the reason. One of this build is found
-/// without opening others: whoever loads a program waits for the libraries of that program alone.
+/// The backend of that name, present or one that at least loads (Presence::loads), or an error that lists the names and, for one that is
+/// absent, the reason. One of this build is found without opening others: whoever loads a program waits for the libraries of that program
+/// alone.
 Result<const Backend*> FindBackend(const std::string& name, const Device& device);
 
 /// A backend out of this tree, from now on among the available ones; again does nothing. Opening it runs its code. Errors as OpenBackend's

@@ -59,8 +59,9 @@ CompileReport ReportOfControl(const std::string& model, const CompileOptions& op
   report.noise = 0;  // that of all blocks is known where that of each is
   for (const BlockReport& block : blocks) {
     AddPlan(block, report);
-    report.estimated_us += block.report.estimated_us;
-    report.lower_bound_us += block.report.lower_bound_us;
+    // Each block has a race of its own, at a speed of its own; together they have none.
+    report.estimated_us += EstimateAtPrices(block.report);
+    report.lower_bound_us += block.report.lower_bound_us / block.report.drift;
     report.proved_lower_bound_us += block.report.proved_lower_bound_us;
   }
   return report;

@@ -69,7 +69,7 @@ std::string SecondsText(const CompileReport& report) {
 std::string HonestTotals(const CompileReport& report) {
   std::string text;
   if (report.additive_error_us)
-    text += fmt::format("  additive error (measured less the sum of prices): {:+.1f} us ({:+.1f}%)\n", *report.additive_error_us,
+    text += fmt::format("  additive error (measured less the estimate for the race): {:+.1f} us ({:+.1f}%)\n", *report.additive_error_us,
                         report.estimated_us > 0 ? 100 * *report.additive_error_us / report.estimated_us : 0);
   if (report.apparent_loss)
     text += fmt::format("  apparent loss (searched plan over the best single backend): {:+.2f}%\n", 100 * *report.apparent_loss);
@@ -271,6 +271,8 @@ std::string BackendAndDevice(const std::string& backend, const std::string& devi
   return device.empty() ? backend : backend + "@" + device;
 }
 
+double EstimateAtPrices(const CompileReport& report) { return report.estimated_us / report.drift; }
+
 CompileReport OfEveryCompile(CompileReport report) {
   for (CompileReport& profile : report.profiles) profile = OfEveryCompile(std::move(profile));
   report.raced = false;
@@ -356,14 +358,16 @@ std::string PlanTable(const CompileReport& report) {
     ++count;
     cost += entry.cost_us;
   }
-  text += fmt::format("plan: {} partitions, estimated {:.1f} us\n", report.plan.size(), report.estimated_us);
+  text += fmt::format("plan: {} partitions, estimated {:.1f} us\n", report.plan.size(), EstimateAtPrices(report));
   text += "  " + StatementText(report);
   if (report.candidates.variants.assumed > 0)
     text += fmt::format(", if the {} kernels that never ran are like those that did", report.candidates.variants.assumed);
-  text += fmt::format("\n  likely bound {:.1f} us, proved bound {:.1f} us\n", report.lower_bound_us, report.proved_lower_bound_us);
+  // No speed of the machine lowers what is proved.
+  const double likely = std::max(report.lower_bound_us / report.drift, report.proved_lower_bound_us);
+  text += fmt::format("\n  likely bound {:.1f} us, proved bound {:.1f} us\n", likely, report.proved_lower_bound_us);
   if (report.tie)
     text += fmt::format("  the cheapest has {} partitions and is {:.1f} us cheaper, which is less than makes a difference ({:.2f}%)\n",
-                        report.tie->partitions, report.estimated_us - report.tie->cost_us, 100 * report.tie->within);
+                        report.tie->partitions, (report.estimated_us - report.tie->cost_us) / report.drift, 100 * report.tie->within);
   if (report.searcher != CompileReport().searcher) text += "  the plan called searched is that of --search " + report.searcher + "\n";
   for (const std::string& backend : report.timed_here) text += "  timed in this process and in no worker: " + backend + "\n";
   for (const std::string& pin : report.pins) text += "  --pin " + pin + "\n";
@@ -386,8 +390,10 @@ std::string PlanTable(const CompileReport& report) {
   if (!report.not_compared.empty()) text += "  not compared with the reference: " + report.not_compared + "\n";
   if (!report.rounding.empty()) text += "  " + report.rounding + "\n";
   const std::string noise = report.noise ? fmt::format("{:.2f}%", 100 * *report.noise) : "not known, too few rounds";
-  text += fmt::format("  noise of this race (A/A): {}; the machine ran {:.2f} times as slowly as when the prices were taken\n", noise,
-                      report.drift);
+  text += fmt::format(
+      "  noise of this race (A/A): {}; the machine ran {:.2f} times as slowly as when the prices were taken, so the estimate "
+      "for it is {:.1f} us\n",
+      noise, report.drift, report.estimated_us);
   return text + HonestTotals(report);
 }
 

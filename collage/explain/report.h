@@ -116,7 +116,8 @@ struct CompileReport {
   std::vector<std::string> pins;     ///< as the user wrote them
   std::vector<std::string> forbids;  ///< as the user wrote them
   std::vector<PlanEntry> plan;
-  /// Kernels, conversions and transitions, at the speed that the machine had during the race.
+  /// Kernels, conversions and transitions, at the speed that the machine had during the race: it is there to be compared with the race's
+  /// times. All other predictions are as the prices say, and so is what people are shown: EstimateAtPrices.
   double estimated_us = 0;
   /// How many times slower the machine was during the race than when the prices in the plan were taken, by a plan that ran at both times.
   double drift = 1;
@@ -163,6 +164,9 @@ struct CompileReport {
 
 /// "x=1x3x224x224 mask=1x224".
 std::string ProfileName(const CompileReport& report);
+
+/// What the plan is predicted to take as the prices say: what the prices of its partitions, conversions and transitions add up to.
+double EstimateAtPrices(const CompileReport& report);
 
 /// The report without what is true of one compile only (what was measured now, in which time): equal for equal programs.
 CompileReport OfEveryCompile(CompileReport report);

@@ -40,16 +40,15 @@ Result<std::vector<ShapeProfile>> ProfilesOf(const StoredProgram& stored) {
 }
 
 /// Machine code runs only where it was made, and with the library that made it.
-Status CheckArtifact(const KernelRecord& record, const StoredProgram& stored, const std::string& fingerprint, const std::string& version) {
+Status CheckArtifact(const KernelRecord& record, const StoredProgram& stored, const std::string& fingerprint, const Presence& presence) {
   if (stored.fingerprint != fingerprint) {
     return Fail("is machine code for another processor (" + stored.fingerprint + ", this one is " + fingerprint +
                 "); compile the model again on this machine");
   }
-  if (record.backend_version != version) {
-    return Fail("was made by version " + record.backend_version + " of the backend, here is version " + version +
-                "; compile the model again");
-  }
-  return {};
+  const std::string& version = presence.version;
+  if (presence.present ? record.backend_version == version : record.backend_version.ends_with(version)) return {};
+  return Fail("was made by version " + record.backend_version + " of the backend, here is version " + version +
+              "; compile the model again");
 }
 
 /// What a function computes inside must fit into memory too: some kernels allocate it when they are made.
@@ -191,7 +190,7 @@ Result<std::unique_ptr<Kernel>> KernelLoader::Restore(StoredProgram& part, size_
     if (!call.function) return Fail("the file holds machine code only, no function to compile again");
     return CompilePartition(call, *backend, device);
   }
-  if (!backend->ArtifactsHoldSource()) COLLAGE_TRY_STATUS(CheckArtifact(call.record, part, fingerprint_, backend->Probe(device).version));
+  if (!backend->ArtifactsHoldSource()) COLLAGE_TRY_STATUS(CheckArtifact(call.record, part, fingerprint_, backend->Probe(device)));
   return backend->Load(container_.blob(*kernel.artifact), device);
 }
 

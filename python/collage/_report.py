@@ -36,14 +36,19 @@ class Report(dict[str, Any]):
 def session_html(session: InferenceSession) -> str:
     rows = [("input", one) for one in session.get_inputs()] + [("output", one) for one in session.get_outputs()]
     cells = [[kind, one.name, one.type, _shape(one.shape)] for kind, one in rows]
-    return f"<p>Collage, {_count(session.threads, 'thread')}</p>" + _table(["", "name", "type", "shape"], cells) + session.report._repr_html_()
+    table = _table(["", "name", "type", "shape"], cells)
+    if not session.is_compiled:
+        return f"<p>Collage, compiled when a run tells its shapes</p>{table}"
+    return f"<p>Collage, {_count(session.threads, 'thread')}</p>{table}{session.report._repr_html_()}"
 
 
 def _summary(report: Report) -> str:
-    parts = [f"{_count(len(report['plan']), 'partition')}, predicted {_time(report['estimated_us'])}"]
+    # As the prices of the partitions say, of which the table below is made; `estimated_us` is at the speed of the race.
+    parts = [f"{_count(len(report['plan']), 'partition')}, predicted {_time(report['estimated_us'] / report['drift'])}"]
     chosen = report["end_to_end_ms"].get("chosen")
     if chosen is not None:
         parts.insert(0, f"<b>{_time(chosen * 1000)}</b> a run in the race of the compile")
+        parts.append(f"the machine ran {report['drift']:.2f} times as slowly in the race as when the prices were taken")
     if report["is_estimated"]:
         parts.append("prices are a user's estimates; nothing was timed")
     return f"<p><b>{escape(report['model'].rpartition('/')[2])}</b>: {'; '.join(parts)}</p>"
@@ -84,7 +89,7 @@ def _table(head: Iterable[str], rows: Iterable[list[str]], colours: bool = False
     return text + "</tbody></table>"
 
 
-def _shape(shape: list[int | None] | None) -> str:
+def _shape(shape: list[int | str | None] | None) -> str:
     if shape is None:
         return "known after a run"
     return " × ".join("?" if extent is None else str(extent) for extent in shape) or "scalar"

@@ -69,7 +69,7 @@ TEST(ReportTest, NamesOfTheHonestTotals) {
         "\"margin_us\": 0.1", "\"elapsed_seconds\": 7.5", "\"budget_seconds\": 10", "\"open\": 0.004", "\"decisions_left_out\": 3"})
     EXPECT_THAT(text, testing::HasSubstr(field));
   const std::string table = PlanTable(Example());
-  EXPECT_THAT(table, testing::HasSubstr("additive error (measured less the sum of prices): +1.3 us (+10.0%)"));
+  EXPECT_THAT(table, testing::HasSubstr("additive error (measured less the estimate for the race): +1.3 us (+10.0%)"));
   EXPECT_THAT(table, testing::HasSubstr("apparent loss (searched plan over the best single backend): -20.00%"));
   EXPECT_THAT(table, testing::HasSubstr("dnnl (greedy)                  did not race: no variant"));
   EXPECT_THAT(table, testing::HasSubstr("not compared with the reference: 2 operators"));
@@ -77,6 +77,22 @@ TEST(ReportTest, NamesOfTheHonestTotals) {
   EXPECT_THAT(table, testing::HasSubstr("behind the plan, on the reference kernels: 4 nodes, since extents depend on data: node 'nms'"));
   EXPECT_THAT(table, testing::HasSubstr("decisions without a margin, the plan around them being too large to search again: 3"));
   EXPECT_THAT(table, testing::HasSubstr("budget: 7.5 s of 10.0 s spent"));
+}
+
+// One plan has one predicted time: the sum of the prices beside it. What it was in the race is said once, with the reason.
+TEST(ReportTest, PredictionsAreAsThePricesSay) {
+  CompileReport report = Example();
+  report.estimated_us = 27;
+  report.lower_bound_us = 18;
+  report.tie = ReportedTie{0.1, 1, 24.75};
+  const std::string table = PlanTable(report);
+  EXPECT_THAT(table, testing::StartsWith("plan: 1 partitions, estimated 24.0 us\n"));
+  EXPECT_THAT(table, testing::HasSubstr("likely bound 16.0 us, proved bound 2.0 us"));
+  EXPECT_THAT(table, testing::HasSubstr("the cheapest has 1 partitions and is 2.0 us cheaper"));
+  EXPECT_THAT(
+      table, testing::HasSubstr("the machine ran 1.12 times as slowly as when the prices were taken, so the estimate for it is 27.0 us\n"));
+  report.lower_bound_us = report.proved_lower_bound_us;
+  EXPECT_THAT(PlanTable(report), testing::HasSubstr("likely bound 2.0 us, proved bound 2.0 us"));
 }
 
 TEST(ReportTest, WhatIsNotThereIsNullAndReadsBack) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "collage/backend/registered.h"
 #include "collage/runtime/container.h"
 #include "collage/support/file.h"
 #include "collage/tensor/precision.h"
@@ -290,6 +291,20 @@ TEST_F(SaveTest, MachineCodeOfAnotherProcessorOrVersionIsRefused) {
   const InterpreterBackend newer("machine", true, "2.0");
   backends_ = {&newer};
   EXPECT_THAT(LoadError(), HasSubstr("made by version 1.0 of the backend, here is version 2.0"));
+  // Where only what compiles is missing, the rest of the version still has to fit.
+  struct Loading : InterpreterBackend {
+    using InterpreterBackend::InterpreterBackend;
+    [[nodiscard]] Presence Probe(const Device&) const override { return Presence::LoadsOnly("there is no compiler"); }
+  };
+  const Loading loading("machine", true);
+  Edit("1.0", "1+0");  // a version as the registry makes it, with the sources at the end
+  for (const auto& [sources, error] : {std::pair("0", "no error"), std::pair("7", "here is version +7")}) {
+    const std::unique_ptr<Backend> registered = Registered(loading, sources);
+    EXPECT_FALSE(registered->Probe(Device{}).present);
+    backends_ = {registered.get()};
+    EXPECT_THAT(LoadError(), HasSubstr(error));
+  }
+  Edit("1+0", "1.0");
   backends_ = {&machine_};
   Edit(Fingerprint(Device{}), "cpu-elsewhere");
   EXPECT_THAT(LoadError(), HasSubstr("kernel 'p' (act_7) of backend 'machine': is machine code for another processor (cpu-elsewhere"));

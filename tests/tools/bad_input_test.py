@@ -1,9 +1,11 @@
 """Runs the collage binary on bad input: what the user can mend. Usage: bad_input_test.py BINARY [unittest arguments]"""
 
+import os
 import pathlib
 import signal
 import subprocess
 import time
+import unittest.mock
 
 import numpy as np
 
@@ -155,6 +157,38 @@ class BadInputTest(CommandLineTestCase):
         for words in (["frob"], ["compile"], ["compile", self.model], ["run", self.program, "--frob"], []):
             with self.subTest(words):
                 self.assert_user_error(self.collage(*words), "--help")
+
+    def test_a_word_that_is_no_command(self):
+        words = "there is no command 'frob'; there are backends, compile, run, "
+        self.assert_user_error(self.collage("frob", "--help-me"), words, "--help")
+
+    def test_more_threads_than_processors(self):
+        most = len(os.sched_getaffinity(0))
+        # Tests otherwise hear of errors only.
+        with unittest.mock.patch.dict(os.environ, COLLAGE_LOG="warning"):
+            done = self.collage("run", self.program, "--random", "1", "--threads", most + 1)
+            quiet = self.collage("run", self.program, "--random", "1", "--threads", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"--threads {most + 1}: this process may use ", done.stderr)
+        self.assertNotIn("this process may use", quiet.stderr)
+
+    def test_kernels_of_source_load_where_no_compiler_is(self):
+        program = self.folder / "c.collage"
+        done = self.compile(self.model, "--target", "cpu -compiler=c", output=program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        other = self.folder / "another"
+        other.write_text("#!/bin/sh\necho 'another 1.0'\n")
+        other.chmod(0o700)
+
+        def run(compiler, *words):
+            with unittest.mock.patch.dict(os.environ, COLLAGE_CC=str(compiler)):
+                return self.collage("run", program, "--random", "1", "--output", self.folder / f"of_{compiler.name}", *words)
+
+        for compiler in (pathlib.Path("cc"), pathlib.Path("/nowhere/none")):
+            self.assertEqual(run(compiler).returncode, 0)
+        np.testing.assert_array_equal(np.load(self.folder / "of_cc/y.npy"), np.load(self.folder / "of_none/y.npy"))
+        self.assert_user_error(run(pathlib.Path("/nowhere/none"), "--recompile"), "backend 'c': c: there is no program /nowhere/none")
+        self.assert_user_error(run(other), "was made by version ", "here is version another 1.0")
 
     def test_numbers_that_are_none(self):
         for words in (["run", self.program, "--random", "-1"], ["run", self.program, "--random", "1", "--threads", "0"],

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 import browser
 from command_line import CommandLineTestCase, main
-from report_pages import data_of, page_of_many_operators, page_with
+from report_pages import data_of, many_operators, page_of_many_operators, page_with
 
 
 class PageTest(CommandLineTestCase):
@@ -101,6 +101,65 @@ class BrowserTest(CommandLineTestCase):
                 self.browser.click(f"document.querySelectorAll('#tabs button')[{tab}]")
                 self.assertGreater(len(self.text("#view")), 40)
                 self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+
+    def test_one_plan_has_one_predicted_time_and_the_drift_beside_it(self):
+        page = self.page.read_text()
+        data = data_of(page)
+        report, problem = data["profiles"][0]["report"], data["profiles"][0]["problem"]
+        # As if the machine had run twice as fast in the race as when prices were taken: 4 ms at prices.
+        report.update(estimated_us=2000, drift=0.5)
+        problem["chosen_us"] = 4000
+        shown = self.folder / "drift.html"
+        shown.write_text(page_with(page, data))
+        self.browser.open(shown)
+        self.assertIn("4.000 ms\npredicted; in the race all took 0.50 × their prices", self.text("#summary"))
+        self.browser.click("document.querySelectorAll('#tabs button')[2]")
+        view = self.text("#view")
+        self.assertIn("ran 0.50 times as slowly as when the prices were taken", view)
+        self.assertIn("the plan’s predicted 4.000 ms are 2.000 ms in this race", view)
+        self.assertIn("4.000 ms", self.text(".plan .total"))
+
+    def first_operators(self, count):
+        data = many_operators(data_of(self.page.read_text()))
+        report, problem = data["profiles"][0]["report"], data["profiles"][0]["problem"]
+        for part, lists in ((report, ("plan", "operators")), (problem, ("nodes", "chosen", "kernels", "elsewhere"))):
+            for name in lists:
+                part[name] = part[name][:count]
+        tensors = problem["tensors"][:count]
+        problem["tensors"] = [[made, [reader for reader in readers if reader < count], 0] for made, readers, _ in tensors]
+        return data
+
+    def test_area_is_time_in_the_graph(self):
+        data = self.first_operators(24)
+        for place, entry in enumerate(data["profiles"][0]["report"]["plan"]):
+            entry["cost_us"] = 4000.0 + 6000 * (place % 3)
+        shown = self.folder / "areas.html"
+        shown.write_text(page_with(self.page.read_text(), data))
+        self.browser.open(shown)
+        self.browser.click("[...document.querySelectorAll('.bar button')].find(button => button.innerText === 'Fold all')")
+        areas = "[...document.querySelectorAll('.box')].map(b => [b.getAttribute('aria-label'), [...b.querySelectorAll('.area')]" \
+                ".reduce((sum, a) => sum + a.getAttribute('width') * a.getAttribute('height'), 0)])"
+        for kind in ("leaf", "fold"):
+            self.assertGreater(self.browser.evaluate(f"document.querySelectorAll('.box.{kind}').length"), 1)
+        rates = []
+        for label, area in self.browser.evaluate(areas):
+            value, unit = label.rsplit(", ", 1)[1].split(" ")
+            self.assertEqual(unit, "ms")
+            rates.append(area / float(value))
+        self.assertAlmostEqual(max(rates), min(rates), places=2)
+        self.assertIn("area is predicted time", self.text("#unit"))
+
+    def test_of_a_wide_graph_the_first_box_is_in_sight(self):
+        data = self.first_operators(20)
+        data["profiles"][0]["problem"]["tensors"] = [[0, list(range(1, 20)), 0]]
+        wide = self.folder / "wide.html"
+        wide.write_text(page_with(self.page.read_text(), data))
+        self.browser.size(700, 900)
+        self.browser.open(wide)
+        self.assertGreater(self.browser.evaluate("document.querySelector('.canvas').scrollWidth"), 1400)
+        ends = "(r => [r.left, r.right])(document.querySelector('.box').getBoundingClientRect())"
+        left, right = self.browser.evaluate(ends)
+        self.assertTrue(0 <= left and right <= 700, (left, right))
 
     def test_of_too_few_rounds_no_noise_is_shown(self):
         page = self.page.read_text()

@@ -35,7 +35,7 @@ class SourceBackend final : public Backend {
   [[nodiscard]] Presence Probe(const Device& device) const override {
     if (device.kind != DeviceKind::kCpu) return Presence::Absent("it generates code for CPUs only");
     const Result<Compiler>& compiler = SystemCompiler();
-    return compiler ? Presence::Version(compiler->version) : Presence::Absent(compiler.error().message);
+    return compiler ? Presence::Version(compiler->version) : Presence::LoadsOnly(compiler.error().message);
   }
 
   [[nodiscard]] BackendRules Rules() const override {

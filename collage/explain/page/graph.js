@@ -1,7 +1,17 @@
 // The graph: a box for each partition or fold, layered top to bottom.
 
 const BOX_WIDTH = 232;
-const BOX_HEIGHT = 58;
+// Below the texts of a box comes its time: an area in the backend's colour, as wide in all boxes, and as high as its time is of the
+// longest.
+const AREA_TOP = 42;
+const AREA_WIDTH = BOX_WIDTH - 22;
+// Twice what the texts take: on a screen of 900 its neighbours are still in sight.
+const MOST_AREA_HEIGHT = 90;
+// Less is no longer seen as a colour. What is shorter than a thirtieth of the longest looks alike.
+const LEAST_AREA_HEIGHT = 3;
+const BELOW_AREA = 7;
+// The side of the square that says how much time an area is.
+const UNIT_SIDE = 14;
 const HOST_HEIGHT = 24;
 const MARGIN = 28;
 // Letters that fit into the second line of a box; measuring texts would take longer than all the rest.
@@ -16,7 +26,6 @@ class GraphView {
     this.folds = allFolds(this.forest);
     this.open = new Set();
     if (this.model.partitions.length <= MOST_UNFOLDED) this.folds.forEach((fold) => this.open.add(fold.id));
-    this.most = Math.max(...this.model.partitions.map((partition) => partition.costUs), 1e-9);
     this.zoom = ZOOMS.indexOf(1);
     this.changing = new Set();
   }
@@ -28,18 +37,26 @@ class GraphView {
     for (const backend of new Set(this.model.partitions.map((partition) => partition.backend))) {
       legend.append(key(backend, backend === "host" ? "host (no kernel)" : backend));
     }
-    const bar = html("div", { class: "bar" }, legend, html("span", { class: "push" }));
+    this.unit = html("span", { class: "key", id: "unit" });
+    const bar = html("div", { class: "bar" }, legend, this.unit, html("span", { class: "push" }));
     if (this.folds.length) {
       bar.append(button("Fold all", () => this.setAll(false)), button("Unfold all", () => this.setAll(true)));
     }
     bar.append(button("−", () => this.changeZoom(-1), "Smaller"), button("+", () => this.changeZoom(1), "Larger"));
     panel.replaceChildren(bar, this.canvas);
     this.draw();
+    this.revealFocused();
   }
 
   setAll(open) {
     this.open = new Set(open ? this.folds.map((fold) => fold.id) : []);
     this.draw();
+    this.revealFocused();
+  }
+
+  /** Of a wide graph the left end may be empty for all of a screen. */
+  revealFocused() {
+    this.reveal(this.boxes.get(this.focused));
   }
 
   changeZoom(by) {
@@ -61,10 +78,14 @@ class GraphView {
   draw() {
     const items = this.visible();
     const itemOf = new Map();
+    const timeOf = (item) => item.partitions.reduce((sum, id) => sum + this.model.partitions[id].costUs, 0);
+    // One scale for all that is in sight, folds and partitions alike, so that all areas compare. Unfolding what is longest makes it finer.
+    this.most = Math.max(...items.map(timeOf), 1e-9);
     const boxes = items.map((item) => {
       for (const id of item.partitions) itemOf.set(id, item.id);
       const host = item.kind === "leaf" && this.model.partitions[item.partitions[0]].isHost;
-      return { id: item.id, item, width: BOX_WIDTH, height: host ? HOST_HEIGHT : BOX_HEIGHT };
+      const area = Math.max((timeOf(item) / this.most) * MOST_AREA_HEIGHT, LEAST_AREA_HEIGHT);
+      return { id: item.id, item, area, width: BOX_WIDTH, height: host ? HOST_HEIGHT : AREA_TOP + area + BELOW_AREA };
     });
     const edges = this.edgesBetween(itemOf);
     const layout = this.model.edges ? layOut(boxes, edges) : inColumns(boxes);
@@ -106,6 +127,10 @@ class GraphView {
     const height = this.layout.height + 2 * MARGIN;
     const zoom = ZOOMS[this.zoom];
     append(null, this.svg, { viewBox: `0 0 ${width} ${height}`, width: width * zoom, height: height * zoom });
+    const side = UNIT_SIDE * zoom;
+    const us = (UNIT_SIDE * UNIT_SIDE * this.most) / (AREA_WIDTH * MOST_AREA_HEIGHT);
+    const square = svg("svg", { width: side, height: side, "aria-hidden": "true" }, svg("rect", { class: "unit", width: side, height: side }));
+    this.unit.replaceChildren("area is predicted time:", square, timeText(us));
   }
 
   /** Behind the boxes of each open fold. */
@@ -179,7 +204,7 @@ class GraphView {
     group.setAttribute("aria-expanded", "false");
   }
 
-  /** The bar is as long as its time is of the longest partition's, a fold's of all time: equal areas are equal times within one kind. */
+  /** Equal areas are equal times, of partitions and folds alike; backends of a fold share its area side by side. */
   drawCard(group, box, { title, name, label, time, parts }) {
     const { width, height } = box;
     drawn(group, "title", {}, `${title}\n${label}, ${time}`);
@@ -188,12 +213,11 @@ class GraphView {
     const right = `${cut(label, 18)} · ${time}`;
     drawn(group, "text", { class: "name", x: 12, y: 33 }, cut(name, LINE_LENGTH - right.length));
     drawn(group, "text", { class: "time", x: width - 10, y: 33 }, right);
-    drawn(group, "rect", { class: "track", x: 12, y: 42, width: width - 22, height: 9, rx: 2 });
-    const scale = (width - 22) / (box.item.kind === "fold" ? Math.max(this.model.totalUs, 1e-9) : this.most);
+    const total = parts.reduce((sum, part) => sum + part.us, 0);
     let x = 12;
     for (const part of parts) {
-      const length = Math.max(part.us * scale, 1.5);
-      drawn(group, "rect", { x, y: 42, width: Math.min(length, width - 10 - x), height: 9, rx: 1, fill: fillOf(part.backend) });
+      const length = total > 0 ? (part.us / total) * AREA_WIDTH : AREA_WIDTH / parts.length;
+      drawn(group, "rect", { class: "area", x, y: AREA_TOP, width: length, height: box.area, fill: fillOf(part.backend) });
       x += length;
     }
   }
@@ -260,7 +284,7 @@ class GraphView {
     if (shut.length) this.draw();
     else this.mark();
     this.setTabStop(this.itemOf.get(partition));
-    this.reveal(this.boxes.get(this.focused));
+    this.revealFocused();
   }
 
   /** Partitions that a question would change. */

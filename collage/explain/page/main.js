@@ -55,7 +55,8 @@ class Report {
     if (chosen) figures.push([timeText(chosen * 1000), "a run, median of the race"]);
     const others = Object.entries(report.end_to_end_ratio).filter(([name]) => name !== "chosen").sort((a, b) => a[1] - b[1]);
     if (others.length) figures.push([`${others[0][1].toFixed(2)} ×`, `the best single backend’s time over it (${others[0][0]})`]);
-    figures.push([timeText(report.estimated_us), "predicted"], [String(report.plan.length), "partitions"]);
+    const drift = chosen ? `; in the race all took ${report.drift.toFixed(2)} × their prices` : "";
+    figures.push([timeText(predictedUs(report)), `predicted${drift}`], [String(report.plan.length), "partitions"]);
     const sure = report.is_estimated ? ["estimates", "prices of a user’s function; nothing was timed"]
       : report.search_complete ? [shareText(report.smallest_difference), `is all a cheaper plan could save, at ${shareText(report.confidence)} confidence`]
       : [shareText(report.open), "is what a cheaper plan might still save: time ended"];

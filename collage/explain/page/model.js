@@ -105,6 +105,9 @@ function fromReport(report) {
   return { nodes, partitions: partitions, ownerOf, edges: null };
 }
 
+/** What the plan is predicted to take as the prices say, as every other prediction here. The report's own estimate is for the race. */
+const predictedUs = (report) => report.estimated_us / report.drift;
+
 /** Kahn's, the first of the plan first. A plan has no cycles. */
 function topologicalOrder(model) {
   const waiting = new Array(model.partitions.length).fill(0);

@@ -15,7 +15,9 @@ function showRace(page, report) {
     page.append(html("p", {}, report.is_estimated ? "Nothing was timed: prices are a user's estimates." : "No race was run."));
   } else {
     const noise = report.noise === null ? "There were too few rounds to tell what is noise." : `An equal pair of plans differed by ${shareText(report.noise)}: less than that is noise.`;
-    page.append(html("p", {}, `Medians of interleaved rounds on the machine of the compile. ${noise}`));
+    const drift = `The machine ran ${report.drift.toFixed(2)} times as slowly as when the prices were taken: the plan’s predicted `
+      + `${timeText(predictedUs(report))} are ${timeText(report.estimated_us)} in this race.`;
+    page.append(html("p", {}, `Medians of interleaved rounds on the machine of the compile. ${noise} ${drift}`));
     const most = Math.max(...Object.values(report.end_to_end_ms));
     const table = html("table", {}, html("tr", {}, html("th", {}, "Plan"), html("th", { class: "number" }, "Median"), html("th", { class: "number" }, "Times the chosen"), html("th", {}, "")));
     for (const name of names) {
@@ -44,7 +46,7 @@ function showStrips(page, report) {
     page.append(html("p", {}, `Not known: ${model.profile.no_problem}`));
     return;
   }
-  page.append(html("p", {}, "Predicted, all on one scale: kernels in the order in which they run; what is pale at the end is conversions and transitions. A backend that cannot run a node leaves it to others."));
+  page.append(html("p", {}, "Predicted as those say, all on one scale: kernels in the order in which they run; what is pale at the end is conversions and transitions. A backend that cannot run a node leaves it to others."));
   page.append(legendOf(new Set([...model.backends, "host"].filter((backend) => backend !== "host"))));
   const all = [{ title: "chosen", us: problem.chosen_us, kernels: problem.chosen, note: countText(model.partitions.filter((p) => !p.isHost).length, "partition") }];
   for (const alone of problem.alone) {
