@@ -98,4 +98,17 @@ Expr NasnetLike(size_t operators) {
   return network.Finish(last);
 }
 
+Expr AnnotatedChain(size_t operators) {
+  constexpr size_t kBetween = 100;
+  Network network;
+  Expr x = network.input();
+  while (network.count() < operators) {
+    x = network.count() % 2 == 0 ? network.Relu(x) : network.Add(x, network.input());
+    if (network.count() % kBetween != 0) continue;
+    const char* device = network.count() / kBetween % 2 == 0 ? "cpu:0" : "cuda:0";
+    x = MakeCall(Operators().Find("on_device"), {x}, {{"virtual_device", device}, {"constrain_result", true}}).value();
+  }
+  return network.Finish(x);
+}
+
 }  // namespace collage

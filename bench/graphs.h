@@ -16,5 +16,8 @@ Expr ResidualNetwork(size_t operators);
 /// Cells that read the two cells before them: five blocks, each the sum of two separable convolutions, poolings or their inputs,
 /// concatenated; about 60 operators a cell (Zoph et al., "Learning Transferable Architectures for Scalable Image Recognition").
 Expr NasnetLike(size_t operators);
+/// Elementwise operators one after the other. Each hundredth is stated to be on the GPU, then on the CPU again, so that copies are made all
+/// along.
+Expr AnnotatedChain(size_t operators);
 
 }  // namespace collage

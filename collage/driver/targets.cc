@@ -2,7 +2,7 @@
 
 #include "collage/backend/registry.h"
 #include "collage/driver/placement.h"
-#include "collage/ir/target.h"
+#include "collage/ir/virtual_device.h"
 #include "collage/runtime/cpu_context.h"
 
 namespace collage {
@@ -18,15 +18,33 @@ struct NamedTarget {
   std::optional<int> id;  ///< as far as written
 };
 
-/// "opencl:1 -compiler=opencl".
-Result<NamedTarget> ParseNamedTarget(const std::string& text) {
-  const size_t end = text.find_first_of(" \t");
+/// The CPU that compiles is the host of what it compiles: of all that -host= may say, here only that can be met. An open id is its id.
+Status CheckHost(const std::string& text, const std::string& stated, const Device& host) {
+  const std::string flag = "--target \"" + text + "\": -host=" + stated;
+  const std::string expected = "expected " + ToString(host) + ", the CPU that runs what is compiled";
+  const Result<VirtualDevice> parsed = VirtualDevice::Parse(stated);
+  if (!parsed) return Fail(flag + " is no device, " + expected);
+  const VirtualDevice only{host.kind, host.id, std::nullopt, ""};
+  const JoinedDevice joined = Join(*parsed, only);
+  if (!parsed->device_type || joined.conflict || !(joined.device == only)) return Fail(flag + " is not the host, " + expected);
+  return {};
+}
+
+/// "opencl:1 -compiler=opencl". Where the host is what -host= says, all has that host, and the target says no more of it.
+Result<NamedTarget> ParseNamedTarget(const std::string& text, const Device& host) {
+  const size_t end = std::min(text.find_first_of(" \t"), text.size());
   const size_t colon = text.find(':');
-  if (colon == std::string::npos || colon > end) return NamedTarget{COLLAGE_TRY(Target::Parse(text)), std::nullopt};
-  Result<Device> device = ParseDevice(text.substr(0, end), Device());
-  if (!device) return Fail("target '" + text + "': " + device.error().message);
-  const std::string rest = end == std::string::npos ? "" : text.substr(end);
-  return NamedTarget{COLLAGE_TRY(Target::Parse(text.substr(0, colon) + rest)), device->id};
+  NamedTarget named;
+  if (colon < end) {
+    const Result<Device> device = ParseDevice(text.substr(0, end), Device());
+    if (!device) return Fail("target '" + text + "': " + device.error().message);
+    named.id = device->id;
+  }
+  named.target = COLLAGE_TRY(Target::Parse(text.substr(0, std::min(colon, end)) + text.substr(end)));
+  const std::string stated = named.target.Attribute("host");
+  if (!stated.empty()) COLLAGE_TRY_STATUS(CheckHost(text, stated, host));
+  std::erase_if(named.target.attributes, [](const auto& attribute) { return attribute.first == "host"; });
+  return named;
 }
 
 // The backend that knows every operator by its reference kernel runs what nobody else does, and never competes.
@@ -153,7 +171,7 @@ Result<std::vector<PlacementTarget>> ResolveTargets(const std::vector<std::strin
     }
   }
   for (const std::string& text : targets) {
-    const NamedTarget named = COLLAGE_TRY(ParseNamedTarget(text));
+    const NamedTarget named = COLLAGE_TRY(ParseNamedTarget(text, device));
     if (named.target.kind == DeviceKind::kCpu) {
       const BackendRecord& record = *COLLAGE_TRY(FindRecord(records, named.target));
       if (named.id.value_or(0) == 0) add(record, named.target.ToString());

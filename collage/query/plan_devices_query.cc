@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
@@ -10,13 +11,32 @@
 namespace collage {
 namespace {
 
+/// An object of as many fields as a program has names: Json would compare each name with all before it.
+class NamedFields {
+ public:
+  /// Of one name the last value counts, where the first stood.
+  void Set(const std::string& name, Json value) {
+    const auto [at, is_new] = position_of_.emplace(name, fields_.size());
+    if (is_new) {
+      fields_.emplace_back(name, std::move(value));
+    } else {
+      (fields_.begin() + static_cast<std::ptrdiff_t>(at->second))->second = std::move(value);
+    }
+  }
+  [[nodiscard]] Json Take() && { return std::move(fields_); }
+
+ private:
+  Json::object_t fields_;  // a vector, whose own emplace_back looks for nothing
+  std::unordered_map<std::string, size_t> position_of_;
+};
+
 class PlanWriter {
  public:
   PlanWriter(const DevicePlan& plan, const PlanNames& names) : plan_(plan), names_(names) {}
 
   /// By name, where the tensors of each expression are made. Kernels have no place of their own: each call has.
   [[nodiscard]] Json Devices() const {
-    Json devices = Json::object();
+    NamedFields devices;
     const auto& functions = plan_.module().functions();
     for (size_t i = 0; i < functions.size(); ++i) {
       const auto& [name, function] = functions[i];
@@ -26,11 +46,11 @@ class PlanWriter {
         const Expr& expr = graph[node].expr;
         const std::string& local = names_.Function(i).NameOf(node);
         if (local.empty() || !HasPlace(expr)) continue;
-        devices[local] = ToString(plan_.DevicesOf(expr), expr->type());
+        devices.Set(local, ToString(plan_.DevicesOf(expr), expr->type()));
       }
-      devices["@" + name] = ToString(plan_.DevicesOfResult(function), function->As<Function>()->result_type);
+      devices.Set("@" + name, ToString(plan_.DevicesOfResult(function), function->As<Function>()->result_type));
     }
-    return devices;
+    return std::move(devices).Take();
   }
 
   [[nodiscard]] Json Copies() const {
@@ -38,12 +58,13 @@ class PlanWriter {
     for (const PlannedCopy& copy : plan_.copies()) {
       Json entry = CopyToJson(copy, names_);
       std::vector<std::string> uses;
+      std::unordered_set<std::string> seen;
       const size_t function = copy.uses.front()->function;
       const DataflowGraph& graph = names_.Function(function).graph();
       size_t block = BlockOf(graph, *copy.uses.front());
       for (const TensorUse* use : copy.uses) {
         const std::string name = names_.Of(use->user, use->function);
-        if (std::find(uses.begin(), uses.end(), name) == uses.end()) uses.push_back(name);
+        if (seen.insert(name).second) uses.push_back(name);
         block = graph.CommonBlock(block, BlockOf(graph, *use));
       }
       entry["uses"] = uses;
@@ -64,12 +85,14 @@ class PlanWriter {
   }
 
   [[nodiscard]] Json KeptStatements() const {
+    std::unordered_map<const ExprNode*, std::vector<std::string>> devices;
+    for (const KeptStatement& statement : plan_.kept_statements()) devices[statement.of.get()].push_back(statement.devices);
     Json kept = Json::array();
     for (const TensorMaker& maker : plan_.flow().makers) {
-      for (const KeptStatement& statement : plan_.kept_statements()) {
-        if (statement.of == maker.expr) {
-          kept.push_back({{"of", names_.Of(maker.expr, maker.function)}, {"virtual_device", statement.devices}});
-        }
+      const auto of_maker = devices.find(maker.expr.get());
+      if (of_maker == devices.end()) continue;
+      for (const std::string& device : of_maker->second) {
+        kept.push_back({{"of", names_.Of(maker.expr, maker.function)}, {"virtual_device", device}});
       }
     }
     return kept;
