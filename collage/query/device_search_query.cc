@@ -222,6 +222,8 @@ class Search {
 
 Result<Json> AnswerDeviceSearch(const QueryProgram& program, const JsonReader& query) {
   const JsonReader devices = COLLAGE_TRY(query.At("devices"));
+  if (query.Has("targets"))
+    return COLLAGE_TRY(query.At("targets")).Wrong("stands beside \"devices\", expected the targets in \"devices\" alone");
   const DeviceConfiguration configuration = COLLAGE_TRY(DevicesFrom(devices));
   const Question question = COLLAGE_TRY(Read(query, configuration));
   const DevicePlan plan = COLLAGE_TRY(question.choose ? DevicePlan::CreateOpen(program.module(), configuration)

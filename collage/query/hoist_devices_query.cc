@@ -18,6 +18,16 @@ Result<VirtualDeviceField> FieldFrom(const JsonReader& reader) {
   return reader.Expected("device_type, virtual_device_id, target or memory_scope");
 }
 
+/// What no device is could keep nothing.
+Result<VirtualDevice> KeptFrom(const JsonReader& reader, const DeviceConfiguration& configuration) {
+  VirtualDevice keep = COLLAGE_TRY(VirtualDeviceFrom(reader));
+  const std::vector<const ListedDevice*> fitting = configuration.Fitting(keep);
+  const bool is_there =
+      std::any_of(fitting.begin(), fitting.end(), [&](const ListedDevice* device) { return !keep.target || device->Has(*keep.target); });
+  if (!is_there) return reader.Wrong("\"" + keep.ToString() + "\" is none of the devices");
+  return keep;
+}
+
 Result<HoistOptions> OptionsFrom(const JsonReader& asked, const DeviceConfiguration& configuration) {
   COLLAGE_TRY_STATUS(asked.OnlyFields({"by", "keep"}));
   HoistOptions options;
@@ -29,7 +39,8 @@ Result<HoistOptions> OptionsFrom(const JsonReader& asked, const DeviceConfigurat
     options.keep = {configuration.host()};
     return options;
   }
-  for (const JsonReader& item : COLLAGE_TRY(asked.At("keep")).ItemsOrSelf()) options.keep.push_back(COLLAGE_TRY(VirtualDeviceFrom(item)));
+  for (const JsonReader& item : COLLAGE_TRY(asked.At("keep")).ItemsOrSelf())
+    options.keep.push_back(COLLAGE_TRY(KeptFrom(item, configuration)));
   return options;
 }
 

@@ -264,14 +264,6 @@ TEST_F(MnistOnDevicesTest, AsChosen) {
   EXPECT_THAT(devices, ElementsAre("", "cuda:0"));
 }
 
-TEST_F(MnistOnDevicesTest, OnOpenCl) {
-  const Result<std::vector<PlacementTarget>> targets = BesideTheHost({DeviceKind::kOpenCl, 0, 1}, {"opencl"});
-  if (!targets) GTEST_SKIP() << targets.error().message;
-  Decided decided(Model(), Decided::On{*targets}, cache_, options_, MeasureOptions(), {{"nn.conv2d=opencl"}, {}});
-  const Plan plan = Run(decided);
-  for (const OperatorPlacement& op : decided.Report(plan).operators) EXPECT_EQ(op.device, op.op == "nn.conv2d" ? "opencl:0" : "") << op.op;
-}
-
 TEST_F(DriverDevicesTest, TheLibrariesOfAGpuPassTensorsWithoutCopies) {
   const Result<std::vector<PlacementTarget>> targets = BesideTheHost({DeviceKind::kCuda, 0, 1}, {"cuda", "cublas"});
   if (!targets) GTEST_SKIP() << targets.error().message;
