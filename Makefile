@@ -35,8 +35,8 @@ unit: configure
 	@ctest --test-dir build/$(PRESET) --label-regex '$(UNIT_LABELS)' --tests-regex '$(UNIT_NAMES)' --no-tests=error --output-on-failure \
 	  --parallel $$(nproc)
 
-# The unit tests and the long ones under a sanitizer. Leaks of what backends keep until the end are theirs; scripts/tsan.supp gives its reasons. OpenVINO's
-# TBB opens libraries as no sanitizer allows (RTLD_DEEPBIND), unless it is told.
+# The unit tests and the long ones under a sanitizer. Leaks of what backends keep until the end are theirs; scripts/tsan.supp gives its
+# reasons. OpenVINO's TBB opens libraries as no sanitizer allows (RTLD_DEEPBIND), unless it is told.
 asan tsan: export TBB_ENABLE_SANITIZERS = 1
 asan: export ASAN_OPTIONS = detect_leaks=0
 asan:

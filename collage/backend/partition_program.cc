@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collage/backend/in_place.h"
-#include "collage/dataflow/dataflow_graph.h"
+#include "collage/dataflow/evaluation_order.h"
 #include "collage/ir/call_origins.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/op/axis_parts.h"
@@ -57,17 +57,20 @@ Result<Expr> WrapBareCall(const Expr& expr, Attributes attributes) {
   return MakeFunction(std::move(parameters), std::move(body), std::move(attributes));
 }
 
-class Walker {
+class Builder {
  public:
-  Walker(const IRModule& module, const Expr& main, const PartitionProgramOptions& options)
+  Builder(const IRModule& module, const Expr& main, const PartitionProgramOptions& options)
       : module_(module), options_(options), graph_(main) {}
 
-  Result<PartitionProgram> Walk() {
+  Result<PartitionProgram> Build() {
     const Function& main = *graph_.function()->As<Function>();
     for (const Expr& parameter : main.parameters) AddParameter(parameter);
     if (!options_.input_names.empty()) COLLAGE_TRY_STATUS(Rename(program_.inputs, options_.input_names, "input"));
-    stack_.push_back({main.body, Stage::kNew});
-    while (!stack_.empty()) COLLAGE_TRY_STATUS(Advance());
+    const PostDfsIndex body = graph_.IndexOf(main.body);
+    for (const PostDfsIndex node : DeepestFirst(graph_, body)) {
+      COLLAGE_TRY_STATUS(Add(node));
+      if (node == body) break;  // nobody needs the others
+    }
     for (const size_t value : values_.at(main.body.get())) program_.outputs.push_back({"", value});
     NameOutputs();
     if (!options_.output_names.empty()) COLLAGE_TRY_STATUS(Rename(program_.outputs, options_.output_names, "output"));
@@ -75,12 +78,6 @@ class Walker {
   }
 
  private:
-  enum class Stage { kNew, kChildrenDone, kBodyDone };
-  struct Item {
-    Expr expr;
-    Stage stage;
-  };
-
   static Status Rename(std::vector<Endpoint>& endpoints, const std::vector<std::string>& names, const std::string& what) {
     if (endpoints.size() != names.size()) {
       return Fail(std::to_string(names.size()) + " " + what + " names for " + std::to_string(endpoints.size()) + " " + what + "s");
@@ -109,81 +106,43 @@ class Walker {
     }
   }
 
-  void Visit(const Expr& expr) {
-    if (!values_.contains(expr.get())) stack_.push_back({expr, Stage::kNew});
-  }
-
-  /// The deepest first, as the search orders its nodes (DeepestFirst).
-  void VisitAll(const std::vector<Expr>& exprs) {
-    const size_t first = stack_.size();
-    for (size_t i = exprs.size(); i-- > 0;) Visit(exprs[i]);
-    std::stable_sort(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end(),
-                     [&](const Item& a, const Item& b) { return LevelOf(a.expr) < LevelOf(b.expr); });
-  }
-
-  [[nodiscard]] uint32_t LevelOf(const Expr& expr) const { return graph_[graph_.IndexOf(expr)].level; }
-
-  void Finish(const Expr& expr, std::vector<size_t> values) {
-    values_[expr.get()] = std::move(values);
-    stack_.pop_back();
-  }
-
-  Status Advance() {
-    const Item item = stack_.back();
-    if (values_.contains(item.expr.get())) {
-      stack_.pop_back();
-      return {};
-    }
-    if (item.stage != Stage::kNew) return Leave(item);
-    stack_.back().stage = Stage::kChildrenDone;
-    return Enter(item.expr);
-  }
-
-  Status Enter(const Expr& expr) {
-    if (const Call* call = expr->As<Call>()) {
-      VisitAll(call->args);
-    } else if (const Tuple* tuple = expr->As<Tuple>()) {
-      VisitAll(tuple->fields);
-    } else if (const TupleGetItem* projection = expr->As<TupleGetItem>()) {
-      Visit(projection->tuple);
-    } else if (const Let* let = expr->As<Let>()) {
-      Visit(let->value);
-    } else if (const Var* var = expr->As<Var>()) {
-      return Fail("%" + var->name + " is not bound in @main");
-    } else if (!expr->As<Constant>()) {
-      return Fail("@main is not straight-line: it has an if, or a function used as a value");
-    }
-    return {};
-  }
-
-  Status Leave(const Item& item) {
-    const Expr& expr = item.expr;
+  /// What it needs is there.
+  Status Add(PostDfsIndex node) {
+    const Expr& expr = graph_[node].expr;
+    if (graph_[node].block != 0) return NotStraightLine();
     if (const Constant* constant = expr->As<Constant>()) {
       const size_t value = AddValue(constant->value.type());
       program_.values[value].constant = constant->value;
-      Finish(expr, {value});
+      values_[expr.get()] = {value};
     } else if (const Tuple* tuple = expr->As<Tuple>()) {
-      Finish(expr, Flatten(tuple->fields));
+      values_[expr.get()] = Flatten(tuple->fields);
     } else if (const TupleGetItem* projection = expr->As<TupleGetItem>()) {
-      Finish(expr, Project(*projection));
+      values_[expr.get()] = Project(*projection);
     } else if (const Let* let = expr->As<Let>()) {
-      LeaveLet(item, *let);
-    } else {
-      COLLAGE_CHECK(expr->As<Call>() != nullptr);
+      values_[expr.get()] = std::vector<size_t>(values_.at(let->body.get()));
+    } else if (const Var* variable = expr->As<Var>()) {
+      if (values_.contains(expr.get())) return {};  // a parameter
+      if (graph_[node].inputs.empty()) return Fail("%" + variable->name + " is not bound in @main");
+      values_[expr.get()] = std::vector<size_t>(values_.at(graph_[graph_[node].inputs.front()].expr.get()));
+    } else if (expr->As<Call>()) {
       std::vector<size_t> results = COLLAGE_TRY(AddCall(expr));
-      Finish(expr, std::move(results));
+      values_[expr.get()] = std::move(results);
+    } else if (!IsOnlyCalled(node)) {
+      return NotStraightLine();
     }
     return {};
   }
 
-  void LeaveLet(const Item& item, const Let& let) {
-    if (item.stage == Stage::kBodyDone) {
-      Finish(item.expr, std::vector<size_t>(values_.at(let.body.get())));
-      return;
-    }
-    values_[let.variable.get()] = std::vector<size_t>(values_.at(let.value.get()));
-    stack_.back().stage = Stage::kBodyDone;
-    Visit(let.body);
+  static Status NotStraightLine() { return Fail("@main is not straight-line: it has an if, or a function used as a value"); }
+
+  /// A function, of the module or a literal that is one operator, that no expression takes as a value.
+  [[nodiscard]] bool IsOnlyCalled(PostDfsIndex node) const {
+    const Expr& expr = graph_[node].expr;
+    if (!expr->As<GlobalVar>() && !IsAtomicFunction(expr)) return false;
+    return std::all_of(graph_[node].outputs.begin(), graph_[node].outputs.end(), [&](PostDfsIndex user) {
+      const Call* call = graph_[user].expr->As<Call>();
+      return call && call->callee == expr && std::find(call->args.begin(), call->args.end(), expr) == call->args.end();
+    });
   }
 
   [[nodiscard]] std::vector<size_t> Flatten(const std::vector<Expr>& exprs) const {
@@ -302,7 +261,6 @@ class Walker {
   const DataflowGraph graph_;
   PartitionProgram program_;
   std::unordered_map<const ExprNode*, std::vector<size_t>> values_;
-  std::vector<Item> stack_;
   NameSupply names_;
 };
 
@@ -311,7 +269,7 @@ class Walker {
 Result<PartitionProgram> ToPartitionProgram(const IRModule& module, const PartitionProgramOptions& options) {
   const Expr main = module.Find("main");
   if (!main) return Fail("the module has no @main");
-  return Walker(module, main, options).Walk();
+  return Builder(module, main, options).Build();
 }
 
 Result<std::vector<std::string>> OperatorNames(const Function& function) {

@@ -61,7 +61,7 @@ CompileReport ReportOfControl(const std::string& model, const CompileOptions& op
     AddPlan(block, report);
     // Each block has a race of its own, at a speed of its own; together they have none.
     report.estimated_us += EstimateAtPrices(block.report);
-    report.lower_bound_us += block.report.lower_bound_us / block.report.drift;
+    report.lower_bound_us += LikelyBoundAtPrices(block.report);
     report.proved_lower_bound_us += block.report.proved_lower_bound_us;
   }
   return report;

@@ -273,6 +273,10 @@ std::string BackendAndDevice(const std::string& backend, const std::string& devi
 
 double EstimateAtPrices(const CompileReport& report) { return report.estimated_us / report.drift; }
 
+double LikelyBoundAtPrices(const CompileReport& report) {
+  return std::max(report.lower_bound_us / report.drift, report.proved_lower_bound_us);
+}
+
 CompileReport OfEveryCompile(CompileReport report) {
   for (CompileReport& profile : report.profiles) profile = OfEveryCompile(std::move(profile));
   report.raced = false;
@@ -362,9 +366,7 @@ std::string PlanTable(const CompileReport& report) {
   text += "  " + StatementText(report);
   if (report.candidates.variants.assumed > 0)
     text += fmt::format(", if the {} kernels that never ran are like those that did", report.candidates.variants.assumed);
-  // No speed of the machine lowers what is proved.
-  const double likely = std::max(report.lower_bound_us / report.drift, report.proved_lower_bound_us);
-  text += fmt::format("\n  likely bound {:.1f} us, proved bound {:.1f} us\n", likely, report.proved_lower_bound_us);
+  text += fmt::format("\n  likely bound {:.1f} us, proved bound {:.1f} us\n", LikelyBoundAtPrices(report), report.proved_lower_bound_us);
   if (report.tie)
     text += fmt::format("  the cheapest has {} partitions and is {:.1f} us cheaper, which is less than makes a difference ({:.2f}%)\n",
                         report.tie->partitions, (report.estimated_us - report.tie->cost_us) / report.drift, 100 * report.tie->within);

@@ -167,6 +167,8 @@ std::string ProfileName(const CompileReport& report);
 
 /// What the plan is predicted to take as the prices say: what the prices of its partitions, conversions and transitions add up to.
 double EstimateAtPrices(const CompileReport& report);
+/// What likely no plan takes less than as the prices say. No speed of the machine lowers what is proved.
+double LikelyBoundAtPrices(const CompileReport& report);
 
 /// The report without what is true of one compile only (what was measured now, in which time): equal for equal programs.
 CompileReport OfEveryCompile(CompileReport report);

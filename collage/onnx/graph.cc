@@ -157,18 +157,14 @@ class GraphParser {
   ExternalFiles& files_;
 };
 
-}  // namespace
-
-namespace {
-
 OnnxMetadata MetadataOf(const onnx_message::ModelProto& model) {
-  OnnxMetadata metadata{model.producer_name(),
-                        model.graph().name(),
-                        model.domain(),
-                        model.doc_string(),
-                        model.graph().doc_string(),
-                        model.model_version(),
-                        {}};
+  OnnxMetadata metadata;
+  metadata.producer = model.producer_name();
+  metadata.graph = model.graph().name();
+  metadata.domain = model.domain();
+  metadata.description = model.doc_string();
+  metadata.graph_description = model.graph().doc_string();
+  metadata.version = model.model_version();
   for (const auto& property : model.metadata_props()) metadata.properties.emplace(property.key(), property.value());
   return metadata;
 }

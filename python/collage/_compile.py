@@ -195,9 +195,9 @@ def _extents(name: str, shape: Sequence[int] | str) -> list[int]:
         raise ArgumentError(f"shapes: of '{name}' extents are expected, such as (1, 3, 224, 224), not {shape!r}") from None
 
 
-def words(words: Sequence[str] | str) -> list[str]:
+def words(given: Sequence[str] | str) -> list[str]:
     """A list of words, or one that stands alone."""
-    return [words] if isinstance(words, str) else list(words)
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _seconds(name: str, seconds: float | None) -> float | None:

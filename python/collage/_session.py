@@ -14,10 +14,10 @@ import numpy as np
 from collage import _collage
 from collage._compile import Model, checked_model, compile, words
 from collage._errors import ArgumentError
-from collage._on_demand import OnDemand
+from collage._on_demand import OnDemand, Shapes, beside_file
 from collage._onnxruntime import IOBinding, ModelMetadata, OrtValue, SessionOptions, get_available_providers, onnx_type
-from collage._open_model import OpenModel, metadata_of, of_open_extents
 from collage._report import Report, session_html
+from collage._signature import Signature
 
 _log = logging.getLogger("collage")
 # Of a compile that is given none, seconds (collage compile --help).
@@ -86,53 +86,54 @@ class InferenceSession:
         these compiles; they take the threads of `sess_options`."""
         model = checked_model(path_or_model if path_or_bytes is None else path_or_bytes)
         self._sess_options = sess_options or SessionOptions()
-        threads = self._sess_options.intra_op_num_threads
-        self._model: Model | None = None
+        self._signature: Signature | None = None  # of a model
+        self._on_demand: OnDemand | None = None
+        # None while nothing is compiled: the shapes of a model are those of the runs.
         self._compiled: _collage.Program | None = None
-        self._on_demand: OnDemand | OpenModel | None = None
         if _starts_like_program(model):
-            options: dict[str, Any] = {"threads": threads} if threads else {}
-            if "processors" in compile_options:
-                options["processors"] = words(compile_options.pop("processors"))
-            if compile_on_demand is not None:
-                if isinstance(model, bytes):
-                    raise ArgumentError("compile_on_demand: profiles are kept beside a file, and these are bytes")
-                self._on_demand = OnDemand(os.fspath(model), compile_on_demand, options, **compile_options)
-            elif compile_options:
-                raise ArgumentError(f"{sorted(compile_options)[0]}: is an option of compiling, and this is compiled already")
-            load = _collage.load_bytes if isinstance(model, bytes) else _collage.load
-            self._take(load(model if isinstance(model, bytes) else os.fspath(model), json.dumps(options)))
+            self._load(model, compile_on_demand, compile_options)
         elif isinstance(model, (str, os.PathLike)) and os.fspath(model).endswith(".collage"):
             self._take(_collage.load(os.fspath(model), "{}"))  # which says what is wrong with it
+        elif compile_on_demand is not None:
+            raise ArgumentError("compile_on_demand: is of compiled files, and this is a model")
         else:
-            if compile_on_demand is not None:
-                raise ArgumentError("compile_on_demand: is of compiled files, and this is a model")
-            if threads:
-                compile_options.setdefault("threads", threads)
-            self._model = model
-            self._begin(model, compile_options)
+            self._compile(model, compile_options)
 
-    def _begin(self, model: Model, options: dict[str, Any]) -> None:
-        """Compiles a model, or leaves that to the runs that tell its shapes."""
+    def _load(self, model: Model, compile_on_demand: str | os.PathLike | None, compile_options: dict[str, Any]) -> None:
+        threads = self._sess_options.intra_op_num_threads
+        options: dict[str, Any] = {"threads": threads} if threads else {}
+        if "processors" in compile_options:
+            options["processors"] = words(compile_options.pop("processors"))
+        if compile_on_demand is not None:
+            if isinstance(model, bytes):
+                raise ArgumentError("compile_on_demand: profiles are kept beside a file, and these are bytes")
+            self._on_demand = beside_file(os.fspath(model), compile_on_demand, options, **compile_options)
+        elif compile_options:
+            raise ArgumentError(f"{sorted(compile_options)[0]}: is an option of compiling, and this is compiled already")
+        load = _collage.load_bytes if isinstance(model, bytes) else _collage.load
+        self._take(load(model if isinstance(model, bytes) else os.fspath(model), json.dumps(options)))
 
-        def compiled(shapes: Mapping[str, Sequence[int]] | None) -> _collage.Program:
-            of_shapes = f" for {', '.join(f'{name} {tuple(shape)}' for name, shape in shapes.items())}" if shapes else ""
-            name = "a model" if not isinstance(model, (str, os.PathLike)) else os.path.basename(os.fspath(model))
+    def _compile(self, model: Model, options: dict[str, Any]) -> None:
+        """Or leaves that to the runs, which tell shapes."""
+        if self._sess_options.intra_op_num_threads:
+            options.setdefault("threads", self._sess_options.intra_op_num_threads)
+        name = os.path.basename(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else "a model"
+
+        def made(shapes: Shapes | None) -> _collage.Program:
+            of_shapes = f" for {', '.join(f'{input} {shape}' for input, shape in shapes.items())}" if shapes else ""
             _log.warning("compiling %s%s, which takes up to %g s; a file that collage.compile has written is only loaded", name, of_shapes,
                          options.get("budget") or _DEFAULT_BUDGET)
-            return compile(model, **{**options, **({"shapes": shapes} if shapes else {})})._program
+            return compile(model, **(options | {"shapes": shapes} if shapes else options))._program
 
-        if not options.get("shapes"):
-            open_model = of_open_extents(model, self._sess_options._extents, compiled)
-            if isinstance(open_model, OpenModel):
-                self._on_demand = open_model
-                self._inputs, self._outputs, self._profiles = open_model.inputs, open_model.outputs, []
-                self._is_plain = False
-                return
-            if open_model is not None:
-                self._take(compiled(open_model))
-                return
-        self._take(compiled(None))
+        self._signature = Signature.of(model).with_extents(self._sess_options._extents)
+        if options.get("shapes"):
+            self._take(made(None))
+            return
+        if not self._signature.is_open():
+            self._take(made(self._signature.shapes() if self._sess_options._extents else None))
+            return
+        self._on_demand = OnDemand(made)
+        self._inputs, self._outputs, self._profiles, self._is_plain = self._signature.inputs, self._signature.outputs, [], False
 
     def _take(self, program: _collage.Program) -> None:
         self._compiled = program
@@ -144,12 +145,10 @@ class InferenceSession:
 
     @property
     def _program(self) -> _collage.Program:
-        if self._compiled is not None:
-            return self._compiled
-        last = self._on_demand.last if isinstance(self._on_demand, OpenModel) else None
-        if last is None:
+        program = self._compiled or (self._on_demand and self._on_demand.last)
+        if not program:
             raise ArgumentError("nothing is compiled yet: the model leaves extents open, and a run has to tell them")
-        return last
+        return program
 
     def get_inputs(self) -> list[NodeArg]:
         return [_node_arg(name, *rest) for name, rest in self._inputs.items()]
@@ -163,9 +162,9 @@ class InferenceSession:
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself; a compiled file holds nothing of that."""
-        if self._model is None:
+        if self._signature is None:
             raise ArgumentError("get_modelmeta: a compiled file does not hold what its model says of itself")
-        return metadata_of(self._model)
+        return self._signature.metadata
 
     def get_session_options(self) -> SessionOptions:
         return self._sess_options
@@ -188,7 +187,7 @@ class InferenceSession:
     @property
     def is_compiled(self) -> bool:
         """False for a model that leaves extents open, before the first run."""
-        return self._compiled is not None or (isinstance(self._on_demand, OpenModel) and self._on_demand.last is not None)
+        return bool(self._compiled or (self._on_demand and self._on_demand.last))
 
     @property
     def threads(self) -> int:
@@ -208,7 +207,7 @@ class InferenceSession:
         right type. Dense ones at multiples of 64 bytes are read where they are; the library copies others."""
         if not isinstance(input_feed, dict):
             raise ArgumentError(f"input_feed is a dict of arrays by the names of inputs, not of type {type(input_feed).__name__}")
-        program = self._compiled if self._on_demand is None and self._compiled is not None else self._program_for(input_feed)
+        program = self._program if self._on_demand is None else self._program_for(input_feed)
         if self._is_plain:
             return program.run(output_names, input_feed)
         if isinstance(output_names, str):
@@ -255,8 +254,8 @@ class InferenceSession:
 
     def _program_for(self, feed: Mapping[str, Any]) -> _collage.Program:
         """What has a profile of these inputs. Where that is none, or an input is missing, the file's program says so."""
-        if isinstance(self._on_demand, OpenModel):
-            return self._on_demand.program_for(feed)
+        if self._compiled is None and self._on_demand and self._signature:
+            return self._on_demand.program(self._signature.shapes_of(feed))
         if self._on_demand is None or feed.keys() != self._inputs.keys():
             return self._program
         shapes = {name: tuple(np.shape(value)) for name, value in feed.items()}

@@ -162,6 +162,9 @@ TEST_F(LowerTest, ErrorsNameThePartition) {
   EXPECT_EQ(ErrorOf(partition("Compiler=\"cudnn\"")), "partition 'p7': unknown backend 'cudnn'; available: library, machine");
   EXPECT_EQ(ErrorOf(partition("Compiler=\"library\", Variant=\"winograd\"")),
             "partition 'p7': backend 'library' has no variant 'winograd' for it; it has: plain, acdb, aBcd16b");
+  EXPECT_THAT(ErrorOf("fn (%x: Tensor[(2), float32]) { let %f = fn (%a: Tensor[(2), float32], Primitive=1) -> Tensor[(2), float32] "
+                      "{ nn.relu(%a) }; %f(%x) }"),
+              HasSubstr("a function used as a value"));
   EXPECT_THAT(ErrorOf("fn (%x: Tensor[(2), float32], %c: bool) { if (%c) { %x } else { nn.relu(%x) } }"), HasSubstr("not straight-line"));
 }
 

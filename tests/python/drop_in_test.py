@@ -68,7 +68,7 @@ class DropInTest(unittest.TestCase):
     def test_threads_that_want_the_same_shapes_compile_them_once(self):
         session = self.session(collage)
         compiled = []
-        session._on_demand._compiled = lambda shapes, compile=session._on_demand._compiled: compiled.append(shapes) or compile(shapes)
+        session._on_demand._make = lambda shapes, make=session._on_demand._make: compiled.append(shapes) or make(shapes)
         x = numbers(5, 8)
         results = []
         threads = [threading.Thread(target=lambda: results.append(session.run(None, {"x": x})[0])) for _ in range(4)]
@@ -162,6 +162,7 @@ class DropInTest(unittest.TestCase):
             collage.set_default_logger_severity(7)
 
     def test_a_compile_inside_of_a_session_is_no_silence(self):
+        self.addCleanup(logging.getLogger("collage").setLevel, logging.ERROR)
         logging.getLogger("collage").setLevel(logging.WARNING)
         with self.assertLogs("collage", logging.WARNING) as logs:
             self.session(collage, shapes={"x": (2, 8)})
