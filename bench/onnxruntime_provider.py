@@ -3,9 +3,10 @@
 
 Usage: PYTHONPATH=build/release/python onnxruntime_provider.py [--budget 60] [--threads 2] MODEL...
 
-Several sessions of each kind take turns, run by run. Where the memory of a session lies is worth some percent of a short run, so one
-session of each would compare two such places. What the sessions of Collage differ by among themselves is the noise (A/A); beside it stands
-what a run costs where the program does next to nothing, which shows ONNX Runtime's part alone."""
+Where the memory of a session lies is worth some percent of a short run. So each round has sessions of its own: one through ONNX Runtime and two
+of Collage, which take turns, run by run. What is said is the mean of the rounds' ratios of medians, with its 95% interval; that of the two
+sessions of Collage is the noise (A/A). Beside it stands what a run costs where the program does next to nothing, which shows ONNX Runtime's
+part alone."""
 
 import argparse
 import gc
@@ -21,10 +22,12 @@ import onnxruntime
 import collage
 from collage import onnxruntime_provider
 
-# So long that the machine's drift, of seconds, is met by all; so many that the median of a slow model is no single run's.
-SECONDS, LEAST_RUNS = 30, 30
-# Of each kind. Where its memory lies makes one session up to 8% faster than another of the same program; the mean of four halves that.
-SESSIONS = 4
+# Of a round: many runs of each session, so that its median is no single run's, and much shorter than the machine's drift.
+SECONDS, LEAST_RUNS = 3, 10
+# Sessions of one program differ by up to 8%; the mean of sixteen ratios of such is known to a percent or so.
+ROUNDS = 16
+# Of Student's t distribution at 15 degrees of freedom: 95% lie between this and its negative.
+QUANTILE = 2.131
 
 
 def through_onnx_runtime(model, options, folder):
@@ -75,30 +78,34 @@ def next_to_nothing():
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
 
 
+def change(ratios):
+    """Mean of the ratios less one, and how far its 95% interval reaches to both sides."""
+    return f"{statistics.mean(ratios) - 1:+.2%} (+-{QUANTILE * statistics.stdev(ratios) / ROUNDS**0.5:.2%})"
+
+
 def compare(models, options):
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
-            session, _ = through_onnx_runtime(model, options, folder)
+            through_onnx_runtime(model, options, folder)
             programs = list(pathlib.Path(folder).glob("*.collage"))
             if len(programs) != 1:
                 print(f"{model.stem}: {len(programs)} programs, so there is nothing to compare")
                 continue
-            through, own, load_seconds = [session], [], 0.0
-            while len(own) < SESSIONS:
-                own.append(collage.InferenceSession(str(programs[0])))
-                if len(through) < SESSIONS:
-                    another, load_seconds = through_onnx_runtime(model, options, folder)
-                    through.append(another)
-            feeds = feeds_of(session)
-            found, expected = session.run(None, feeds), own[0].run([one.name for one in session.get_outputs()], feeds)
-            for left, right in zip(found, expected, strict=True):
-                np.testing.assert_array_equal(left, right)
-            times = medians([lambda one=one: one.run(None, feeds) for pair in zip(through, own) for one in pair])
-            provider, alone = times[::2], times[1::2]
-            adds = statistics.mean(provider) / statistics.mean(alone) - 1
-            print(f"{model.stem}: through ONNX Runtime {statistics.mean(provider):.4f} ms ({min(provider):.3f} to {max(provider):.3f}), Collage "
-                  f"{statistics.mean(alone):.4f} ms ({min(alone):.3f} to {max(alone):.3f}), adds {adds:+.2%}; noise (A/A) "
-                  f"{max(alone) / min(alone) - 1:.2%}; another session {load_seconds:.2f} s")
+            rounds, load_seconds = [], []
+            for _ in range(ROUNDS):
+                through, seconds = through_onnx_runtime(model, options, folder)
+                load_seconds.append(seconds)
+                own = [collage.InferenceSession(str(programs[0])) for _ in range(2)]
+                feeds = feeds_of(through)
+                found, expected = through.run(None, feeds), own[0].run([one.name for one in through.get_outputs()], feeds)
+                for left, right in zip(found, expected, strict=True):
+                    np.testing.assert_array_equal(left, right)
+                rounds.append(medians([lambda one=one: one.run(None, feeds) for one in (own[0], through, own[1])]))
+            alone, provider, again = zip(*rounds, strict=True)
+            adds = change([after / before for after, before in zip(provider, alone, strict=True)])
+            noise = change([after / before for after, before in zip(again, alone, strict=True)])
+            print(f"{model.stem}: through ONNX Runtime {statistics.mean(provider):.4f} ms, Collage {statistics.mean(alone):.4f} ms, adds {adds}; "
+                  f"noise (A/A) {noise}; another session {statistics.median(load_seconds):.2f} s", flush=True)
 
 
 def main():

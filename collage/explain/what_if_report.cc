@@ -161,10 +161,18 @@ std::string JoinMetadata(const std::vector<std::string>& profiles) {
   return Json{{"model", first.at("model")}, {"threads", first.at("threads")}, {kProfiles, std::move(all)}}.dump();
 }
 
-std::string WithModelIdentity(const std::string& metadata, const std::string& identity) {
+std::string WithModel(const std::string& metadata, const SourceModel& model) {
   Json json = Json::parse(metadata);
-  json[kModelIdentity] = identity;
-  return json.dump();
+  json[kModelIdentity] = model.identity;
+  json["model_metadata"] = {{"producer_name", model.producer_name},
+                            {"graph_name", model.graph_name},
+                            {"domain", model.domain},
+                            {"description", model.description},
+                            {"graph_description", model.graph_description},
+                            {"version", model.version},
+                            {"custom_metadata_map", model.properties}};
+  // A model may say what is no UTF-8.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<std::string> ModelIdentityOfMetadata(const std::string& metadata) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,20 @@ std::string ToMetadata(const CompileReport& report, const RecordedProblem& recor
 std::string WithReport(const std::string& metadata, const CompileReport& report);
 /// Of a program of several profiles, from what each would carry alone.
 std::string JoinMetadata(const std::vector<std::string>& profiles);
-/// The metadata with the identity of the model that the file is compiled from.
-std::string WithModelIdentity(const std::string& metadata, const std::string& identity);
+/// The model that a file is compiled from: which one it is, and what it says of itself.
+struct SourceModel {
+  std::string identity;
+  std::string producer_name;
+  std::string graph_name;
+  std::string domain;
+  std::string description;
+  std::string graph_description;
+  int64_t version = 0;
+  std::map<std::string, std::string> properties;  ///< its metadata_props
+};
+
+/// The metadata with the model: its identity, and under "model_metadata" the rest, as ONNX Runtime names it.
+std::string WithModel(const std::string& metadata, const SourceModel& model);
 /// Empty where it is not said. Errors when the text is no metadata.
 Result<std::string> ModelIdentityOfMetadata(const std::string& metadata);
 /// The reverse of JoinMetadata: one for each profile. Errors when the text is no metadata.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import logging
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -135,6 +137,8 @@ class OrtValue:
         return True
 
     def update_inplace(self, np_arr: np.ndarray) -> None:
+        if np.shape(np_arr) != self._array.shape:
+            raise ArgumentError(f"an array of shape {np.shape(np_arr)} does not fit into one of {self._array.shape}")
         np.copyto(self._array, np_arr)
 
 
@@ -150,12 +154,19 @@ class IOBinding:
     def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
         self._inputs[name] = arr_on_cpu
 
+    def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int) -> None:
+        """`buffer_ptr` is the address of a dense array of `shape`, which has to live until the last run, as that of a tensor of PyTorch."""
+        _check_device(device_type)
+        self._inputs[name] = _array_at(name, element_type, shape, buffer_ptr)
+
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         self._inputs[name] = ortvalue.numpy()
 
-    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0) -> None:
+    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
+                    shape: Sequence[int] | None = None, buffer_ptr: int | None = None) -> None:
+        """With `buffer_ptr` as in `bind_input`, results are written there; else to a new array in each run."""
         _check_device(device_type)
-        self._bound[name] = None
+        self._bound[name] = None if buffer_ptr is None else OrtValue(_array_at(name, element_type, shape, buffer_ptr))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         self._bound[name] = ortvalue
@@ -214,6 +225,25 @@ def set_default_logger_severity(severity: int) -> None:
     if not 0 <= severity < len(levels):
         raise ArgumentError(f"a severity is a number from 0 to {len(levels) - 1}, not {severity}")
     logging.getLogger("collage").setLevel(levels[severity])
+
+
+def _array_at(name: str, element_type: Any, shape: Sequence[int] | None, address: int) -> np.ndarray:
+    """What lies at the address; `element_type` as NumPy names it, or the number of ONNX."""
+    if shape is None or element_type is None:
+        raise ArgumentError(f"'{name}' is bound to a buffer: its element type and its shape are expected")
+    if isinstance(element_type, int):
+        from onnx import helper
+
+        element_type = helper.tensor_dtype_to_np_dtype(element_type)
+    dtype, extents = np.dtype(element_type), tuple(map(int, shape))
+    if dtype.hasobject:
+        raise ArgumentError(f"'{name}' is bound to a buffer: numbers are expected, not {dtype}")
+    if 0 in extents:
+        return np.empty(extents, dtype)
+    if not address:
+        raise ArgumentError(f"'{name}' is bound to the address 0")
+    memory = (ctypes.c_char * (math.prod(extents) * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype).reshape(extents)
 
 
 def _check_device(name: str) -> None:

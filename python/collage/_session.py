@@ -161,10 +161,13 @@ class InferenceSession:
         return []
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model says of itself; a compiled file holds nothing of that."""
-        if self._signature is None:
-            raise ArgumentError("get_modelmeta: a compiled file does not hold what its model says of itself")
-        return self._signature.metadata
+        """What the model says of itself."""
+        if self._signature is not None:
+            return self._signature.metadata
+        said = self.report.get("model_metadata")
+        if said is None:
+            raise ArgumentError("get_modelmeta: this file was compiled by a Collage that did not keep what a model says of itself")
+        return ModelMetadata(**said)
 
     def get_session_options(self) -> SessionOptions:
         return self._sess_options

@@ -1,6 +1,8 @@
 """Scripts for ONNX Runtime, run with both libraries: only the import differs."""
 
 import logging
+import pathlib
+import tempfile
 import threading
 import unittest
 
@@ -101,8 +103,11 @@ class DropInTest(unittest.TestCase):
             meta = self.session(library).get_modelmeta()
             said = (meta.producer_name, meta.graph_name, meta.domain, meta.description, meta.version, meta.custom_metadata_map)
             self.assertEqual(said, ("tests", "small", "example", "a product", 3, {"names": "cat, dog"}))
-        with self.assertRaisesRegex(collage.ArgumentError, "compiled file"):
-            collage.InferenceSession(models.perceptron_file()).get_modelmeta()
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "product.collage"
+            for shapes in ({"x": (2, 8)}, [{"x": (2, 8)}, {"x": (3, 8)}]):
+                collage.compile(self.model.SerializeToString(), output=file, shapes=shapes, budget=2, cache=models.CACHE.name)
+                self.assertEqual(collage.InferenceSession(file).get_modelmeta(), meta)
 
     def test_lists_numbers_and_other_byte_orders_are_inputs_too(self):
         x = numbers(2, 8)
@@ -136,6 +141,29 @@ class DropInTest(unittest.TestCase):
             self.assertEqual((list(result.shape()), result.data_type(), result.device_name()), ([2, 4], "tensor(float)", "cpu"))
             value = library.OrtValue.ortvalue_from_numpy(x)
             np.testing.assert_array_equal(session.run_with_ort_values(["y"], {"x": value})[0].numpy(), result.numpy())
+
+    def test_buffers_that_are_bound_by_their_addresses(self):
+        for element_type in (np.float32, TensorProto.FLOAT):
+            for library in LIBRARIES:
+                session = self.session(library)
+                x, y = numbers(2, 8), np.zeros((2, 4), np.float32)
+                binding = session.io_binding()
+                binding.bind_input("x", "cpu", 0, element_type, (2, 8), x.ctypes.data)
+                binding.bind_output("y", "cpu", 0, element_type, (2, 4), y.ctypes.data)
+                for factor in (1, 3):  # what is written there between runs counts
+                    x *= factor
+                    session.run_with_iobinding(binding)
+                    np.testing.assert_allclose(y, x @ self.weight, rtol=1e-5, atol=1e-5)
+        binding = self.session(collage).io_binding()
+        for wrong, said in [(("cuda", 0, np.float32, (2, 8), 8), "not 'cuda'"), (("cpu", 0, None, (2, 8), 8), "element type"),
+                            (("cpu", 0, np.float32, (2, 8), 0), "address 0"), (("cpu", 0, np.object_, (2, 8), 8), "numbers are expected")]:
+            with self.assertRaisesRegex(collage.ArgumentError, said):
+                binding.bind_input("x", *wrong)
+        x, y = numbers(2, 8), np.zeros((1, 4), np.float32)
+        binding.bind_cpu_input("x", x)
+        binding.bind_output("y", "cpu", 0, np.float32, (1, 4), y.ctypes.data)
+        with self.assertRaisesRegex(collage.ArgumentError, "does not fit"):
+            binding.run()
 
     def test_a_run_beside_the_caller(self):
         x = numbers(2, 8)

@@ -412,12 +412,12 @@ class GoodInputTest(CommandLineTestCase):
 
     def test_one_target_alone(self):
         for target in ("cpu", "cpu -compiler=dnnl"):
-            done = self.compile(self.model, "--target", target)
+            done = self.compile(self.model, "--target", target, "--budget", "5s")
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_pins_and_what_is_forbidden(self):
         report = self.folder / "pinned.json"
-        words = ["--pin", "second=native", "--forbid", "openvino", "--forbid", "dnnl:third", "--json", report]
+        words = ["--pin", "second=native", "--forbid", "openvino", "--forbid", "dnnl:third", "--json", report, "--budget", "5s"]
         done = self.compile(self.model, *words, output=self.folder / "pinned.collage")
         self.assertEqual(done.returncode, 0, done.stderr)
         placed = {entry["operator"]: entry for entry in json.loads(report.read_text())["operators"]}
@@ -448,7 +448,9 @@ class GoodInputTest(CommandLineTestCase):
         def compiled(replacement):
             rule = {"name": "mine", "pattern": {"call": "nn.relu", "args": [{"wildcard": True, "as": "x"}]}, "replacement": replacement}
             stated.write_text(json.dumps([rule]))
-            done = self.compile(self.model, "--target", "cpu", "--forms", stated, "--json", report, output=self.folder / "forms.collage")
+            # What a rule comes to is told before anything is decided.
+            words = ["--target", "cpu", "--forms", stated, "--json", report, "--budget", "5s"]
+            done = self.compile(self.model, *words, output=self.folder / "forms.collage")
             self.assertEqual(done.returncode, 0, done.stderr)
             (sentence,) = json.loads(report.read_text())["stated_forms"]
             self.assertIn("  " + sentence, done.stdout)
@@ -465,7 +467,7 @@ class GoodInputTest(CommandLineTestCase):
 
     def test_symbolic_batch(self):
         small_model(self.folder / "m.onnx", batch="N")
-        done = self.compile(self.folder / "m.onnx", "--shape", "x=2x3x16x16", output=self.folder / "m.collage")
+        done = self.compile(self.folder / "m.onnx", "--shape", "x=2x3x16x16", "--budget", "5s", output=self.folder / "m.collage")
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_extents_of_zero(self):
@@ -481,7 +483,7 @@ class GoodInputTest(CommandLineTestCase):
         model = onnx.load(self.model)
         model.graph.output.append(model.graph.output[0])
         onnx.save(model, self.folder / "twice.onnx")
-        done = self.compile(self.folder / "twice.onnx", output=self.folder / "twice.collage")
+        done = self.compile(self.folder / "twice.onnx", "--budget", "5s", output=self.folder / "twice.collage")
         self.assertEqual(done.returncode, 0, done.stderr)
         done = self.collage("run", self.folder / "twice.collage", "--inputs", self.inputs, "--output", self.folder / "twice")
         self.assertEqual(done.returncode, 0, done.stderr)
