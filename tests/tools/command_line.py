@@ -62,9 +62,18 @@ class CommandLineTestCase(unittest.TestCase):
 }
 """
 
+    shared = None
+
     @classmethod
     def setUpClass(cls):
+        # Of all classes of the process: compiling takes some seconds.
+        if CommandLineTestCase.shared is None:
+            CommandLineTestCase.compile_small()
+
+    @classmethod
+    def compile_small(cls):
         cls.shared = tempfile.TemporaryDirectory()
+        unittest.addModuleCleanup(cls.shared.cleanup)
         folder = pathlib.Path(cls.shared.name)
         cls.cache = folder / "prices.sqlite"
         cls.model = folder / "small.onnx"
@@ -76,10 +85,6 @@ class CommandLineTestCase(unittest.TestCase):
         cls.input = np.random.default_rng(2).standard_normal((1, 3, 16, 16)).astype(np.float32)
         np.savez(folder / "x.npz", x=cls.input)
         cls.inputs = folder / "x.npz"
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.shared.cleanup()
 
     @staticmethod
     def collage_in(folder, *words):

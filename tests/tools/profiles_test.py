@@ -58,6 +58,7 @@ class ProfilesTest(CommandLineTestCase):
     @classmethod
     def setUpClass(cls):
         cls.shared = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.shared.cleanup)
         folder = pathlib.Path(cls.shared.name)
         cls.cache = folder / "prices.sqlite"
         cls.model = folder / "symbolic.onnx"

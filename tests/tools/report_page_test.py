@@ -29,6 +29,7 @@ class PageTest(CommandLineTestCase):
     def test_it_has_what_the_report_says_and_the_steps_of_a_run(self):
         profile = data_of(self.page_of(self.program).read_text())["profiles"][0]
         report = json.loads(self.collage("explain", self.program, "--json").stdout)
+        self.assertEqual(report.pop("model_metadata")["graph_name"], "small")  # of the model, not of its plan
         self.assertEqual(profile["report"], report)
         self.assertTrue(all(entry["work"]["bytes"] > 0 for entry in report["plan"]))
         symbols = {step["name"] for step in profile["run"]["steps"] if step["kind"] == "kernel"}

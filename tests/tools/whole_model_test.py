@@ -1,7 +1,6 @@
 """The model as it came, beside our form of it. Usage: whole_model_test.py BINARY [unittest arguments]"""
 
 import json
-import tempfile
 
 import numpy as np
 import onnx
@@ -61,7 +60,7 @@ def make_model(path, batch=1, listed=False, unread=False, as_nodes=False, extern
 class WholeModelTest(CommandLineTestCase):
     @classmethod
     def setUpClass(cls):
-        cls.shared = tempfile.TemporaryDirectory()  # nothing is compiled for all
+        """Nothing is compiled for all."""
 
     def compiled(self, *words, compilers=COMPILERS):
         """Compiles model.onnx; the prices of the given compilers' variants, by both names."""
