@@ -9,6 +9,7 @@
 #include <functional>
 #include <iostream>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "bench/simulated_kernels.h"
 #include "bench/table.h"
 #include "collage/cost/statistics.h"
+#include "collage/search/cover_graph.h"
 #include "collage/search/shortest_path.h"
 
 namespace collage {
@@ -27,6 +29,7 @@ namespace {
 constexpr size_t kMostSearches = 2000;
 constexpr double kMostSecondsAgain = 0.05;
 constexpr uint64_t kSeed = 17;
+constexpr size_t kMostCovered = 1'000'000;  // that are counted
 
 std::string Milliseconds(double seconds) {
   std::array<char, 32> text{};
@@ -79,9 +82,10 @@ Status AddModel(const std::string& path, BoundTable& table) {
   const double first = seconds.front();
   const std::vector<double> later(seconds.begin() + 1, seconds.end());
   const double mean = std::accumulate(later.begin(), later.end(), 0.0) / static_cast<double>(later.size());
+  const std::optional<CoverGraph> covers = CoverGraph::Build(model.arms.problem, kMostCovered);
   table.Row({path.substr(path.rfind('/') + 1), std::to_string(model.arms.problem.node_count),
-             std::to_string(model.arms.problem.candidates.size()), std::to_string(seconds.size()), Milliseconds(first), Milliseconds(mean),
-             Milliseconds(Percentile(later, 0.95)),
+             std::to_string(model.arms.problem.candidates.size()), covers ? std::to_string(covers->size()) : "more than counted",
+             std::to_string(seconds.size()), Milliseconds(first), Milliseconds(mean), Milliseconds(Percentile(later, 0.95)),
              table.Bounded(1e3 * *std::max_element(later.begin(), later.end()), 1e3 * kMostSecondsAgain, " ms"), std::to_string(unproven),
              table.Bounded(100 * gap, 0, " %")});
   return {};
@@ -95,7 +99,8 @@ int main(int argc, char** argv) {
   BoundTable functions({"function", "operators", "candidates", "seconds", "states", "gap"});
   AddFunctions(functions);
   if (argc == 1) return functions.ExitCode();
-  BoundTable models({"model", "operators", "candidates", "searches", "first (ms)", "mean later", "95 %", "slowest", "unproven", "gap"});
+  BoundTable models(
+      {"model", "operators", "candidates", "covered sets", "searches", "first (ms)", "mean later", "95 %", "slowest", "unproven", "gap"});
   for (int i = 1; i < argc; ++i) {
     const Status added = AddModel(argv[i], models);
     if (!added) {
