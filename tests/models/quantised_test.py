@@ -139,7 +139,7 @@ def check_dynamic(arguments):
     folder.mkdir(parents=True)
     file, program, report = folder / "model.onnx", folder / "model.collage", folder / "report.json"
     onnx.save(dynamic_model(), file)
-    collage(arguments, "compile", file, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--threads", 2, "--budget", arguments.budget,
+    collage(arguments, "compile", file, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--threads", 1, "--budget", arguments.budget,
             "--json", report, "--target", "cpu -compiler=dnnl", "--target", "cpu", "--forbid", "forms")
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     failures = []
@@ -175,7 +175,7 @@ def check(arguments, name, model):
     onnx.save(model, file)
     image = np.random.default_rng(1).uniform(-2.2, 2.6, (1, 3, 56, 56)).astype(np.float32)
     np.savez(folder / "in.npz", image=image)
-    collage(arguments, "compile", file, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--threads", 2, "--budget", arguments.budget,
+    collage(arguments, "compile", file, "-o", program, "--cache", arguments.folder / "prices.sqlite", "--threads", 1, "--budget", arguments.budget,
             "--json", report)
     print(collage(arguments, "explain", program))
     failures = []

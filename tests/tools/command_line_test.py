@@ -281,7 +281,7 @@ class GoodInputTest(CommandLineTestCase):
 
     def crash_in_a_plan(self, model, cache, seconds):
         """A compile whose process gets SIGSEGV so long after it began with whole plans. Gives its exit code and what it said."""
-        words = [BINARY, "compile", model, "-o", self.folder / "out.collage", "--cache", cache]
+        words = [BINARY, "compile", model, "-o", self.folder / "out.collage", "--cache", cache, "--threads", "1", "--budget", "20s"]
         supervisor = subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         said = []
         for line in supervisor.stderr:
@@ -388,7 +388,7 @@ class GoodInputTest(CommandLineTestCase):
         self.assertTrue(tried)
         # Killed while it tunes: what was tried stays, and nothing of it is measured again.
         process = subprocess.Popen([BINARY, "compile", self.model, "-o", self.folder / "k.collage", "--cache", cache, "--target", "cpu",
-                                    "--tune", "60s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                    "--threads", "1", "--tune", "60s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(3)
         process.kill()
         process.wait()

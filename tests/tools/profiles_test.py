@@ -101,7 +101,7 @@ class ProfilesTest(CommandLineTestCase):
 
     def test_another_shape_is_compiled_on_demand_once_and_kept(self):
         program = self.folder / "one.collage"
-        words = ["--target", "cpu -compiler=reference", "--cache", self.cache, "--threads", 2]
+        words = ["--target", "cpu -compiler=reference", "--cache", self.cache, "--threads", 1]
         self.assertEqual(self.compile(self.model, *words[:2], *shapes((1, 4)), output=program).returncode, 0)
         on_demand = [*words, "--compile-on-demand", self.model]
         inputs = self.inputs(2, 5)
