@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import pathlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from collage import _backend, _collage
-from collage._errors import ArgumentError
+from collage._errors import ArgumentError, Error
 from collage._report import Report
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ def compile(
     options.update(_given(shapes=_profiles(shapes)), processors=words(processors))
     trees, options["partition_rules"] = _split(partition_rules or {})
     built, options["forms"] = _split_forms(forms)
-    with tempfile.TemporaryDirectory(prefix="collage.") as folder:
-        source = as_file(model, folder)
+    with model_file(model) as source, tempfile.TemporaryDirectory(prefix="collage.") as folder:
         program = os.fspath(output) if output is not None else os.path.join(folder, "model.collage")
         if trees or built or estimator is not None or _backend.has_backends():
             from collage import _placement
@@ -142,8 +142,8 @@ def read(model: Model | Program, *, shapes: Mapping[str, Sequence[int]] | None =
 
     if isinstance(model, _placement.Program):
         return model
-    with tempfile.TemporaryDirectory(prefix="collage.") as folder:
-        return _placement.read(as_file(model, folder), json.dumps(_given(shapes=_profiles(shapes))))
+    with model_file(model) as path:
+        return _placement.read(path, json.dumps(_given(shapes=_profiles(shapes))))
 
 
 def parse(text: str) -> Program:
@@ -227,10 +227,17 @@ def checked_model(model: Any) -> Model:
     return model
 
 
-def as_file(model: Model, folder: str) -> str:
+@contextlib.contextmanager
+def model_file(model: Model) -> Iterator[str]:
+    """The path of a model. What is no file is one meanwhile, and errors call it "the model"."""
     model = checked_model(model)
     if isinstance(model, (str, os.PathLike)):
-        return os.fspath(model)
-    path = pathlib.Path(folder) / "model.onnx"
-    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
-    return str(path)
+        yield os.fspath(model)
+        return
+    with tempfile.TemporaryDirectory(prefix="collage.") as folder:
+        path = os.path.join(folder, "model.onnx")
+        pathlib.Path(path).write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+        try:
+            yield path
+        except Error as error:
+            raise type(error)(str(error).replace(path, "the model")) from None

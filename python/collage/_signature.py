@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from collage._compile import Model, as_file
+from collage._compile import Model, model_file
 from collage._errors import ArgumentError
 from collage._onnxruntime import ModelMetadata
 
@@ -25,8 +24,8 @@ class Signature(NamedTuple):
     def of(model: Model) -> Signature:
         from collage import _placement
 
-        with tempfile.TemporaryDirectory(prefix="collage.") as folder:
-            described = _placement.describe(as_file(model, folder))
+        with model_file(model) as path:
+            described = _placement.describe(path)
         inputs, outputs = ({name: (type, shape) for name, type, shape in described.pop(values)} for values in ("inputs", "outputs"))
         return Signature(inputs, outputs, ModelMetadata(**described))
 

@@ -33,6 +33,12 @@ class CompileTest(unittest.TestCase):
         (y,) = session.run(None, {"x": x})
         self.assertLess(np.abs(y - expected).max(), 1e-3 * np.abs(expected).max())
 
+    def test_a_model_that_is_no_file_is_called_the_model_in_errors(self):
+        for asked in (lambda: collage.compile(b"no model", budget=1), lambda: collage.InferenceSession(b"no model"),
+                      lambda: collage.read(b"no model")):
+            with self.assertRaisesRegex(collage.CompileError, "^the model: "):
+                asked()
+
     def test_a_model_comes_as_a_file_as_bytes_and_as_a_message(self):
         model = models.convolutions(1)
         path = self.folder / "model.onnx"
@@ -218,8 +224,6 @@ class CompileTest(unittest.TestCase):
             collage.compile("/no/such.onnx", budget=-1)
         with self.assertRaisesRegex(collage.CompileError, "gpu"):
             models.compile_quickly(models.perceptron(), targets=["gpu"])
-        with self.assertRaisesRegex(collage.CompileError, "onnx"):
-            collage.compile(b"no model")
         for given in (None, 3, [1]):
             with self.assertRaisesRegex(collage.ArgumentError, "onnx.ModelProto is expected, not"):
                 collage.compile(given)
