@@ -105,7 +105,7 @@ class OrtValue:
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
         _check_device(device_type)
-        return OrtValue(np.array(numpy_obj))
+        return OrtValue(np.array(numpy_obj, order="C"))
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
@@ -191,6 +191,11 @@ class IOBinding:
 
     def run(self) -> None:
         names = list(self._bound)
+        arrays = {name: value.numpy() for name, value in self._bound.items() if value is not None}
+        if len(arrays) == len(names) and arrays.keys() == {output.name for output in self._session.get_outputs()}:
+            self._session.run_into(self._inputs, arrays)
+            self._results = [value for value in self._bound.values() if value is not None]
+            return
         results = dict(zip(names, self._session.run(names, self._inputs))) if names else {}
         self._results = []
         for name, bound in self._bound.items():
