@@ -183,6 +183,14 @@ class Belief {
     size_t round;
     double log_seconds;
   };
+  struct Table {
+    std::vector<std::vector<const Cell*>> of_kernel;
+    std::vector<std::vector<const Cell*>> of_round;
+    std::vector<size_t> anchor_of_round;
+    size_t anchors;
+    std::vector<bool> is_in_several;      ///< kernels that more than one program has held
+    std::vector<bool> is_beside_several;  ///< kernels that have run beside more than one anchor
+  };
 
   void ReadInPrograms() {
     std::map<uint64_t, size_t> anchors;
@@ -197,65 +205,136 @@ class Belief {
       }
     }
     if (cells.empty()) return;
-    std::vector<std::vector<const Cell*>> of_kernel(evidence_.size() + anchors.size());
-    std::vector<std::vector<const Cell*>> of_round(rounds.size());
+    Table table;
+    table.of_kernel.resize(evidence_.size() + anchors.size());
+    table.of_round.resize(rounds.size());
+    table.anchor_of_round.resize(rounds.size());
+    table.anchors = anchors.size();
     for (const Cell& cell : cells) {
-      of_kernel[cell.kernel].push_back(&cell);
-      of_round[cell.round].push_back(&cell);
+      table.of_kernel[cell.kernel].push_back(&cell);
+      table.of_round[cell.round].push_back(&cell);
+      if (cell.kernel >= evidence_.size()) table.anchor_of_round[cell.round] = cell.kernel - evidence_.size();
     }
-    Fit(of_kernel, of_round);
+    FindShared(table);
+    Fit(table);
   }
 
-  /// Alternates between the two sides of the table. What is usual are the rounds' medians, so that times are those of a usual moment.
-  void Fit(const std::vector<std::vector<const Cell*>>& of_kernel, const std::vector<std::vector<const Cell*>>& of_round) {
-    std::vector<double> own(of_kernel.size());
-    std::vector<double> speed(of_round.size());
+  /// A program is known by its kernels.
+  void FindShared(Table& table) const {
+    std::map<std::vector<size_t>, size_t> programs;
+    std::vector<size_t> first_of(evidence_.size(), SIZE_MAX);
+    std::vector<size_t> first_anchor_of(evidence_.size(), SIZE_MAX);
+    table.is_in_several.assign(evidence_.size(), false);
+    table.is_beside_several.assign(evidence_.size(), false);
+    for (size_t r = 0; r < table.of_round.size(); ++r) {
+      std::vector<size_t> kernels;
+      for (const Cell* cell : table.of_round[r]) {
+        if (cell->kernel < evidence_.size()) kernels.push_back(cell->kernel);
+      }
+      std::sort(kernels.begin(), kernels.end());
+      const size_t program = programs.try_emplace(kernels, programs.size()).first->second;
+      for (const size_t k : kernels) {
+        if (first_of[k] == SIZE_MAX) first_of[k] = program;
+        if (first_of[k] != program) table.is_in_several[k] = true;
+        if (first_anchor_of[k] == SIZE_MAX) first_anchor_of[k] = table.anchor_of_round[r];
+        if (first_anchor_of[k] != table.anchor_of_round[r]) table.is_beside_several[k] = true;
+      }
+    }
+  }
+
+  /// First the anchors tell the speed of each round, which gives all programs one level; that of anchors, which may be of different hours,
+  /// kernels tell that have run beside several. By how much the program's turn deviates from that is told, once, by its kernels that others
+  /// have held too: what these take is known from many rounds. Were that repeated, programs that share nothing would drift apart. What is
+  /// usual are the rounds' medians, so that times are those of a usual moment.
+  void Fit(const Table& table) {
+    std::vector<double> own(table.of_kernel.size());
+    std::vector<double> speed(table.of_round.size());
     const auto fit_kernels = [&] {
-      for (size_t k = 0; k < of_kernel.size(); ++k) {
+      for (size_t k = 0; k < own.size(); ++k) {
         std::vector<double> logs;
-        for (const Cell* cell : of_kernel[k]) logs.push_back(cell->log_seconds - speed[cell->round]);
+        for (const Cell* cell : table.of_kernel[k]) logs.push_back(cell->log_seconds - speed[cell->round]);
         if (!logs.empty()) own[k] = Median(std::move(logs));
       }
     };
     fit_kernels();
-    constexpr int kAlternations = 4;  // the table is nearly full: it hardly changes after the second
-    for (int i = 0; i < kAlternations && of_round.size() > 1; ++i) {
-      for (size_t r = 0; r < of_round.size(); ++r) {
-        std::vector<Weighted> logs;
-        // What ran in this round only says nothing of its speed.
-        for (const Cell* cell : of_round[r]) {
-          if (of_kernel[cell->kernel].size() > 1) logs.push_back({cell->log_seconds - own[cell->kernel], std::exp(own[cell->kernel])});
-        }
-        if (!logs.empty()) speed[r] = WeightedMedian(std::move(logs));
+    for (size_t r = 0; r < speed.size(); ++r) {
+      for (const Cell* cell : table.of_round[r]) {
+        if (cell->kernel >= evidence_.size()) speed[r] = cell->log_seconds - own[cell->kernel];
       }
-      const double usual = Median(speed);
-      for (double& of_round_speed : speed) of_round_speed -= usual;
+    }
+    fit_kernels();
+    constexpr int kAlternations = 4;  // it hardly changes after the second
+    for (int i = 0; i < kAlternations && table.anchors > 1; ++i) {
+      const std::vector<double> level = LevelsOfAnchors(table, speed, own);
+      for (size_t r = 0; r < speed.size(); ++r) speed[r] += level[table.anchor_of_round[r]];
       fit_kernels();
     }
-    FindSpread(of_kernel, of_round.size(), own, speed);
+    std::vector<double> deviation(speed.size());
+    for (size_t r = 0; r < speed.size(); ++r) deviation[r] = DeviationOf(table, r, speed[r], own);
+    size_t corrected = 0;
+    for (size_t r = 0; r < speed.size(); ++r) {
+      speed[r] += deviation[r];
+      corrected += deviation[r] != 0 ? 1 : 0;
+    }
+    const double usual = Median(speed);
+    for (double& of_round_speed : speed) of_round_speed -= usual;
+    fit_kernels();
+    FindSpread(table, own, speed, corrected);
   }
 
-  /// By their time: how much a kernel of microseconds wavers matters to nobody, and is mostly the clock's doing.
-  void FindSpread(const std::vector<std::vector<const Cell*>>& of_kernel, size_t rounds, const std::vector<double>& own,
-                  const std::vector<double>& speed) {
-    double squares = 0;
-    double weights = 0;
-    size_t cells = 0;
-    size_t fitted = rounds - 1;
-    for (size_t k = 0; k < of_kernel.size(); ++k) {
-      if (of_kernel[k].empty()) continue;
-      for (const Cell* cell : of_kernel[k]) squares += std::exp(own[k]) * std::pow(cell->log_seconds - speed[cell->round] - own[k], 2);
-      weights += std::exp(own[k]) * static_cast<double>(of_kernel[k].size());
-      cells += of_kernel[k].size();
-      ++fitted;
-      if (k >= times_.size()) continue;
-      times_[k].rounds = of_kernel[k].size();
-      times_[k].in_program = std::exp(own[k]);
+  [[nodiscard]] std::vector<double> LevelsOfAnchors(const Table& table, const std::vector<double>& speed,
+                                                    const std::vector<double>& own) const {
+    std::vector<std::vector<Weighted>> logs(table.anchors);
+    for (size_t k = 0; k < evidence_.size(); ++k) {
+      if (!table.is_beside_several[k]) continue;
+      for (const Cell* cell : table.of_kernel[k])
+        logs[table.anchor_of_round[cell->round]].push_back({cell->log_seconds - speed[cell->round] - own[k], std::exp(own[k])});
     }
-    if (cells <= fitted) return;
-    degrees_ = cells - fitted;
-    spread_ = std::sqrt(squares / weights * static_cast<double>(cells) / static_cast<double>(degrees_));
-    student_ = StudentQuantile(declared_.confidence, static_cast<double>(degrees_));
+    std::vector<double> levels(table.anchors, 0.0);
+    for (size_t a = 0; a < levels.size(); ++a) {
+      if (!logs[a].empty()) levels[a] = WeightedMedian(std::move(logs[a]));
+    }
+    return levels;
+  }
+
+  /// For kernels that no other program has held, the anchor's word holds.
+  [[nodiscard]] double DeviationOf(const Table& table, size_t round, double speed, const std::vector<double>& own) const {
+    std::vector<Weighted> logs;
+    for (const Cell* cell : table.of_round[round]) {
+      if (cell->kernel >= evidence_.size()) continue;
+      const double deviation = table.is_in_several[cell->kernel] ? cell->log_seconds - speed - own[cell->kernel] : 0;
+      logs.push_back({deviation, std::exp(own[cell->kernel])});
+    }
+    return WeightedMedian(std::move(logs));
+  }
+
+  /// By their time: how much a kernel of microseconds wavers matters to nobody, and is mostly the clock's doing. Of the median deviation,
+  /// since times are medians: what a few rounds of another hour deviate by does not move them.
+  void FindSpread(const Table& table, const std::vector<double>& own, const std::vector<double>& speed, size_t corrected) {
+    std::vector<Weighted> deviations;
+    size_t cells = 0;
+    size_t fitted = corrected;
+    for (size_t k = 0; k < times_.size(); ++k) {
+      const auto count = static_cast<double>(table.of_kernel[k].size());
+      if (count == 0) continue;
+      cells += table.of_kernel[k].size();
+      ++fitted;
+      times_[k].rounds = table.of_kernel[k].size();
+      times_[k].in_program = std::exp(own[k]);
+      if (count < 2) continue;
+      for (const Cell* cell : table.of_kernel[k]) {
+        const double deviation = std::abs(cell->log_seconds - speed[cell->round] - own[k]);
+        deviations.push_back({deviation * std::sqrt(count / (count - 1)), std::exp(own[k])});
+      }
+    }
+    if (cells <= fitted || deviations.empty()) return;
+    // Of a normal distribution the median deviation is that many standard deviations, and tells as much as that share of the samples
+    // (Rousseeuw and Croux, Alternatives to the Median Absolute Deviation, 1993).
+    constexpr double kMedianDeviation = 0.6745;
+    constexpr double kEfficiency = 0.37;
+    degrees_ = std::max(1.0, kEfficiency * static_cast<double>(cells - fitted));
+    spread_ = WeightedMedian(std::move(deviations)) / kMedianDeviation;
+    student_ = StudentQuantile(declared_.confidence, degrees_);
   }
 
   /// By backend and variant: what is flattered when it runs alone (by caches that only it has filled, say) is so by the way in which it is
@@ -381,7 +460,7 @@ class Belief {
   const Declared& declared_;
   std::vector<Times> times_;
   double spread_ = 0;   // of a round, as the logarithm of a ratio
-  size_t degrees_ = 0;  // of freedom of `spread_`
+  double degrees_ = 0;  // of freedom of `spread_`
   double student_ = 0;
   Ratio unseen_ratio_;  // of variants that no program has held
   std::map<Group, Ratio> ratio_of_group_;

@@ -125,10 +125,9 @@ class KernelRelations {
 /// * Alone: the confidence interval of the median, times the interval in which the next ratio of a kernel's time inside of programs to its
 ///   time alone falls, by those that its variant has shown, or where these are too few to tell, by those of all variants; else there is a
 ///   centre and no interval. Kernels count by their time.
-/// * In programs: rounds are taken at moments of different speed, which the anchor and all kernels of a round tell together: the logarithms
-/// of
-///   times are fitted as a kernel's own and the round's (a two-way table, weighted by time). What is left is the spread of rounds, which
-///   all kernels share, because few rounds say little of the spread of one kernel; Student's interval comes from that.
+/// * In programs: rounds are taken at moments of different speed. The anchor tells it, and by how much the program's turn deviates from
+///   that, its kernels do which other programs have held. What is left of the logarithms of times is the spread of rounds, by its median
+///   deviation, which all kernels share, because few rounds say little of the spread of one kernel; Student's interval comes from that.
 /// * Nothing: the roofline, or what NextIsAbove says of the ratios of true times to predictions, for the most telling prediction of it for
 ///   which there are enough of them; of few ratios to sums what NextIsWithin says.
 std::vector<Price> Believe(const KernelRelations& relations, const std::vector<Evidence>& evidence, const Declared& declared);

@@ -6,7 +6,7 @@
 namespace collage {
 
 /// Changes whenever measuring changes, so that cached prices of an older way are not mixed with new ones.
-inline constexpr int kMeasurementProtocol = 7;
+inline constexpr int kMeasurementProtocol = 8;
 
 /// Seconds that the clock cannot tell from nothing: no time is said to be less, so that times have ratios.
 inline constexpr double kTick = 1e-9;

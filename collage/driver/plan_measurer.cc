@@ -352,24 +352,15 @@ Status PlanMeasurer::RunTurn(ProfiledPlan& program, int least_runs, double secon
 Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
   constexpr double kSeconds = 0.2;   // many runs of a fast program
   constexpr int kLeastRuns = 7;      // of a slow one: a median that two disturbances leave alone
-  constexpr int kLeastOfAnchor = 3;  // a median: the anchor is one of many that tell how fast the machine is in this round
-  const bool is_anchor = &program == &*anchor_;
-  if (!is_anchor) {
+  constexpr int kLeastOfAnchor = 3;  // a median; what it is off by, the program's kernels tell that ran in others
+  if (&program != &*anchor_) {
     if (const Status ran = RunTurn(*anchor_, kLeastOfAnchor, kSecondsFillingCaches); !ran) return Blame(*anchor_, ran.error());
   }
   if (const Status ran = RunTurn(program, kLeastRuns, kSeconds); !ran) return Blame(program, ran.error());
   if (first_anchor_seconds_ == 0) first_anchor_seconds_ = anchor_->Whole();
   seconds_of_last_ = program.Whole() / anchor_->Whole() * first_anchor_seconds_;
-  Found found = Learn(program, anchor_->Whole());
-  if (is_anchor) return found;
-  // The anchor's kernels ran in this round too.
-  const Found of_anchor = Learn(*anchor_, anchor_->Whole());
-  std::set<size_t> seen;
-  for (const auto& [kernel, evidence] : found) seen.insert(kernel);
-  for (const auto& [kernel, evidence] : of_anchor) {
-    if (!seen.contains(kernel)) found.emplace_back(kernel, evidence);
-  }
-  return found;
+  // The anchor's kernels ran in a turn of their own, which the program's cannot be compared with by more than the whole.
+  return Learn(program, anchor_->Whole());
 }
 
 Measurer::Found PlanMeasurer::Learn(const ProfiledPlan& program, double anchor_seconds) const {

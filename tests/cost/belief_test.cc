@@ -140,14 +140,66 @@ TEST(BeliefTest, TimesAloneBecomeThoseOfProgramsByTheRatiosOfTheirBackend) {
   EXPECT_GT(prices[4].high, Cost::Seconds(1.7e-3));
 }
 
-TEST(BeliefTest, TheSpeedOfARoundIsToldByAllThatRanInIt) {
-  // The anchor was disturbed in the second round; the kernels were not.
+TEST(BeliefTest, AnAnchorThatIsDisturbedOnceDecidesNothing) {
   std::vector<Evidence> evidence(4);
   for (size_t k = 0; k < 4; ++k) {
     evidence[k].in_program = {{{1e-3, 1e-3}, 7, 1}, {{1e-3, 3e-3}, 7, 2}, {{1e-3, 1e-3}, 7, 3}};
   }
   for (const Price& price : Believe(KernelRelations(std::vector<KernelFacts>(4)), evidence, {}))
     EXPECT_NEAR(price.centre.ToSeconds(), 1e-3, 1e-6);
+}
+
+TEST(BeliefTest, WhatATurnDeviatesByIsToldByKernelsThatOtherProgramsHold) {
+  // In the last round the program was slowed down after the anchor had run. The first kernel ran in other programs, so it tells.
+  std::vector<Evidence> evidence(3);
+  for (uint64_t round = 1; round <= 5; ++round) {
+    evidence[0].in_program.push_back({{4e-3, 9e-3}, 7, round});
+    evidence[1].in_program.push_back({{1e-3, 9e-3}, 7, round});
+  }
+  evidence[0].in_program.push_back({{1.2 * 4e-3, 9e-3}, 7, 6});
+  evidence[2].in_program.push_back({{1.2 * 2e-3, 9e-3}, 7, 6});
+  const std::vector<Price> prices = Believe(KernelRelations(std::vector<KernelFacts>(3)), evidence, {});
+  EXPECT_NEAR(prices[0].centre.ToSeconds(), 4e-3, 1e-6);
+  EXPECT_NEAR(prices[2].centre.ToSeconds(), 2e-3, 1e-6);
+}
+
+TEST(BeliefTest, AnchorsOfDifferentHoursHaveOneLevel) {
+  // In the hour of the second anchor, which is another program, the machine was half as fast. The first kernel ran in both hours.
+  std::vector<Evidence> evidence(3);
+  for (uint64_t round = 1; round <= 3; ++round) {
+    evidence[0].in_program.push_back({{4e-3, 9e-3}, 7, round});
+    evidence[1].in_program.push_back({{1e-3, 9e-3}, 7, round});
+    evidence[0].in_program.push_back({{8e-3, 5e-3}, 8, round});
+    evidence[2].in_program.push_back({{2e-3, 5e-3}, 8, round});
+  }
+  const std::vector<Price> prices = Believe(KernelRelations(std::vector<KernelFacts>(3)), evidence, {});
+  EXPECT_NEAR(prices[1].centre.ToSeconds() / prices[2].centre.ToSeconds(), 1, 1e-3);
+  EXPECT_NEAR(prices[0].centre.ToSeconds() / prices[1].centre.ToSeconds(), 4, 1e-3);
+}
+
+TEST(BeliefTest, OfWhatNoOtherProgramHoldsTheAnchorTellsTheSpeed) {
+  // The machine was half as fast while the second program ran. What both hold takes a tenth of it, and was disturbed besides.
+  std::vector<Evidence> evidence(3);
+  for (uint64_t round = 1; round <= 3; ++round) {
+    evidence[0].in_program.push_back({{1e-4, 1e-3}, 7, round});
+    evidence[1].in_program.push_back({{1e-3, 1e-3}, 7, round});
+    evidence[0].in_program.push_back({{5e-4, 2e-3}, 7, round + 3});
+    evidence[2].in_program.push_back({{2e-3, 2e-3}, 7, round + 3});
+  }
+  const std::vector<Price> prices = Believe(KernelRelations(std::vector<KernelFacts>(3)), evidence, {});
+  EXPECT_NEAR(prices[1].centre.ToSeconds() / prices[2].centre.ToSeconds(), 1, 1e-3);
+}
+
+TEST(BeliefTest, OneRoundOfManyWidensNoInterval) {
+  std::vector<Evidence> steady(2);
+  for (uint64_t round = 1; round <= 20; ++round) {
+    steady[0].in_program.push_back({{1e-3 * (round % 2 == 0 ? 1.01 : 0.99), 3e-3}, 7, round});
+    steady[1].in_program.push_back({{2e-3 * (round % 4 < 2 ? 1.01 : 0.99), 3e-3}, 7, round});
+  }
+  std::vector<Evidence> disturbed = steady;
+  disturbed[0].in_program.back().row.seconds *= 5;
+  const KernelRelations relations(std::vector<KernelFacts>(2));
+  EXPECT_LT(Believe(relations, disturbed, {})[1].radius, 1.1 * Believe(relations, steady, {})[1].radius);
 }
 
 TEST(BeliefTest, RelativesTellWhenThereAreEnoughOfThem) {
