@@ -6,6 +6,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "collage/cost/program_times.h"
+
 namespace collage {
 namespace {
 
@@ -129,23 +131,21 @@ std::vector<double> KernelRelations::FromRates(const std::vector<size_t>& group_
 
 namespace {
 
-/// Of one kernel, told at one speed of the machine.
+/// Of one kernel alone, told at one speed of the machine.
 struct Times {
   double alone = kNotRun;
   double alone_low = kNotRun;
   double alone_high = kNotRun;
-  double in_program = kNotRun;
-  size_t rounds = 0;
 };
 
 class Belief {
  public:
   Belief(const KernelRelations& relations, const std::vector<Evidence>& evidence, const Declared& declared)
-      : relations_(relations), evidence_(evidence), declared_(declared), times_(evidence.size()) {}
+      : relations_(relations), evidence_(evidence), declared_(declared), times_(evidence.size()), programs_(FitPrograms(evidence)) {}
 
   std::vector<Price> Run() {
     ReadAlone();
-    ReadInPrograms();
+    if (programs_.degrees > 0) student_ = StudentQuantile(declared_.confidence, programs_.degrees);
     FindRatios();
     FindAssumedLows();
     std::vector<Price> prices;
@@ -177,174 +177,15 @@ class Belief {
     }
   }
 
-  /// One cell of the two-way table.
-  struct Cell {
-    size_t kernel;  // or an anchor, behind the kernels
-    size_t round;
-    double log_seconds;
-  };
-  struct Table {
-    std::vector<std::vector<const Cell*>> of_kernel;
-    std::vector<std::vector<const Cell*>> of_round;
-    std::vector<size_t> anchor_of_round;
-    size_t anchors;
-    std::vector<bool> is_in_several;      ///< kernels that more than one program has held
-    std::vector<bool> is_beside_several;  ///< kernels that have run beside more than one anchor
-  };
-
-  void ReadInPrograms() {
-    std::map<uint64_t, size_t> anchors;
-    std::map<std::pair<uint64_t, uint64_t>, size_t> rounds;
-    std::vector<Cell> cells;
-    for (size_t k = 0; k < evidence_.size(); ++k) {
-      for (const ProgramRow& row : evidence_[k].in_program) {
-        const size_t anchor = evidence_.size() + anchors.try_emplace(row.anchor, anchors.size()).first->second;
-        const auto [round, is_new] = rounds.try_emplace({row.anchor, row.round}, rounds.size());
-        if (is_new) cells.push_back({anchor, round->second, std::log(row.row.anchor_seconds)});
-        cells.push_back({k, round->second, std::log(row.row.seconds)});
-      }
-    }
-    if (cells.empty()) return;
-    Table table;
-    table.of_kernel.resize(evidence_.size() + anchors.size());
-    table.of_round.resize(rounds.size());
-    table.anchor_of_round.resize(rounds.size());
-    table.anchors = anchors.size();
-    for (const Cell& cell : cells) {
-      table.of_kernel[cell.kernel].push_back(&cell);
-      table.of_round[cell.round].push_back(&cell);
-      if (cell.kernel >= evidence_.size()) table.anchor_of_round[cell.round] = cell.kernel - evidence_.size();
-    }
-    FindShared(table);
-    Fit(table);
-  }
-
-  /// A program is known by its kernels.
-  void FindShared(Table& table) const {
-    std::map<std::vector<size_t>, size_t> programs;
-    std::vector<size_t> first_of(evidence_.size(), SIZE_MAX);
-    std::vector<size_t> first_anchor_of(evidence_.size(), SIZE_MAX);
-    table.is_in_several.assign(evidence_.size(), false);
-    table.is_beside_several.assign(evidence_.size(), false);
-    for (size_t r = 0; r < table.of_round.size(); ++r) {
-      std::vector<size_t> kernels;
-      for (const Cell* cell : table.of_round[r]) {
-        if (cell->kernel < evidence_.size()) kernels.push_back(cell->kernel);
-      }
-      std::sort(kernels.begin(), kernels.end());
-      const size_t program = programs.try_emplace(kernels, programs.size()).first->second;
-      for (const size_t k : kernels) {
-        if (first_of[k] == SIZE_MAX) first_of[k] = program;
-        if (first_of[k] != program) table.is_in_several[k] = true;
-        if (first_anchor_of[k] == SIZE_MAX) first_anchor_of[k] = table.anchor_of_round[r];
-        if (first_anchor_of[k] != table.anchor_of_round[r]) table.is_beside_several[k] = true;
-      }
-    }
-  }
-
-  /// First the anchors tell the speed of each round, which gives all programs one level; that of anchors, which may be of different hours,
-  /// kernels tell that have run beside several. By how much the program's turn deviates from that is told, once, by its kernels that others
-  /// have held too: what these take is known from many rounds. Were that repeated, programs that share nothing would drift apart. What is
-  /// usual are the rounds' medians, so that times are those of a usual moment.
-  void Fit(const Table& table) {
-    std::vector<double> own(table.of_kernel.size());
-    std::vector<double> speed(table.of_round.size());
-    const auto fit_kernels = [&] {
-      for (size_t k = 0; k < own.size(); ++k) {
-        std::vector<double> logs;
-        for (const Cell* cell : table.of_kernel[k]) logs.push_back(cell->log_seconds - speed[cell->round]);
-        if (!logs.empty()) own[k] = Median(std::move(logs));
-      }
-    };
-    fit_kernels();
-    for (size_t r = 0; r < speed.size(); ++r) {
-      for (const Cell* cell : table.of_round[r]) {
-        if (cell->kernel >= evidence_.size()) speed[r] = cell->log_seconds - own[cell->kernel];
-      }
-    }
-    fit_kernels();
-    constexpr int kAlternations = 4;  // it hardly changes after the second
-    for (int i = 0; i < kAlternations && table.anchors > 1; ++i) {
-      const std::vector<double> level = LevelsOfAnchors(table, speed, own);
-      for (size_t r = 0; r < speed.size(); ++r) speed[r] += level[table.anchor_of_round[r]];
-      fit_kernels();
-    }
-    std::vector<double> deviation(speed.size());
-    for (size_t r = 0; r < speed.size(); ++r) deviation[r] = DeviationOf(table, r, speed[r], own);
-    size_t corrected = 0;
-    for (size_t r = 0; r < speed.size(); ++r) {
-      speed[r] += deviation[r];
-      corrected += deviation[r] != 0 ? 1 : 0;
-    }
-    const double usual = Median(speed);
-    for (double& of_round_speed : speed) of_round_speed -= usual;
-    fit_kernels();
-    FindSpread(table, own, speed, corrected);
-  }
-
-  [[nodiscard]] std::vector<double> LevelsOfAnchors(const Table& table, const std::vector<double>& speed,
-                                                    const std::vector<double>& own) const {
-    std::vector<std::vector<Weighted>> logs(table.anchors);
-    for (size_t k = 0; k < evidence_.size(); ++k) {
-      if (!table.is_beside_several[k]) continue;
-      for (const Cell* cell : table.of_kernel[k])
-        logs[table.anchor_of_round[cell->round]].push_back({cell->log_seconds - speed[cell->round] - own[k], std::exp(own[k])});
-    }
-    std::vector<double> levels(table.anchors, 0.0);
-    for (size_t a = 0; a < levels.size(); ++a) {
-      if (!logs[a].empty()) levels[a] = WeightedMedian(std::move(logs[a]));
-    }
-    return levels;
-  }
-
-  /// For kernels that no other program has held, the anchor's word holds.
-  [[nodiscard]] double DeviationOf(const Table& table, size_t round, double speed, const std::vector<double>& own) const {
-    std::vector<Weighted> logs;
-    for (const Cell* cell : table.of_round[round]) {
-      if (cell->kernel >= evidence_.size()) continue;
-      const double deviation = table.is_in_several[cell->kernel] ? cell->log_seconds - speed - own[cell->kernel] : 0;
-      logs.push_back({deviation, std::exp(own[cell->kernel])});
-    }
-    return WeightedMedian(std::move(logs));
-  }
-
-  /// By their time: how much a kernel of microseconds wavers matters to nobody, and is mostly the clock's doing. Of the median deviation,
-  /// since times are medians: what a few rounds of another hour deviate by does not move them.
-  void FindSpread(const Table& table, const std::vector<double>& own, const std::vector<double>& speed, size_t corrected) {
-    std::vector<Weighted> deviations;
-    size_t cells = 0;
-    size_t fitted = corrected;
-    for (size_t k = 0; k < times_.size(); ++k) {
-      const auto count = static_cast<double>(table.of_kernel[k].size());
-      if (count == 0) continue;
-      cells += table.of_kernel[k].size();
-      ++fitted;
-      times_[k].rounds = table.of_kernel[k].size();
-      times_[k].in_program = std::exp(own[k]);
-      if (count < 2) continue;
-      for (const Cell* cell : table.of_kernel[k]) {
-        const double deviation = std::abs(cell->log_seconds - speed[cell->round] - own[k]);
-        deviations.push_back({deviation * std::sqrt(count / (count - 1)), std::exp(own[k])});
-      }
-    }
-    if (cells <= fitted || deviations.empty()) return;
-    // Of a normal distribution the median deviation is that many standard deviations, and tells as much as that share of the samples
-    // (Rousseeuw and Croux, Alternatives to the Median Absolute Deviation, 1993).
-    constexpr double kMedianDeviation = 0.6745;
-    constexpr double kEfficiency = 0.37;
-    degrees_ = std::max(1.0, kEfficiency * static_cast<double>(cells - fitted));
-    spread_ = WeightedMedian(std::move(deviations)) / kMedianDeviation;
-    student_ = StudentQuantile(declared_.confidence, degrees_);
-  }
-
   /// By backend and variant: what is flattered when it runs alone (by caches that only it has filled, say) is so by the way in which it is
   /// made. What another variant will show is drawn from what variants have shown, not kernels.
   void FindRatios() {
     std::map<Group, std::vector<Weighted>> logs;
     for (size_t k = 0; k < times_.size(); ++k) {
-      const Times& times = times_[k];
-      if (std::isnan(times.alone) || std::isnan(times.in_program) || times.alone <= 0) continue;
-      logs[GroupOf(k)].push_back({std::log(times.in_program / times.alone), times.in_program});
+      const double alone = times_[k].alone;
+      const double in_program = programs_.seconds[k];
+      if (std::isnan(alone) || std::isnan(in_program) || alone <= 0) continue;
+      logs[GroupOf(k)].push_back({std::log(in_program / alone), in_program});
     }
     std::vector<Weighted> groups;
     for (const auto& [group, of] : logs) {
@@ -418,10 +259,10 @@ class Belief {
     if (!evidence_[k].invalid_reason.empty()) {
       price.known = Price::Known::kInvalid;
       price.low = price.usual_low = price.centre = price.high = Cost::Invalid();
-    } else if (times.rounds > 0) {
+    } else if (!evidence_[k].in_program.empty()) {
       price.known = Price::Known::kInProgram;
-      price.centre = Cost::Seconds(times.in_program);
-      SetProgramInterval(times, RatioOf(k), price);
+      price.centre = Cost::Seconds(programs_.seconds[k]);
+      SetProgramInterval(k, price);
       price.usual_low = price.low;
     } else if (!std::isnan(times.alone)) {
       price.known = Price::Known::kAlone;
@@ -440,28 +281,29 @@ class Belief {
     return price;
   }
 
-  void SetProgramInterval(const Times& times, const Ratio& ratio, Price& price) const {
-    if (degrees_ == 0) {
+  void SetProgramInterval(size_t k, Price& price) const {
+    if (programs_.degrees == 0) {
       // One round says nothing of the spread; the kernel alone says more.
-      if (!std::isnan(times.alone_low) && ratio.interval)
-        price.low = std::max(price.low, std::min(price.centre, Cost::Seconds(times.alone_low * ratio.interval->low)));
+      const Ratio& ratio = RatioOf(k);
+      if (!std::isnan(times_[k].alone_low) && ratio.interval)
+        price.low = std::max(price.low, std::min(price.centre, Cost::Seconds(times_[k].alone_low * ratio.interval->low)));
       return;
     }
+    const auto rounds = static_cast<double>(evidence_[k].in_program.size());
     // The median of normal samples wavers by so much more than their mean.
-    const double of_median = times.rounds > 2 ? std::sqrt(std::acos(-1.0) / 2) : 1;
-    const double share = student_ * spread_ * of_median / std::sqrt(static_cast<double>(times.rounds));
-    price.radius = times.in_program * share;
-    price.low = std::max(price.low, Cost::Seconds(times.in_program * std::exp(-share)));
-    price.high = Cost::Seconds(times.in_program * std::exp(share));
+    const double of_median = rounds > 2 ? std::sqrt(std::acos(-1.0) / 2) : 1;
+    const double share = student_ * programs_.spread * of_median / std::sqrt(rounds);
+    price.radius = programs_.seconds[k] * share;
+    price.low = std::max(price.low, Cost::Seconds(programs_.seconds[k] * std::exp(-share)));
+    price.high = Cost::Seconds(programs_.seconds[k] * std::exp(share));
   }
 
   const KernelRelations& relations_;
   const std::vector<Evidence>& evidence_;
   const Declared& declared_;
   std::vector<Times> times_;
-  double spread_ = 0;   // of a round, as the logarithm of a ratio
-  double degrees_ = 0;  // of freedom of `spread_`
-  double student_ = 0;
+  ProgramTimes programs_;
+  double student_ = 0;  // at the degrees of freedom of their spread
   Ratio unseen_ratio_;  // of variants that no program has held
   std::map<Group, Ratio> ratio_of_group_;
   std::vector<double> assumed_low_;

@@ -11,7 +11,6 @@
 #include "collage/driver/search_by_name.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/lower/save.h"
-#include "collage/onnx/graph.h"
 #include "collage/onnx/reader.h"
 #include "collage/support/file.h"
 #include "collage/support/memory.h"
@@ -23,7 +22,9 @@ namespace collage {
 namespace {
 
 /// For each profile, so that an error in the last one's shapes costs no time.
-Result<std::vector<OnnxModel>> ReadModels(const OnnxFile& file, const CompileOptions& options) {
+Result<std::vector<OnnxModel>> ReadModels(const std::filesystem::path& path, const CompileOptions& options) {
+  options.progress.Report({"reading", 0, 0, path.filename().string()});
+  const OnnxFile file = COLLAGE_TRY(OnnxFile::Open(path));
   std::vector<OnnxModel> models;
   for (const InputShapes& shapes : options.profiles) {
     ReadOptions read;
@@ -34,11 +35,6 @@ Result<std::vector<OnnxModel>> ReadModels(const OnnxFile& file, const CompileOpt
   }
   COLLAGE_TRY_STATUS(CheckProfiles(models));
   return models;
-}
-
-Result<SourceModel> SourceOf(const std::filesystem::path& path, const onnx_io::OnnxMetadata& said) {
-  return SourceModel{COLLAGE_TRY(ModelIdentity(path)), said.producer, said.graph,     said.domain, said.description,
-                     said.graph_description,           said.version,  said.properties};
 }
 
 Status CheckFolder(const std::filesystem::path& folder) {
@@ -87,11 +83,8 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   std::vector<PlacementTarget> targets = COLLAGE_TRY(ResolveTargets(options.targets, device, options.choose_devices, options.cpus));
   using Missing = MeasurementCache::Missing;
   MeasurementCache cache = COLLAGE_TRY(MeasurementCache::Open(options.cache, options.cache_only ? Missing::kFail : Missing::kCreate));
-  options.progress.Report({"reading", 0, 0, path.filename().string()});
-  std::optional<OnnxFile> file = COLLAGE_TRY(OnnxFile::Open(path));
-  const onnx_io::OnnxMetadata said = file->graph().metadata;
-  std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(*file, options));
-  file.reset();  // what the models do not share of it is not needed any more
+  std::vector<OnnxModel> models = COLLAGE_TRY(ReadModels(path, options));
+  const ModelMetadata said = models.front().metadata;
   for (const OnnxModel& model : models) {
     if (Status fits = CheckMemory(model.module, FreeMemory()); !fits) return Fail(fits.error().At(path.string()));
   }
@@ -125,7 +118,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   if (options.output.empty()) return compiled;
   options.progress.Report({"saving", 0, 0, options.output.string()});
   TrimHeap();
-  compiled.metadata = WithModel(compiled.metadata, COLLAGE_TRY(SourceOf(path, said)));
+  compiled.metadata = WithModel(compiled.metadata, COLLAGE_TRY(ModelIdentity(path)), said);
   COLLAGE_TRY_STATUS(SaveProgram(compiled.lowered, compiled.metadata, options.output));
   return compiled;
 }

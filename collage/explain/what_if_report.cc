@@ -161,16 +161,16 @@ std::string JoinMetadata(const std::vector<std::string>& profiles) {
   return Json{{"model", first.at("model")}, {"threads", first.at("threads")}, {kProfiles, std::move(all)}}.dump();
 }
 
-std::string WithModel(const std::string& metadata, const SourceModel& model) {
+std::string WithModel(const std::string& metadata, const std::string& identity, const ModelMetadata& model) {
   Json json = Json::parse(metadata);
-  json[kModelIdentity] = model.identity;
+  json[kModelIdentity] = identity;
   json["model_metadata"] = {{"producer_name", model.producer_name},
                             {"graph_name", model.graph_name},
                             {"domain", model.domain},
                             {"description", model.description},
                             {"graph_description", model.graph_description},
                             {"version", model.version},
-                            {"custom_metadata_map", model.properties}};
+                            {"custom_metadata_map", model.custom_metadata_map}};
   // A model may say what is no UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

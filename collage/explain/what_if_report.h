@@ -1,11 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "collage/explain/report.h"
+#include "collage/ir/model_metadata.h"
 #include "collage/search/what_if.h"
 
 namespace collage {
@@ -17,25 +16,13 @@ std::string ToMetadata(const CompileReport& report, const RecordedProblem& recor
 std::string WithReport(const std::string& metadata, const CompileReport& report);
 /// Of a program of several profiles, from what each would carry alone.
 std::string JoinMetadata(const std::vector<std::string>& profiles);
-/// The model that a file is compiled from: which one it is, and what it says of itself.
-struct SourceModel {
-  std::string identity;
-  std::string producer_name;
-  std::string graph_name;
-  std::string domain;
-  std::string description;
-  std::string graph_description;
-  int64_t version = 0;
-  std::map<std::string, std::string> properties;  ///< its metadata_props
-};
-
-/// The metadata with the model: its identity, and under "model_metadata" the rest, as ONNX Runtime names it.
-std::string WithModel(const std::string& metadata, const SourceModel& model);
+/// The metadata with the model that the file is compiled from: which one it is, and under "model_metadata" what it says of itself.
+std::string WithModel(const std::string& metadata, const std::string& identity, const ModelMetadata& model);
 /// Empty where it is not said. Errors when the text is no metadata.
 Result<std::string> ModelIdentityOfMetadata(const std::string& metadata);
 /// The reverse of JoinMetadata: one for each profile. Errors when the text is no metadata.
 Result<std::vector<std::string>> MetadataOfProfiles(const std::string& metadata);
-/// The report alone, as ToJson(report) wrote it. Errors when the text is no metadata.
+/// The report alone, as ToJson(report) wrote it, and what the model says of itself. Errors when the text is no metadata.
 Result<std::string> ReportOfMetadata(const std::string& metadata);
 /// Errors when the text is no metadata, or carries no prices.
 Result<RecordedProblem> RecordedOfMetadata(const std::string& metadata);

@@ -157,15 +157,15 @@ class GraphParser {
   ExternalFiles& files_;
 };
 
-OnnxMetadata MetadataOf(const onnx_message::ModelProto& model) {
-  OnnxMetadata metadata;
-  metadata.producer = model.producer_name();
-  metadata.graph = model.graph().name();
+ModelMetadata MetadataOf(const onnx_message::ModelProto& model) {
+  ModelMetadata metadata;
+  metadata.producer_name = model.producer_name();
+  metadata.graph_name = model.graph().name();
   metadata.domain = model.domain();
   metadata.description = model.doc_string();
   metadata.graph_description = model.graph().doc_string();
   metadata.version = model.model_version();
-  for (const auto& property : model.metadata_props()) metadata.properties.emplace(property.key(), property.value());
+  for (const auto& property : model.metadata_props()) metadata.custom_metadata_map.emplace(property.key(), property.value());
   return metadata;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "collage/ir/model_metadata.h"
 #include "collage/onnx/attribute.h"
 #include "collage/onnx/model_data.h"
 #include "collage/support/result.h"
@@ -42,17 +43,6 @@ struct OnnxNode {
   std::map<std::string, OnnxAttribute> attributes;
 };
 
-/// What a model says of itself.
-struct OnnxMetadata {
-  std::string producer;
-  std::string graph;
-  std::string domain;
-  std::string description;
-  std::string graph_description;
-  int64_t version = 0;
-  std::map<std::string, std::string> properties;  ///< metadata_props
-};
-
 /// The model's graph, or a body: the graph that a node of control flow holds, which may read values of the graphs around it.
 struct OnnxGraph {
   int64_t opset = 0;
@@ -61,7 +51,7 @@ struct OnnxGraph {
   std::vector<OnnxInput> inputs;  ///< initializers that are listed as inputs included
   std::vector<std::string> outputs;
   std::vector<OnnxInput> output_types = {};  ///< of the outputs, as they are declared
-  OnnxMetadata metadata = {};                ///< of a model
+  ModelMetadata metadata = {};               ///< of a model
 };
 
 /// Parses the bytes of a model; tensors in files of their own are read from `external_data_directory`. With an owner of the bytes, tensors

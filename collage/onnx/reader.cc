@@ -104,6 +104,7 @@ class ModelReader {
     model.output_names = std::move(output_names);
     model.fixed_inputs.assign(fixed_.begin(), fixed_.end());
     model.opset = graph_.opset;
+    model.metadata = graph_.metadata;
     return model;
   }
 

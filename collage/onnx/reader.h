@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collage/ir/model_metadata.h"
 #include "collage/ir/module.h"
 #include "collage/onnx/remainder.h"
 #include "collage/support/result.h"
@@ -54,6 +55,7 @@ struct OnnxModel {
   std::vector<std::string> output_names;
   std::vector<std::string> fixed_inputs;  ///< inputs that have become constants, see ReadOptions::input_values
   int64_t opset = 0;                      ///< version of the default operator set that the model was written for
+  ModelMetadata metadata = {};            ///< what it says of itself
   /// For graph compilers (original.h). Null where they cannot be given it: of bytes, and with fixed inputs.
   std::shared_ptr<const OriginalModel> original = {};
   std::shared_ptr<const Remainder> remainder = {};  ///< null where the module is the whole model

@@ -133,12 +133,12 @@ nb::dict Describe(const std::string& path) {
   std::set<std::string> initializers;
   for (const auto& [name, tensor] : graph.initializers) initializers.insert(name);
   nb::dict properties;
-  for (const auto& [key, value] : graph.metadata.properties) properties[key.c_str()] = value;
+  for (const auto& [key, value] : graph.metadata.custom_metadata_map) properties[key.c_str()] = value;
   nb::dict described;
   described["inputs"] = Declared(graph.inputs, initializers);
   described["outputs"] = Declared(graph.output_types, {});
-  described["producer_name"] = graph.metadata.producer;
-  described["graph_name"] = graph.metadata.graph;
+  described["producer_name"] = graph.metadata.producer_name;
+  described["graph_name"] = graph.metadata.graph_name;
   described["domain"] = graph.metadata.domain;
   described["description"] = graph.metadata.description;
   described["graph_description"] = graph.metadata.graph_description;

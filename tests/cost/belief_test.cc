@@ -177,6 +177,20 @@ TEST(BeliefTest, AnchorsOfDifferentHoursHaveOneLevel) {
   EXPECT_NEAR(prices[0].centre.ToSeconds() / prices[1].centre.ToSeconds(), 4, 1e-3);
 }
 
+TEST(BeliefTest, AnchorsThatShareInAChainHaveOneLevel) {
+  // Each next anchor is of an hour in which the machine was half as fast; neighbours have one kernel in common.
+  std::vector<Evidence> evidence(5);
+  for (size_t anchor = 0; anchor < 4; ++anchor) {
+    for (uint64_t round = 1; round <= 4; ++round) {
+      const double seconds = 1e-3 * std::pow(2, anchor);
+      evidence[anchor].in_program.push_back({{seconds, 1e-3}, anchor + 1, round});
+      evidence[anchor + 1].in_program.push_back({{seconds, 1e-3}, anchor + 1, round});
+    }
+  }
+  const std::vector<Price> prices = Believe(KernelRelations(std::vector<KernelFacts>(5)), evidence, {});
+  for (const Price& price : prices) EXPECT_NEAR(price.centre.ToSeconds() / prices[0].centre.ToSeconds(), 1, 1e-9);
+}
+
 TEST(BeliefTest, OfWhatNoOtherProgramHoldsTheAnchorTellsTheSpeed) {
   // The machine was half as fast while the second program ran. What both hold takes a tenth of it, and was disturbed besides.
   std::vector<Evidence> evidence(3);
