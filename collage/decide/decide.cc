@@ -57,7 +57,7 @@ class Decider {
     }
     if (options_.rival.IsKnown()) {
       const Cost worth_it = Cost::Seconds((1 - options_.declared.smallest_difference) * options_.rival.ToSeconds());
-      const Cost least = COLLAGE_TRY(at_ends_.SearchBelow(Lows(prices_), worth_it)).lower_bound;
+      const Cost least = COLLAGE_TRY(at_ends_.SearchBelow(Lows(prices_), options_.rival, worth_it)).lower_bound;
       if (least >= worth_it) {
         open_ = std::max(0.0, 1 - least.ToSeconds() / best_->cost.ToSeconds());
         is_settled_ = true;
@@ -122,11 +122,12 @@ class Decider {
     }
     while (true) {
       const std::vector<Cost> view = ViewAgainstBest();
-      const double price_of_best = at_ends_.PriceOf(best_->choices, view).ToSeconds();
-      const SearchResult challenger = COLLAGE_TRY(at_ends_.SearchBelow(view, Cost::Seconds(price_of_best - worthwhile)));
-      const double gain = price_of_best - challenger.lower_bound.ToSeconds();
-      open_ = std::max(0.0, gain / price_of_best);
-      is_settled_ = gain <= worthwhile;
+      const Cost price_of_best = at_ends_.PriceOf(best_->choices, view);
+      const Cost worth_it = Cost::Seconds(price_of_best.ToSeconds() - worthwhile);
+      const SearchResult challenger = COLLAGE_TRY(at_ends_.SearchBelow(view, price_of_best, worth_it));
+      const double gain = price_of_best.ToSeconds() - challenger.lower_bound.ToSeconds();
+      open_ = std::max(0.0, gain / price_of_best.ToSeconds());
+      is_settled_ = challenger.lower_bound >= worth_it;
       if (is_settled_) return true;
       const std::vector<size_t> unknown = UnknownIn(challenger.choices);
       if (unknown.empty() && !HasNoUpperEnd(challenger.choices) && HasRun(challenger.choices)) {
@@ -163,7 +164,7 @@ class Decider {
     for (const size_t kernel : KernelsOf(best_->choices)) lows[kernel] = prices_[kernel].centre;
     const Cost to_beat = IsBehind() ? options_.incumbent : best_->cost;
     const Cost worth_it = Cost::Seconds(to_beat.ToSeconds() - worthwhile);
-    const SearchResult challenger = COLLAGE_TRY(problem.SearchBelow(lows, worth_it));
+    const SearchResult challenger = COLLAGE_TRY(problem.SearchBelow(lows, to_beat, worth_it));
     if (challenger.lower_bound >= worth_it) return std::vector<size_t>();
     return UnknownIn(challenger.choices);
   }

@@ -23,14 +23,14 @@ void PricedProblem::SetCost(size_t candidate, size_t variant, const std::vector<
   priced.variants[variant].cost = priced.is_partition ? cost + for_partition : cost;
 }
 
-Result<SearchResult> PricedProblem::SearchBelow(const std::vector<Cost>& costs, Cost than) {
+Result<SearchResult> PricedProblem::SearchBelow(const std::vector<Cost>& costs, Cost plan, Cost below) {
   constexpr double kShare = 0.5;  // what is measured next hangs little on it: nearer to 1, as many kernels are asked for
-  return Search(costs, {}, EnoughGain{than, kShare});
+  return Search(costs, {}, EnoughGain{plan, below, kShare});
 }
 
-Result<Cost> PricedProblem::BoundBelow(const std::vector<Cost>& costs, Cost than) {
+Result<Cost> PricedProblem::BoundBelow(const std::vector<Cost>& costs, Cost plan) {
   constexpr double kShare = 0.9;  // whoever reads what might be gained needs it no closer: exact bounds of an HRNet took 3.5 times as long
-  return COLLAGE_TRY(Search(costs, {}, EnoughGain{than, kShare})).lower_bound;
+  return COLLAGE_TRY(Search(costs, {}, EnoughGain{plan, plan, kShare})).lower_bound;
 }
 
 Result<SearchResult> PricedProblem::Search(const std::vector<Cost>& costs, Cost for_partition, const std::optional<EnoughGain>& enough) {

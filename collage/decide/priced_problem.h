@@ -25,10 +25,10 @@ class PricedProblem {
   Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition = {}) {
     return Search(costs, for_partition, std::nullopt);
   }
-  /// A cover whose gain on `than` is good enough to look into it, or `lower_bound` is no less than that.
-  Result<SearchResult> SearchBelow(const std::vector<Cost>& costs, Cost than);
-  /// What no cover costs less than, save for a tenth of the most that can be gained on `than`.
-  Result<Cost> BoundBelow(const std::vector<Cost>& costs, Cost than);
+  /// A cover whose gain on a plan of that price is good enough to look into it, or a `lower_bound` of at least `below`.
+  Result<SearchResult> SearchBelow(const std::vector<Cost>& costs, Cost plan, Cost below);
+  /// What no cover costs less than, save for a tenth of the most that can be gained on a plan of that price.
+  Result<Cost> BoundBelow(const std::vector<Cost>& costs, Cost plan);
   /// What a cover costs, its conversions included.
   [[nodiscard]] Cost PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs);
 

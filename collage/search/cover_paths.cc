@@ -18,8 +18,15 @@ CoverPaths::CoverPaths(const SearchProblem& problem, const CoverGraph& graph)
 
 void CoverPaths::Use(const std::vector<bool>& may_be_used) {
   transition_.assign(places_ * places_, 0);
+  worst_to_.assign(places_, 0);
+  worst_from_.assign(places_, 0);
   for (size_t from = 0; from + 1 < places_ && !problem_.transition.empty(); ++from) {
-    for (size_t to = 0; to + 1 < places_; ++to) transition_[from * places_ + to] = ToPicoseconds(problem_.transition[from][to]);
+    for (size_t to = 0; to + 1 < places_; ++to) {
+      const Picoseconds one = ToPicoseconds(problem_.transition[from][to]);
+      transition_[from * places_ + to] = one;
+      worst_to_[to] = std::max(worst_to_[to], one);
+      worst_from_[from] = std::max(worst_from_[from], one);
+    }
   }
   std::vector<bool> is_reached(graph_.size(), false);
   is_reached[0] = true;
@@ -65,13 +72,22 @@ void CoverPaths::FindToGoAfter(size_t set, const std::vector<Picoseconds>& price
       if (after[last] < kNever) to_go[last] = std::min(to_go[last], price + after[last]);
     }
   }
+  const Picoseconds most = LeastWithWorst(by_backend_.data(), worst_to_);
   for (size_t backend = 0; backend + 1 < places_; ++backend) {
-    if (by_backend_[backend] >= kNever) continue;
+    if (by_backend_[backend] >= kNever || by_backend_[backend] > most) continue;
     for (size_t last = 0; last < places_; ++last) {
       const Picoseconds transition = Transition(last, backend);
       if (transition < kNever) to_go[last] = std::min(to_go[last], by_backend_[backend] + transition);
     }
   }
+}
+
+Picoseconds CoverPaths::LeastWithWorst(const Picoseconds* by_backend, const std::vector<Picoseconds>& worst) const {
+  Picoseconds least = kNever;
+  for (size_t backend = 0; backend < places_; ++backend) {
+    if (by_backend[backend] < kNever && worst[backend] < kNever) least = std::min(least, by_backend[backend] + worst[backend]);
+  }
+  return least;
 }
 
 std::vector<uint32_t> CoverPaths::Path(const std::vector<Picoseconds>& prices) const {
@@ -101,21 +117,32 @@ std::vector<Picoseconds> CoverPaths::AroundEach(const std::vector<Picoseconds>& 
   std::vector<Picoseconds> around(problem_.candidates.size(), kNever);
   from_start_.assign(to_go_.size(), kNever);
   from_start_[places_ - 1] = 0;
+  std::vector<Picoseconds>& arrived = by_backend_;
   for (const uint32_t set : sets_) {
     const Picoseconds* const before = from_start_.data() + set * places_;
+    std::fill(arrived.begin(), arrived.end(), kNever);
+    const Picoseconds most = LeastWithWorst(before, worst_from_);
+    for (size_t last = 0; last < places_; ++last) {
+      if (before[last] >= kNever || before[last] > most) continue;
+      for (size_t next = 0; next + 1 < places_; ++next) {
+        const Picoseconds transition = Transition(last, next);
+        if (transition < kNever) arrived[next] = std::min(arrived[next], before[last] + transition);
+      }
+    }
     for (const CoverGraph::Edge& edge : EdgesOf(set)) {
       const size_t c = edge.candidate;
       if (prices[c] >= kNever) continue;
       Picoseconds* const after = from_start_.data() + edge.to * places_;
       const Picoseconds* const rest = to_go_.data() + edge.to * places_;
-      const bool is_partition = place_of_[c] < places_;
-      for (size_t last = 0; last < places_; ++last) {
-        if (before[last] >= kNever) continue;
-        const size_t next = is_partition ? place_of_[c] : last;
-        const Picoseconds transition = is_partition ? Transition(last, next) : 0;
-        if (transition >= kNever) continue;
-        after[next] = std::min(after[next], before[last] + transition + prices[c]);
-        if (rest[next] < kNever) around[c] = std::min(around[c], before[last] + transition + rest[next]);
+      const auto reach = [&](size_t next, Picoseconds so_far) {
+        if (so_far >= kNever) return;
+        after[next] = std::min(after[next], so_far + prices[c]);
+        if (rest[next] < kNever) around[c] = std::min(around[c], so_far + rest[next]);
+      };
+      if (place_of_[c] < places_) {
+        reach(place_of_[c], arrived[place_of_[c]]);
+      } else {
+        for (size_t last = 0; last < places_; ++last) reach(last, before[last]);
       }
     }
   }

@@ -37,11 +37,15 @@ class CoverPaths {
 
  private:
   [[nodiscard]] Picoseconds Transition(size_t from, size_t to) const { return transition_[from * places_ + to]; }
+  /// What costs more by its backend than this is never the least, whatever the transitions.
+  [[nodiscard]] Picoseconds LeastWithWorst(const Picoseconds* by_backend, const std::vector<Picoseconds>& worst) const;
 
   const SearchProblem& problem_;
   const CoverGraph& graph_;
   size_t places_;                        // backends, and nobody
   std::vector<Picoseconds> transition_;  // [from][to]
+  std::vector<Picoseconds> worst_to_;    // the dearest transition to each backend
+  std::vector<Picoseconds> worst_from_;  // and from it
   std::vector<uint32_t> sets_;           // that can be reached
   std::vector<CoverGraph::Edge> edges_;  // of those, by candidates that may be used
   std::vector<uint32_t> first_edge_;     // by set

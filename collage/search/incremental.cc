@@ -20,7 +20,8 @@ constexpr double kFirstWidth = 2e-4;
 constexpr Picoseconds kWidening = 4;
 // States for each node that a sweep within the band may expand before bounds are improved instead; twice as many after each such end.
 constexpr size_t kStatesOfANode = 50;
-// A sweep that keeps so little finds a good cover where the known one is more than this part of the bound above it.
+// A sweep of so few states, over candidates that improved promises alone, finds a good cover where the known one is more than this part
+// of the bound above it.
 constexpr SweepLimits kRough{4, 4};
 constexpr Picoseconds kFar = 1000;
 
@@ -132,39 +133,54 @@ class IncrementalSearch::State {
         known = cost;
         known_cover = choices;
       }
-      return EnoughBelow(known);
+      return Relaxation::Target{known, EnoughBelow(known)};
     };
+    std::vector<bool> is_seen(problem_.candidates.size(), false);  // in a cover by which promises were improved
+    const auto see = [&](const std::vector<SearchChoice>& choices) {
+      for (const SearchChoice& choice : choices) is_seen[choice.candidate] = true;
+      return take(choices);
+    };
+    const auto good_enough = [&](Cost least) { return GoodEnough(std::move(known_cover), known, std::min(least_of_any, least)); };
     take(incumbent_);
     if (options_.incumbent) take(options_.incumbent->choices);
-    relaxation_->Start(known);
     SearchTables::VariantMask beaten = left_out;
+    const auto leave_out = [&] {
+      relaxation_->FindLeastWith();
+      LeaveOutAbove(Ceiling(known), beaten);
+    };
+    const bool is_near = relaxation_->Start(Ceiling(known), leave_out);
+    if (is_near) {
+      relaxation_->Remember();
+      tables_.Reprice(beaten);
+      relaxation_->Reprice();
+      relaxation_->Start(Ceiling(known));
+    }
     size_t expanded = 0;
     size_t budget = kStatesOfANode * problem_.node_count;
     Cost least = std::min(known, least_);
     Picoseconds width = 0;
-    bool is_rough_of_use = true;
     while (true) {
-      least = std::max(least, std::min(known, relaxation_->Improve(kSteps, least, take)));
+      least = std::max(least, std::min(Ceiling(known), relaxation_->Improve(kSteps, least, see)));
       // Nothing covers the graph. Which node is not covered one state of each covered set tells.
       if (!least.IsKnown()) return ResultOf(Sweep(tables_, {1, options_.most_sets}, false, nullptr));
-      if (enough_ && known.IsKnown() && least >= EnoughBelow(known))
-        return GoodEnough(std::move(known_cover), known, std::min(least_of_any, least));
+      if (IsEnough(known, least)) return good_enough(least);
       if (width == 0) {
         width = std::max<Picoseconds>(1, static_cast<Picoseconds>(kFirstWidth * static_cast<double>(ToPicoseconds(least))));
-        relaxation_->Remember();
+        if (!is_near) relaxation_->Remember();
       }
-      relaxation_->FindLeastWith();
-      LeaveOutAbove(known, beaten);
-      if (is_rough_of_use && ToPicoseconds(known) - ToPicoseconds(least) > ToPicoseconds(least) / kFar) {
-        const SweepAnswer rough = SweepBand(beaten, known, kRough);
-        const Cost before = known;
+      leave_out();
+      if (ToPicoseconds(known) - ToPicoseconds(least) > ToPicoseconds(least) / kFar) {
+        SearchTables::VariantMask unseen = beaten;
+        for (size_t c = 0; c < unseen.size(); ++c) {
+          if (!is_seen[c]) unseen[c].assign(unseen[c].size(), true);
+        }
+        const SweepAnswer rough = SweepBand(std::move(unseen), Ceiling(known), kRough);
         if (rough.found) take(rough.found->choices);
-        is_rough_of_use = known < before;
+        if (IsEnough(known, least)) return good_enough(least);
         expanded += rough.expanded;
-        relaxation_->FindLeastWith();
-        LeaveOutAbove(known, beaten);
+        LeaveOutAbove(Ceiling(known), beaten);
       }
-      const Cost cutoff = std::min(known, least + ToCost(width));
+      const Cost cutoff = std::min(Ceiling(known), least + ToCost(width));
       limits.most_expanded = budget;
       const SweepAnswer answer = SweepBand(beaten, cutoff, limits);
       expanded += answer.expanded;
@@ -175,26 +191,30 @@ class IncrementalSearch::State {
         result.is_proven = result.lower_bound == result.cost;
         return result;
       }
-      tables_.Reprice(beaten);
-      relaxation_->Reprice();
       if (answer.gave_up) {
         budget *= 2;
         width = std::max<Picoseconds>(1, width / 2);
       } else {
-        COLLAGE_CHECK(cutoff < known, "a cover that is known was not found");
         least = cutoff;
         width *= kWidening;
+        if (IsEnough(known, least)) return good_enough(least);
+        COLLAGE_CHECK(cutoff < known, "a cover that is known was not found");
       }
+      tables_.Reprice(beaten);
+      relaxation_->Reprice();
     }
   }
 
+  /// Covers that cost more than this are of no use.
+  [[nodiscard]] Cost Ceiling(Cost known) const { return enough_ && known.IsKnown() ? std::min(known, enough_->below) : known; }
+
   /// The lower bound at which this cover is good enough.
   [[nodiscard]] Cost EnoughBelow(Cost known) const {
-    if (!enough_ || !known.IsKnown()) return known;
-    if (known >= enough_->than) return enough_->than;
-    const auto gained = static_cast<double>(ToPicoseconds(enough_->than) - ToPicoseconds(known));
-    return ToCost(ToPicoseconds(enough_->than) - static_cast<Picoseconds>(gained / enough_->share));
+    if (!enough_ || known >= enough_->plan) return Ceiling(known);
+    const auto gained = static_cast<double>(ToPicoseconds(enough_->plan) - ToPicoseconds(known));
+    return std::min(enough_->below, ToCost(ToPicoseconds(enough_->plan) - static_cast<Picoseconds>(gained / enough_->share)));
   }
+  [[nodiscard]] bool IsEnough(Cost known, Cost least) const { return enough_ && known.IsKnown() && least >= EnoughBelow(known); }
 
   SearchResult GoodEnough(std::vector<SearchChoice> cover, Cost cost, Cost lower_bound) const {
     SearchResult result{cost, std::move(cover), 0, std::min(lower_bound, cost), 0, lower_bound >= cost};

@@ -7,10 +7,11 @@
 
 namespace collage {
 
-/// A cover that is good enough where only what is gained on another one matters: one that gains at least this share of the most that any
-/// can gain, or whatever there is where none costs less.
+/// What is asked where only gains on a known plan matter: whether any cover costs less than `below`, and if so one that gains at least a
+/// share of the most that can be gained on `plan`.
 struct EnoughGain {
-  Cost than;
+  Cost plan;
+  Cost below;    ///< no more than `plan`
   double share;  ///< less than 1
 };
 

@@ -170,10 +170,11 @@ Cost Relaxation::Evaluate() {
   return ToCost(least >= kNever || constant_ >= kNever ? kNever : least + constant_);
 }
 
-void Relaxation::Start(Cost known) {
+bool Relaxation::Start(Cost known, const std::function<void()>& see) {
   std::vector<Picoseconds> best_promises = promises_;
   Cost best = Evaluate();
-  if (!best.IsKnown()) return;
+  if (!best.IsKnown()) return false;
+  if (see) see();
   const auto keep_better = [&](Cost bound) {
     if (bound <= best) return;
     best = bound;
@@ -182,14 +183,16 @@ void Relaxation::Start(Cost known) {
   if (!remembered_.empty()) {
     promises_ = remembered_;
     keep_better(Evaluate());
+    if (see) see();
   }
-  const Picoseconds near = ToPicoseconds(best) / kNear;
-  if (!known.IsKnown() || known > best + ToCost(near)) {
+  const bool is_near = known.IsKnown() && known <= best + ToCost(ToPicoseconds(best) / kNear);
+  if (!is_near) {
     Choose();
     keep_better(Evaluate());
   }
   promises_ = best_promises;
   level_ = 0;
+  return is_near;
 }
 
 void Relaxation::Choose() {
@@ -275,7 +278,7 @@ void Relaxation::FindDirection(const std::vector<SearchChoice>& path, std::vecto
   for (const uint32_t group : outside_groups_) take(groups_[group], 0);
 }
 
-Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<Cost(const std::vector<SearchChoice>& path)>& visit) {
+Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<Target(const std::vector<SearchChoice>& path)>& visit) {
   // Steps aim at a level above the best bound so far, which falls while they miss it (the path-based target level of Brannlund, 1993).
   // Tried on DenseNet-121 and NASNet-A, whose covers tie while bounds stand for prices: shorter memories zigzag between ties.
   constexpr double kFirstLevel = 0.003;
@@ -293,9 +296,9 @@ Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<C
   Cost best_at_level = best;
   for (size_t step = 0; step < most_steps; ++step) {
     const std::vector<SearchChoice> path = Path();
-    const Cost target = visit(path);
-    if (best >= target) break;
-    level = std::min(level, static_cast<double>(ToPicoseconds(target) - ToPicoseconds(best)));
+    const Target target = visit(path);
+    if (best >= std::min(target.known, target.enough)) break;
+    level = std::min(level, static_cast<double>(ToPicoseconds(target.known) - ToPicoseconds(best)));
     FindDirection(path, direction);
     double square = 0;
     for (size_t i = 0; i < course.size(); ++i) {

@@ -28,15 +28,19 @@ class Relaxation {
   void Reprice();
   /// Begins with the best of the promises there are: those at hand, those remembered and, where no bound by them comes near the price of a
   /// cover that is known, promises chosen anew, going backwards: each layout's promise is what wanting it saves its reader beside the
-  /// dearest.
-  void Start(Cost known = Cost::Invalid());
+  /// dearest. `see` is told of the first two after each was evaluated. True where none had to be chosen anew.
+  bool Start(Cost known = Cost::Invalid(), const std::function<void()>& see = {});
   /// Keeps the present promises for later starts: those that fit all that may be used change less than those of a part of it.
   void Remember() { remembered_ = promises_; }
   /// The lower bound under the tables' present prices; Invalid where there is no cover.
   Cost Evaluate();
-  /// Improves promises by at most so many steps, ending where the bound reaches its target; the best are kept and evaluated. `visit` sees
-  /// the cover of each step and answers the target, the price of the best cover known. No cover costs less than `at_least`.
-  Cost Improve(size_t most_steps, Cost at_least, const std::function<Cost(const std::vector<SearchChoice>& path)>& visit);
+  struct Target {
+    Cost known;   ///< the price of the best cover known, which no bound exceeds
+    Cost enough;  ///< the bound at which steps end
+  };
+  /// Improves promises by at most so many steps; the best are kept and evaluated. `visit` sees the cover of each step and answers what is
+  /// aimed at. No cover costs less than `at_least`.
+  Cost Improve(size_t most_steps, Cost at_least, const std::function<Target(const std::vector<SearchChoice>& path)>& visit);
 
   /// After FindLeastWith, which needs Evaluate: the least that a cover with this variant costs.
   [[nodiscard]] Cost LeastWith(size_t candidate, size_t variant) const { return ToCost(with_[first_variant_[candidate] + variant]); }

@@ -78,22 +78,23 @@ TEST_P(IncrementalSearchTest, ACoverThatIsGoodEnoughGainsItsShareOfTheMost) {
     for (int change = 0; change < 12; ++change) {
       const auto cheapest = BruteForce(problem);
       const Cost least = cheapest ? PriceOfCover(problem, *cheapest) : Cost();
-      const Cost than = Cost::Microseconds(least.ToMicroseconds() * 0.01 * static_cast<double>(80 + random() % 50));
+      const Cost plan = Cost::Microseconds(least.ToMicroseconds() * 0.01 * static_cast<double>(80 + random() % 50));
+      const Cost below = Cost::Microseconds(plan.ToMicroseconds() * 0.01 * static_cast<double>(90 + random() % 11));
       const Result<SearchResult> found =
-          search.Search(problem, std::vector<bool>(problem.candidates.size(), false), EnoughGain{than, kShare});
+          search.Search(problem, std::vector<bool>(problem.candidates.size(), false), EnoughGain{plan, below, kShare});
       ASSERT_EQ(found.has_value(), cheapest.has_value()) << "round " << round << ", change " << change;
       if (cheapest) {
         ASSERT_EQ(found->cost, PriceOfCover(problem, found->choices)) << "round " << round << ", change " << change;
         ASSERT_TRUE(FindCycle(problem, found->choices).empty()) << "round " << round << ", change " << change;
         ASSERT_LE(found->lower_bound, least) << "round " << round << ", change " << change;
         ASSERT_EQ(found->is_proven, found->lower_bound == found->cost);
-        if (least < than) {
+        if (found->lower_bound >= below) {
+          ++refused;
+          ASSERT_GE(least, below) << "round " << round << ", change " << change;
+        } else {
           ++gaining;
           const double rounding = 1e-12;
-          ASSERT_GE((than - found->cost).ToSeconds(), kShare * (than - least).ToSeconds() - rounding) << "round " << round;
-        } else {
-          ++refused;
-          ASSERT_GE(found->lower_bound, than) << "round " << round << ", change " << change;
+          ASSERT_GE((plan - found->cost).ToSeconds(), kShare * (plan - least).ToSeconds() - rounding) << "round " << round;
         }
       }
       ChangePrices(problem, random, GetParam());
@@ -263,7 +264,9 @@ TEST_P(IncrementalSearchTest, TheRelaxationIsALowerBound) {
       optimum = std::min(optimum, cost);
       for (const auto& [c, v] : choices) least_with[c][v] = std::min(least_with[c][v], cost);
     });
-    const Cost bound = relaxation.Improve(round % 40, Cost(), [&](const std::vector<SearchChoice>&) { return optimum; });
+    const Cost bound = relaxation.Improve(round % 40, Cost(), [&](const std::vector<SearchChoice>&) {
+      return Relaxation::Target{optimum, optimum};
+    });
     relaxation.FindLeastWith();
     ASSERT_LE(bound, optimum) << "round " << round;
     for (size_t c = 0; c < problem.candidates.size(); ++c) {
@@ -289,7 +292,7 @@ TEST_P(IncrementalSearchTest, ANarrowSweepGivesACoverAndABound) {
     ASSERT_TRUE(graph.has_value());
     Relaxation relaxation(tables, *graph);
     relaxation.Start();
-    relaxation.Improve(round, Cost(), [&](const std::vector<SearchChoice>&) { return optimum; });
+    relaxation.Improve(round, Cost(), [&](const std::vector<SearchChoice>&) { return Relaxation::Target{optimum, optimum}; });
     const SweepBound bound{relaxation, *graph, Cost::Invalid()};
     const SweepLimits narrow{1 + static_cast<size_t>(round % 3), 1 + static_cast<size_t>(round % 4)};
     const SweepAnswer answer = Sweep(tables, narrow, false, &bound);
