@@ -111,13 +111,8 @@ Result<ExternalRegion> ParseExternalRegion(const onnx_message::TensorProto& mess
   return region;
 }
 
-bool Climbs(const std::filesystem::path& relative) {
-  if (relative.is_absolute()) return true;
-  for (const auto& part : relative) {
-    if (part == "..") return true;
-  }
-  return false;
-}
+/// Where a location leads out of the folder that it is relative to, as it is written.
+bool LeadsOut(const std::filesystem::path& normal) { return normal.is_absolute() || (!normal.empty() && *normal.begin() == ".."); }
 
 }  // namespace
 
@@ -153,16 +148,13 @@ std::optional<SplitModel> SplitRawData(std::string_view bytes) {
 
 Result<const MappedFile*> ExternalFiles::Open(const std::string& location) {
   if (const auto known = files_.find(location); known != files_.end()) return &known->second;
-  const std::filesystem::path relative(location);
-  const auto outside = [&] { return Fail("lies in '" + location + "', which is outside the folder of the model"); };
-  if (Climbs(relative)) return outside();
+  // A model, which others may have written, names only what lies beside it. Links are the user's own: caches lay models out with them.
+  const std::filesystem::path relative = std::filesystem::path(location).lexically_normal();
+  if (LeadsOut(relative)) return Fail("lies in '" + location + "', which is outside the folder of the model");
   if (directory_.empty()) return Fail("lies in the file '" + location + "' beside the model: give the model as a file");
-  // A link may lead out as well.
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::canonical(directory_, error);
-  const std::filesystem::path path = error ? directory_ / relative : std::filesystem::canonical(directory_ / relative, error);
+  const std::filesystem::path path = std::filesystem::canonical(directory_ / relative, error);
   if (error) return Fail("lies in " + (directory_ / relative).string() + ", which cannot be read: " + error.message());
-  if (Climbs(path.lexically_relative(folder))) return outside();
   Result<MappedFile> file = MappedFile::Open(path);
   if (!file) return Fail("lies in a file that cannot be read: " + file.error().message);
   return &files_.emplace(location, std::move(*file)).first->second;

@@ -37,7 +37,8 @@ std::optional<SplitModel> SplitRawData(std::string_view bytes);
 /// The files in which a model keeps tensors, each mapped once.
 class ExternalFiles {
  public:
-  /// They must lie in `directory`. Where that is empty there are none.
+  /// Their locations must not lead out of `directory`, in which the model's path lies as it was given, whatever its links lead to.
+  /// Where it is empty there are none.
   explicit ExternalFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   /// The `bytes` bytes of a tensor whose data location is EXTERNAL. Errors say which file, place or number is wrong.

@@ -166,6 +166,15 @@ TEST(ExternalData, IsReadBesideTheModel) {
   EXPECT_NE(without_folder.error().message.find("give the model as a file"), std::string::npos) << without_folder.error().message;
 }
 
+TEST(ExternalData, MayLieBehindLinksBesideTheModel) {
+  const std::filesystem::path folder = COLLAGE_ONNX_EXTERNAL;
+  const Result<OnnxModel> model = ReadOnnxFile(folder / "snapshot" / "external.onnx");
+  ASSERT_TRUE(model) << model.error().message;
+  const Result<Expectation> expectation = ReadExpectation(folder / "external.npz", *model);
+  ASSERT_TRUE(expectation) << expectation.error().message;
+  ExpectOutputs(*model, *expectation, 1e-6);
+}
+
 TEST(ExternalData, WeightsAreReadWhereverTheyLie) {
   const Result<OnnxModel> model = ReadOnnxFile(std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "places.onnx");
   ASSERT_TRUE(model) << model.error().message;

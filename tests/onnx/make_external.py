@@ -2,6 +2,7 @@
 """A model that keeps its weight in a file of its own, external.bin, and one of which an input decides a shape."""
 
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -40,6 +41,17 @@ def write_places(folder):
     write_expected(os.path.join(folder, "places.npz"), {"x": x}, {"y": x + sum(values.values())})
 
 
+def write_links(folder):
+    """external.onnx as the cache of Hugging Face lays models out: names of a snapshot lead to files that are named by their content."""
+    snapshot, blobs = os.path.join(folder, "snapshot"), os.path.join(folder, "blobs")
+    for path in (snapshot, blobs):
+        shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(path)
+    for i, name in enumerate(("external.onnx", "external.bin")):
+        shutil.copy(os.path.join(folder, name), os.path.join(blobs, f"{i}"))
+        os.symlink(os.path.join("..", "blobs", f"{i}"), os.path.join(snapshot, name))
+
+
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
@@ -54,6 +66,7 @@ def main():
     write_expected(os.path.join(folder, "external.npz"), {"x": x}, {"y": x @ w})
 
     write_places(folder)
+    write_links(folder)
 
     nodes = [make_node("Reshape", ["x", "s"], ["y"]), make_node("Add", ["s", "s"], ["z"])]
     shaped = make_model(13, nodes, {"x": np.zeros((2, 3), np.float32), "s": np.array([3, -1])}, {}, ["y", "z"])
