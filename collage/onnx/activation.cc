@@ -21,6 +21,12 @@ Result<std::vector<Expr>> ReadPRelu(NodeReader& node) {
   const Expr slope = COLLAGE_TRY(node.Input(1));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   Shape channels = COLLAGE_TRY(TensorTypeOf(slope)).shape;
+  Formula formula(node, type.dtype);
+  const auto broadcast = [&] {
+    const Expr negative = formula.Call("multiply", formula.Call("minimum", data, 0.0), slope);
+    return formula.Done(formula.Call("add", formula.Call("maximum", data, 0.0), negative));
+  };
+  if (!IsFloatingPoint(type.dtype)) return broadcast();  // nn.prelu is of real numbers
   // Until opset 6 a vector has one slope a channel; since then slopes broadcast from the last dimension.
   if (node.opset() < 7 && type.shape.size() >= 2 && channels == Shape{type.shape[1]} && channels[0] > 1) {
     return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.prelu", {data, slope}, {{"axis", 1}}))};
@@ -32,9 +38,7 @@ Result<std::vector<Expr>> ReadPRelu(NodeReader& node) {
     const Expr vector = COLLAGE_TRY(node.Reshape(slope, {channels[0]}));
     return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.prelu", {data, vector}, {{"axis", 1}}))};
   }
-  Formula formula(node, type.dtype);
-  const Expr negative = formula.Call("multiply", formula.Call("minimum", data, 0.0), slope);
-  return formula.Done(formula.Call("add", formula.Call("maximum", data, 0.0), negative));
+  return broadcast();
 }
 
 /// Bounds of Clip: attributes until opset 10, optional inputs from 11 on; null where absent.

@@ -194,7 +194,7 @@ bool AssumedExtents::AssumeResults(size_t index) {
     if (is_axis(axis)) give_along(0, axis, extent, data->first.dtype);
     return is_axis(axis);
   }
-  if (node.op_type == "Unique" && !node.attributes.contains("axis")) {
+  if (node.op_type == "Unique" && node.domain.empty() && !node.attributes.contains("axis")) {
     const auto extent = NewExtent("Unique " + node.inputs[0]);
     give_vector(0, data->first.dtype, extent);
     give_vector(1, DType::kInt64, extent);

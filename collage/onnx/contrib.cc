@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -43,6 +44,8 @@ Result<Expr> Activate(Formula& formula, const std::string& name, const Expr& x, 
     const double limit = std::numeric_limits<float>::max();
     return formula.Clip(x, parameter(0, -limit), parameter(1, limit));
   }
+  if (name == "HardSwish")
+    return formula.Call("multiply", x, formula.Clip(formula.Call("add", formula.Call("multiply", x, 1.0 / 6), 0.5), 0, 1));
   if (name == "HardSigmoid") {
     return formula.Clip(formula.Call("add", formula.Call("multiply", x, parameter(0, 0.2)), parameter(1, 0.5)), 0, 1);
   }
@@ -57,14 +60,23 @@ Expr SwapLast(Formula& formula, const Expr& data) {
   return formula.Transpose(data, axes);
 }
 
+/// The first dimension moved behind those of the batch, in front of the last.
+Expr FirstBehindBatch(Formula& formula, const Expr& data) {
+  std::vector<int64_t> axes(Formula::ShapeOf(data).size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (axes.size() > 2) std::rotate(axes.begin(), axes.begin() + 1, axes.end() - 1);
+  return formula.Transpose(data, axes);
+}
+
 Result<std::vector<Expr>> ReadFusedMatMul(NodeReader& node) {
-  for (const char* name : {"transBatchA", "transBatchB"}) COLLAGE_TRY_STATUS(node.RequireInt(name, 0, 0));
   Expr a = COLLAGE_TRY(node.Input(0));
   Expr b = COLLAGE_TRY(node.Input(1));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(a));
   if (type.shape.size() < 2 || COLLAGE_TRY(TensorTypeOf(b)).shape.size() < 2) return Fail("A and B must have at least two dimensions");
   const double alpha = COLLAGE_TRY(node.Float("alpha", 1));
   Formula formula(node, type.dtype);
+  if (COLLAGE_TRY(node.Int("transBatchA", 0)) != 0) a = FirstBehindBatch(formula, a);
+  if (COLLAGE_TRY(node.Int("transBatchB", 0)) != 0) b = FirstBehindBatch(formula, b);
   if (COLLAGE_TRY(node.Int("transA", 0)) != 0) a = SwapLast(formula, a);
   if (COLLAGE_TRY(node.Int("transB", 0)) != 0) b = SwapLast(formula, b);
   const Expr product = formula.Apply("nn.matmul", {a, b});

@@ -11,10 +11,13 @@
 namespace collage::onnx_io {
 namespace {
 
-/// Softmax over the keys of (batch, heads, queries, keys), times the values.
-Expr Attend(Formula& formula, const Expr& query, const Expr& key, const Expr& value, double scale, const Expr& bias) {
-  Expr scores = formula.Call("multiply", formula.Apply("nn.matmul", {query, key}, {{"transpose_b", true}}), scale);
-  if (bias != nullptr) scores = formula.Call("add", scores, bias);
+/// What softmax over the keys is taken of, (batch, heads, queries, keys).
+Expr Scores(Formula& formula, const Expr& query, const Expr& key, double scale, const Expr& bias) {
+  const Expr scores = formula.Call("multiply", formula.Apply("nn.matmul", {query, key}, {{"transpose_b", true}}), scale);
+  return bias == nullptr ? scores : formula.Call("add", scores, bias);
+}
+
+Expr Attend(Formula& formula, const Expr& scores, const Expr& value) {
   return formula.Apply("nn.matmul", {formula.Apply("nn.softmax", {scores}, {{"axis", -1}}), value});
 }
 
@@ -24,14 +27,19 @@ Expr Sum(Formula& formula, const Expr& a, const Expr& b) { return a == nullptr ?
 Result<Expr> Optional(const NodeReader& node, size_t input) { return node.HasInput(input) ? COLLAGE_TRY(node.Input(input)) : Expr(); }
 
 /// What is not to be looked at gets a score of `filter`. The mask tells it of keys, (batch, keys), of pairs, (batch, queries, keys), or
-/// how many keys count, (batch).
-Result<Expr> MaskBias(NodeReader& node, Formula& formula, size_t input, int64_t keys, double filter) {
+/// where each sentence's keys end, (batch). Behind the ends may be where they begin, or, in a row of 3 * batch + 2, what says where each
+/// sentence lies among them all: of use where they are packed, which they are not here.
+Result<Expr> MaskBias(NodeReader& node, Formula& formula, size_t input, int64_t batch, int64_t keys, double filter) {
   const Expr mask = COLLAGE_TRY(node.Input(input));
   const Shape shape = COLLAGE_TRY(TensorTypeOf(mask)).shape;
   Expr allowed;
-  if (shape.size() == 1) {
-    const Expr count = formula.Reshape(formula.Cast(mask, DType::kInt64), {shape[0], 1, 1, 1});
-    allowed = formula.Call("less", formula.Iota({1, 1, 1, keys}), count);
+  if (shape.size() == 1 && (shape[0] == batch || shape[0] == 2 * batch || shape[0] == 3 * batch + 2)) {
+    const Expr places = formula.Iota({1, 1, 1, keys});
+    const auto of_sentences = [&](int64_t first) {
+      return formula.Reshape(formula.Slice(formula.Cast(mask, DType::kInt64), 0, first, first + batch), {batch, 1, 1, 1});
+    };
+    allowed = formula.Call("less", places, of_sentences(0));
+    if (shape[0] == 2 * batch) allowed = formula.Call("logical_and", allowed, formula.Call("greater_equal", places, of_sentences(batch)));
   } else if (shape.size() == 2 && shape[1] == keys) {
     allowed = formula.Cast(formula.Reshape(mask, {shape[0], 1, 1, keys}), DType::kBool);
   } else if (shape.size() == 3 && shape[2] == keys) {
@@ -60,7 +68,8 @@ struct BiasInputs {
 Result<Expr> ScoreBias(NodeReader& node, Formula& formula, const BiasInputs& inputs, int64_t queries, int64_t keys, int64_t past) {
   const double filter = COLLAGE_TRY(node.Float("mask_filter_value", -10000));
   Expr bias;
-  if (node.HasInput(inputs.mask)) bias = COLLAGE_TRY(MaskBias(node, formula, inputs.mask, keys, filter));
+  if (node.HasInput(inputs.mask))
+    bias = COLLAGE_TRY(MaskBias(node, formula, inputs.mask, COLLAGE_TRY(node.InputType(0)).shape[0], keys, filter));
   if (COLLAGE_TRY(node.Int("unidirectional", 0)) != 0) bias = Sum(formula, bias, CausalBias(formula, queries, keys, past, filter));
   return Sum(formula, bias, COLLAGE_TRY(Optional(node, inputs.addend)));
 }
@@ -121,8 +130,8 @@ Result<std::vector<Expr>> ReadMultiHeadAttention(NodeReader& node) {
   const Shape queries = Formula::ShapeOf(parts[0]);
   const int64_t keys = Formula::ShapeOf(parts[1])[2];
   const Expr bias = COLLAGE_TRY(ScoreBias(node, formula, {4, 5}, queries[2], keys, keys - fresh));
-  const Expr result = Attend(formula, parts[0], parts[1], parts[2], COLLAGE_TRY(ScaleOf(node, queries[3])), bias);
-  return formula.DoneAll({JoinHeads(formula, result), parts[1], parts[2]});
+  const Expr scores = Scores(formula, parts[0], parts[1], COLLAGE_TRY(ScaleOf(node, queries[3])), bias);
+  return formula.DoneAll({JoinHeads(formula, Attend(formula, scores, parts[2])), parts[1], parts[2], scores});
 }
 
 /// Attention over the projections of query, key and value in a row, with keys and values of the past, (2, batch, heads, length, size).
@@ -155,7 +164,7 @@ Result<std::vector<Expr>> AttendProjected(NodeReader& node, Formula& formula, co
   }
   const Expr bias = COLLAGE_TRY(ScoreBias(node, formula, inputs, shape[1], past + shape[1], past));
   const double scale = COLLAGE_TRY(ScaleOf(node, widths[0] / heads));
-  const Expr result = JoinHeads(formula, Attend(formula, parts[0], parts[1], parts[2], scale, bias));
+  const Expr result = JoinHeads(formula, Attend(formula, Scores(formula, parts[0], parts[1], scale, bias), parts[2]));
   std::vector<Expr> outputs = COLLAGE_TRY(formula.Done(result));
   if (node.output_count() < 2) return outputs;
   return formula.DoneAll({result, formula.Stack({parts[1], parts[2]}, 0)});
@@ -201,7 +210,7 @@ class GroupQueryAttention {
   explicit GroupQueryAttention(NodeReader& node, DType dtype) : node_(node), formula_(node, dtype), integers_(node, DType::kInt64) {}
 
   Result<std::vector<Expr>> Read() {
-    for (const char* name : {"qk_output", "kv_cache_bit_width"}) COLLAGE_TRY_STATUS(node_.RequireInt(name, 0, 0));
+    COLLAGE_TRY_STATUS(node_.RequireInt("kv_cache_bit_width", 0, 0));
     for (size_t i = 12; i < node_.input_count(); ++i) {
       if (node_.HasInput(i)) return Fail("input " + std::to_string(i) + " is not supported");
     }
@@ -213,10 +222,13 @@ class GroupQueryAttention {
       value_ = COLLAGE_TRY(WithPast(value_, 4));
     }
     const Expr scores = COLLAGE_TRY(Scores());
-    const Expr result =
-        formula_.Apply("nn.matmul", {COLLAGE_TRY(Softmax(scores)), RepeatHeads(formula_, value_, Formula::ShapeOf(query_)[1])});
+    const Expr weights = COLLAGE_TRY(Softmax(scores));
+    const Expr result = formula_.Apply("nn.matmul", {weights, RepeatHeads(formula_, value_, Formula::ShapeOf(query_)[1])});
     COLLAGE_TRY(integers_.Done(offset_));
-    return formula_.DoneAll({JoinHeads(formula_, result), key_, value_});
+    std::vector<Expr> outputs = COLLAGE_TRY(formula_.DoneAll({JoinHeads(formula_, result), key_, value_}));
+    if (const int64_t which = COLLAGE_TRY(node_.Int("qk_output", 0)); which != 0)
+      outputs.push_back(COLLAGE_TRY(SeenScores(which, scores, weights)));
+    return outputs;
   }
 
  private:
@@ -257,13 +269,14 @@ class GroupQueryAttention {
   Status ReadPlaces() {
     const Shape past = node_.HasInput(3) ? COLLAGE_TRY(node_.InputType(3)).shape : Shape{};
     past_ = past.size() == 4 ? past[2] : 0;
-    keys_ = length_;
+    keys_ = total_ = length_;
     offset_ = integers_.Zeros({batch_, 1}, DType::kInt64);
     if (past_ == 0) return {};
     const std::vector<int64_t> total = COLLAGE_TRY(node_.ConstantInput(6, "total_sequence_length")).ToInt64();
     if (total.size() != 1 || total[0] > past_ + length_)
       return Fail("input 6 (total_sequence_length) must be one number up to " + std::to_string(past_ + length_));
-    keys_ = std::max(past_, total[0]);
+    total_ = total[0];
+    keys_ = std::max(past_, total_);
     const Expr last = integers_.Reshape(integers_.Cast(COLLAGE_TRY(node_.Input(5)), DType::kInt64), {batch_, 1});
     offset_ = integers_.Call("maximum", integers_.Call("add", last, static_cast<double>(1 - length_)), 0.0);
     return {};
@@ -331,7 +344,18 @@ class GroupQueryAttention {
     return scores;
   }
 
-  void Forbid(Expr& scores, const Expr& where) { scores = formula_.Call("where", where, -std::numeric_limits<double>::infinity(), scores); }
+  void Forbid(Expr& scores, const Expr& where) {
+    scores = formula_.Call("where", where, -std::numeric_limits<double>::infinity(), scores);
+    forbidden_.push_back(where);
+  }
+
+  /// Scores before softmax or behind it, of as many keys as there are, where buffers have room for more. What is not seen has 0.
+  Result<Expr> SeenScores(int64_t which, Expr scores, const Expr& weights) {
+    if (which != 1 && which != 2) return Fail("attribute 'qk_output' is " + std::to_string(which) + "; 0, 1 or 2 is right");
+    for (const Expr& where : forbidden_) scores = formula_.Call("where", where, 0.0, scores);
+    const Expr& given = which == 1 ? scores : weights;
+    return COLLAGE_TRY(formula_.Done(total_ == keys_ ? given : formula_.Slice(given, 3, 0, total_)))[0];
+  }
 
   /// With a sink: one more score of each head, whose value is zero.
   Result<Expr> Softmax(const Expr& scores) {
@@ -352,10 +376,12 @@ class GroupQueryAttention {
   Expr key_;
   Expr value_;
   Expr offset_;  // (batch, 1)
+  std::vector<Expr> forbidden_;
   int64_t batch_ = 0;
   int64_t length_ = 0;
   int64_t past_ = 0;
-  int64_t keys_ = 0;
+  int64_t keys_ = 0;   // there is room for
+  int64_t total_ = 0;  // there are
 };
 
 Result<std::vector<Expr>> ReadGroupQueryAttention(NodeReader& node) {
@@ -470,10 +496,11 @@ class DecoderMaskedAttention {
     if (node_.HasInput(5)) COLLAGE_TRY_STATUS(AddPast());
     const int64_t keys = Formula::ShapeOf(seen_[0])[2];
     const double filter = COLLAGE_TRY(node_.Float("mask_filter_value", -10000));
-    if (node_.HasInput(3)) bias_ = Sum(formula_, bias_, COLLAGE_TRY(MaskBias(node_, formula_, 3, keys, filter)));
+    if (node_.HasInput(3))
+      bias_ = Sum(formula_, bias_, COLLAGE_TRY(MaskBias(node_, formula_, 3, Formula::ShapeOf(parts[0])[0], keys, filter)));
     bias_ = Sum(formula_, bias_, COLLAGE_TRY(Optional(node_, 4)));
     const double scale = COLLAGE_TRY(ScaleOf(node_, Formula::ShapeOf(parts[0])[3]));
-    const Expr result = Attend(formula_, parts[0], seen_[0], seen_[1], scale, bias_);
+    const Expr result = Attend(formula_, Scores(formula_, parts[0], seen_[0], scale, bias_), seen_[1]);
     COLLAGE_TRY(integers_.Done(result));
     return formula_.DoneAll({JoinHeads(formula_, result), present_[0], present_[1]});
   }

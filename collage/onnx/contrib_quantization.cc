@@ -252,6 +252,16 @@ Result<std::vector<Expr>> ReadNhwcMaxPool(NodeReader& node) {
   return formula.Done(MoveChannels(formula, COLLAGE_TRY(node.ReadAs("MaxPool", {image}))[0], false));
 }
 
+/// As Conv, with the channels of data and weights last.
+Result<std::vector<Expr>> ReadNhwcConv(NodeReader& node) {
+  std::vector<Expr> inputs = COLLAGE_TRY(AllInputs(node));
+  if (inputs.size() < 2) return Fail("has no weights");
+  Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
+  for (size_t i : {0, 1}) inputs[i] = MoveChannels(formula, COLLAGE_TRY(node.Input(i)), true);
+  COLLAGE_TRY(formula.DoneAll(inputs));
+  return formula.Done(MoveChannels(formula, COLLAGE_TRY(node.ReadAs("Conv", std::move(inputs)))[0], false));
+}
+
 /// (condition, X, Y), each of these with scale and zero point.
 Result<std::vector<Expr>> ReadQLinearWhere(NodeReader& node) {
   Formula formula(node, DType::kFloat32);
@@ -335,6 +345,7 @@ OperatorFamily ContribQuantizationFamily() {
   static constexpr ReadRow kRead[] = {{"com.microsoft.MatMulNBits", ReadMatMulNBits},
                                       {"com.microsoft.MatMulBnb4", ReadMatMulBnb4},
                                       {"com.microsoft.NhwcMaxPool", ReadNhwcMaxPool},
+                                      {"com.microsoft.NhwcConv", ReadNhwcConv},
                                       {"com.microsoft.QLinearWhere", ReadQLinearWhere},
                                       {"com.microsoft.GatherBlockQuantized", ReadGatherBlockQuantized},
                                       {"com.microsoft.DynamicQuantizeMatMul", ReadDynamicQuantizeMatMul},

@@ -65,7 +65,7 @@ Tensor Places(const Tensor& strings) {
   return Tensor::FromVector(TensorType{strings.shape(), DType::kInt64}, result);
 }
 
-Result<std::vector<Expr>> ReadUnique(NodeReader& node) {
+Result<std::vector<Expr>> ReadKinds(NodeReader& node, bool sorted) {
   Expr data = COLLAGE_TRY(node.Input(0));
   // Strings are ordered, too.
   const Tensor* known = ConstantValue(data);
@@ -84,7 +84,6 @@ Result<std::vector<Expr>> ReadUnique(NodeReader& node) {
   if (constant == nullptr) return Fail("input 0 (data) is too large to be known while the model is read");
   const Tensor rows = constant->dtype() == DType::kString ? Places(*constant) : Widened(*constant);
   const int64_t count = rows.shape()[0];
-  const bool sorted = COLLAGE_TRY(node.Int("sorted", 1)) != 0;
   Kinds kinds;
   VisitElementType(rows.dtype(), [&](auto element) {
     kinds = KindsOf(rows.Data<decltype(element)>(), count, count == 0 ? 0 : rows.ElementCount() / count, sorted);
@@ -92,6 +91,15 @@ Result<std::vector<Expr>> ReadUnique(NodeReader& node) {
   const Expr firsts = Int64s(kinds.firsts);
   const Expr result = COLLAGE_TRY(node.Call("take", {data, firsts}, {{"axis", axis}, {"mode", "clip"}}));
   return std::vector<Expr>{result, firsts, Int64s(kinds.kind_of), Int64s(kinds.counts)};
+}
+
+Result<std::vector<Expr>> ReadUnique(NodeReader& node) { return ReadKinds(node, COLLAGE_TRY(node.Int("sorted", 1)) != 0); }
+
+/// In the order in which they come; without the places of the first ones.
+Result<std::vector<Expr>> ReadUniqueOfMicrosoft(NodeReader& node) {
+  std::vector<Expr> outputs = COLLAGE_TRY(ReadKinds(node, false));
+  outputs.erase(outputs.begin() + 1);
+  return outputs;
 }
 
 /// A box by its ends, whichever corners were given.
@@ -185,7 +193,8 @@ Result<std::vector<Expr>> ReadNonMaxSuppression(NodeReader& node) {
 }  // namespace
 
 OperatorFamily KnownValuesFamily() {
-  static constexpr ReadRow kRead[] = {{"Unique", ReadUnique}, {"NonMaxSuppression", ReadNonMaxSuppression}};
+  static constexpr ReadRow kRead[] = {
+      {"Unique", ReadUnique}, {"com.microsoft.Unique", ReadUniqueOfMicrosoft}, {"NonMaxSuppression", ReadNonMaxSuppression}};
   return {kRead, {}};
 }
 

@@ -33,11 +33,14 @@ Result<std::vector<Expr>> ReadBatchNormalization(NodeReader& node) {
   if (node.opset() < 9) COLLAGE_TRY_STATUS(node.RequireInt("spatial", 1, 1));
   std::vector<Expr> args;
   for (size_t i = 0; i < 5; ++i) args.push_back(COLLAGE_TRY(node.Input(i)));
+  const Shape shape = COLLAGE_TRY(TensorTypeOf(args[0])).shape;
+  // One dimension is that of the batch, of one channel.
+  if (shape.size() == 1) args[0] = COLLAGE_TRY(node.Reshape(args[0], {shape[0], 1}));
   std::vector<Expr> outputs;
   if (COLLAGE_TRY(node.Int("training_mode", 0)) != 0) outputs = COLLAGE_TRY(TakeStatisticsOfData(node, args));
   const double epsilon = COLLAGE_TRY(node.Float("epsilon", 1e-5F));
   const Expr call = COLLAGE_TRY(node.Call("nn.batch_norm", args, {{"axis", 1}, {"epsilon", epsilon}}));
-  outputs.insert(outputs.begin(), COLLAGE_TRY(NodeReader::Project(call, 0)));
+  outputs.insert(outputs.begin(), COLLAGE_TRY(node.Reshape(COLLAGE_TRY(NodeReader::Project(call, 0)), shape)));
   return outputs;
 }
 
@@ -94,6 +97,7 @@ Result<std::vector<Expr>> ReadMeanVarianceNormalization(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   const std::vector<int64_t> axes = COLLAGE_TRY(NormalizeAxes(COLLAGE_TRY(node.Ints("axes", {0, 2, 3})), type.shape.size()));
+  if (ElementCount(type.shape) == 0) return std::vector<Expr>{data};
   Formula formula(node, type.dtype);
   const Expr centred = formula.Call("subtract", data, formula.Reduce("mean", data, axes, true));
   const Expr variance = formula.Reduce("mean", formula.Call("multiply", centred, centred), axes, true);

@@ -140,7 +140,11 @@ Result<std::vector<Expr>> ReadDequantizeLinear(NodeReader& node) {
 /// uint8 over the range of the data and 0.
 Result<std::vector<Expr>> ReadDynamicQuantizeLinear(NodeReader& node) {
   const Expr data = COLLAGE_TRY(node.Input(0));
-  Formula formula(node, COLLAGE_TRY(node.InputType(0)).dtype);
+  const TensorType type = COLLAGE_TRY(node.InputType(0));
+  Formula formula(node, type.dtype);
+  // Of nothing there is no greatest element. Runtimes take the scale 1 here.
+  if (ElementCount(type.shape) == 0)
+    return formula.DoneAll({formula.Zeros(type.shape, DType::kUInt8), formula.Number(1), formula.Zeros({}, DType::kUInt8)});
   const Expr high = formula.Call("maximum", formula.Apply("max", {data}), 0.0);
   const Expr low = formula.Call("minimum", formula.Apply("min", {data}), 0.0);
   const Expr scale = formula.Call("divide", formula.Call("subtract", high, low), 255.0);

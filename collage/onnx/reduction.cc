@@ -71,36 +71,42 @@ Result<std::vector<Expr>> ReadReduceL1(NodeReader& node) {
   return std::vector<Expr>{COLLAGE_TRY(Reduce(node, "sum", magnitude))};
 }
 
-Result<Expr> SumOfSquares(NodeReader& node) {
-  const Expr data = COLLAGE_TRY(node.Input(0));
+Result<Expr> SumOfSquares(NodeReader& node, const Expr& data) {
   return Reduce(node, "sum", COLLAGE_TRY(node.Call("multiply", {data, data})));
 }
 
-Result<std::vector<Expr>> ReadReduceSumSquare(NodeReader& node) { return std::vector<Expr>{COLLAGE_TRY(SumOfSquares(node))}; }
-
-Result<std::vector<Expr>> ReadReduceL2(NodeReader& node) {
-  return std::vector<Expr>{COLLAGE_TRY(node.Call("sqrt", {COLLAGE_TRY(SumOfSquares(node))}))};
+Result<std::vector<Expr>> ReadReduceSumSquare(NodeReader& node) {
+  return std::vector<Expr>{COLLAGE_TRY(SumOfSquares(node, COLLAGE_TRY(node.Input(0))))};
 }
 
-Result<std::vector<Expr>> ReadReduceLogSum(NodeReader& node) {
-  const Expr sum = COLLAGE_TRY(Reduce(node, "sum", COLLAGE_TRY(node.Input(0))));
-  return std::vector<Expr>{COLLAGE_TRY(node.Call("log", {sum}))};
+/// Of integers the root or logarithm is one of real numbers, and what is behind its point is cut off.
+template <Result<Expr> (*reduce)(NodeReader& node, const Expr& data)>
+Result<std::vector<Expr>> ReadAsReal(NodeReader& node) {
+  const Expr data = COLLAGE_TRY(node.Input(0));
+  const DType dtype = COLLAGE_TRY(TensorTypeOf(data)).dtype;
+  if (IsFloatingPoint(dtype)) return std::vector<Expr>{COLLAGE_TRY(reduce(node, data))};
+  Formula formula(node, DType::kFloat64);
+  const Expr real = COLLAGE_TRY(formula.Done(formula.Cast(data, DType::kFloat64)))[0];
+  return formula.Done(formula.Cast(COLLAGE_TRY(reduce(node, real)), dtype));
 }
+
+Result<Expr> ReduceL2(NodeReader& node, const Expr& data) { return node.Call("sqrt", {COLLAGE_TRY(SumOfSquares(node, data))}); }
+
+Result<Expr> ReduceLogSum(NodeReader& node, const Expr& data) { return node.Call("log", {COLLAGE_TRY(Reduce(node, "sum", data))}); }
 
 /// log(sum(exp(x - max))) + max, which does not overflow.
-Result<std::vector<Expr>> ReadReduceLogSumExp(NodeReader& node) {
-  const Expr data = COLLAGE_TRY(node.Input(0));
+Result<Expr> ReduceLogSumExp(NodeReader& node, const Expr& data) {
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   const std::vector<int64_t> axes = COLLAGE_TRY(ReductionAxes(node, type.shape.size()));
-  if (axes.empty()) return std::vector<Expr>{data};
-  if (type.ElementCount() == 0) return ReadReduceLogSum(node);
+  if (axes.empty()) return data;
+  if (type.ElementCount() == 0) return ReduceLogSum(node, data);
   const Expr largest = COLLAGE_TRY(node.Call("max", {data}, {{"axis", axes}, {"keepdims", true}}));
   const Expr shifted = COLLAGE_TRY(node.Call("subtract", {data, largest}));
   const Expr sum = COLLAGE_TRY(node.Call("sum", {COLLAGE_TRY(node.Call("exp", {shifted}))}, {{"axis", axes}, {"keepdims", true}}));
   const Expr logarithm = COLLAGE_TRY(node.Call("log", {sum}));
   const Expr result = COLLAGE_TRY(node.Call("add", {logarithm, largest}));
-  if (COLLAGE_TRY(node.Int("keepdims", 1)) != 0) return std::vector<Expr>{result};
-  return std::vector<Expr>{COLLAGE_TRY(node.Call("squeeze", {result}, {{"axis", axes}}))};
+  if (COLLAGE_TRY(node.Int("keepdims", 1)) != 0) return result;
+  return node.Call("squeeze", {result}, {{"axis", axes}});
 }
 
 template <OperatorName op>
@@ -157,12 +163,12 @@ Status WriteArgReduce(NodeWriter& writer) {
 }  // namespace
 
 OperatorFamily ReductionFamily() {
-  static constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},    {"ReduceMean", ReadMean},
-                                      {"ReduceMax", ReadExtreme<"max">},   {"ReduceMin", ReadExtreme<"min">},
-                                      {"ReduceProd", ReadReduce<"prod">},  {"ReduceL1", ReadReduceL1},
-                                      {"ReduceL2", ReadReduceL2},          {"ReduceSumSquare", ReadReduceSumSquare},
-                                      {"ReduceLogSum", ReadReduceLogSum},  {"ReduceLogSumExp", ReadReduceLogSumExp},
-                                      {"ArgMax", ReadArgReduce<"argmax">}, {"ArgMin", ReadArgReduce<"argmin">}};
+  static constexpr ReadRow kRead[] = {{"ReduceSum", ReadReduce<"sum">},           {"ReduceMean", ReadMean},
+                                      {"ReduceMax", ReadExtreme<"max">},          {"ReduceMin", ReadExtreme<"min">},
+                                      {"ReduceProd", ReadReduce<"prod">},         {"ReduceL1", ReadReduceL1},
+                                      {"ReduceL2", ReadAsReal<ReduceL2>},         {"ReduceSumSquare", ReadReduceSumSquare},
+                                      {"ReduceLogSum", ReadAsReal<ReduceLogSum>}, {"ReduceLogSumExp", ReadAsReal<ReduceLogSumExp>},
+                                      {"ArgMax", ReadArgReduce<"argmax">},        {"ArgMin", ReadArgReduce<"argmin">}};
   static constexpr WriteRow kWrite[] = {{"sum", WriteReduce<"ReduceSum">},   {"mean", WriteReduce<"ReduceMean">},
                                         {"max", WriteReduce<"ReduceMax">},   {"min", WriteReduce<"ReduceMin">},
                                         {"prod", WriteReduce<"ReduceProd">}, {"argmax", WriteArgReduce<"ArgMax">},

@@ -35,8 +35,7 @@ Status ResolveExtents(const Shape& shape, Resizing& resizing) {
   }
   for (size_t i = 0; i < shape.size(); ++i) {
     const double extent = std::floor(static_cast<float>(shape[i]) * static_cast<float>(resizing.scales[i]));
-    if (!(resizing.scales[i] > 0) || !(extent >= 1 && extent < 1e9))
-      return Fail("scale " + std::to_string(resizing.scales[i]) + " is wrong");
+    if (!(resizing.scales[i] > 0) || !(extent < 1e9)) return Fail("scale " + std::to_string(resizing.scales[i]) + " is wrong");
     resizing.result.push_back(static_cast<int64_t>(extent));
   }
   return {};
@@ -81,8 +80,11 @@ Status ReadSizes(const NodeReader& node, const Shape& shape, Resizing& resizing)
   if (resizing.result.size() != shape.size()) return Fail("input 3 (sizes) must have one value a dimension");
   COLLAGE_TRY_STATUS(CheckExtents(resizing.result));
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < 1 || resizing.result[i] < 1) return Fail("resizes an empty tensor");
-    resizing.scales.push_back(static_cast<double>(resizing.result[i]) / static_cast<double>(shape[i]));
+    if ((shape[i] == 0) != (resizing.result[i] == 0)) {
+      return Fail("resizes dimension " + std::to_string(i) + " from " + std::to_string(shape[i]) + " to " +
+                  std::to_string(resizing.result[i]) + " elements");
+    }
+    resizing.scales.push_back(shape[i] == 0 ? 1 : static_cast<double>(resizing.result[i]) / static_cast<double>(shape[i]));
   }
   const std::string policy = COLLAGE_TRY(node.String("keep_aspect_ratio_policy", "stretch"));
   return policy == "stretch" ? Status() : KeepAspectRatio(node, policy, shape, resizing);
@@ -310,6 +312,7 @@ Result<std::vector<Expr>> ReadResize(NodeReader& node) {
   }
   const bool crops = resizing.coordinates == "tf_crop_and_resize";
   if (resizing.result == type.shape && !crops) return std::vector<Expr>{data};
+  if (ElementCount(resizing.result) == 0) return std::vector<Expr>{MakeConstant(Tensor(TensorType{resizing.result, type.dtype}))};
   if (IsUpsampling(resizing, type.shape)) {
     const bool linear = resizing.mode == "linear";
     return std::vector<Expr>{COLLAGE_TRY(node.Call("nn.upsampling", {data},

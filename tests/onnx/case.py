@@ -31,14 +31,15 @@ def value_info(name, array):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
-def make_model(opset, nodes, inputs, constants, outputs, functions=(), versions=None):
-    """A model whose inputs and initializers are named arrays; outputs are names. `versions` of domains: else 1."""
+def make_model(opset, nodes, inputs, constants, outputs, functions=(), versions=None, types=None):
+    """A model whose inputs and initializers are named arrays; outputs are names. `versions` of domains: else 1. `types` of outputs where
+    ONNX Runtime infers none."""
     domains = {node.domain for node in nodes if node.domain} | {function.domain for function in functions}
     graph = helper.make_graph(
         nodes,
         "case",
         [value_info(name, array) for name, array in inputs.items()],
-        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [helper.make_tensor_value_info(name, types[name], None) if types else onnx.ValueInfoProto(name=name) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )
     opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(domain, (versions or {}).get(domain, 1)) for domain in sorted(domains)]
@@ -86,10 +87,10 @@ class CaseFolder:
         self.count = 0
         os.makedirs(folder, exist_ok=True)
 
-    def add(self, name, opset, nodes, inputs=None, constants=None, outputs=("y",), functions=(), versions=None, expected=None):
+    def add(self, name, opset, nodes, inputs=None, constants=None, outputs=("y",), functions=(), versions=None, expected=None, types=None):
         """`expected` of the outputs where ONNX Runtime is known to compute something else than ONNX says."""
         inputs = inputs or {}
-        model = make_model(opset, nodes, inputs, constants or {}, outputs, functions, versions)
+        model = make_model(opset, nodes, inputs, constants or {}, outputs, functions, versions, types)
         path = os.path.join(self.folder, f"{name}_{opset}")
         if os.path.exists(path + ".onnx"):
             raise ValueError(f"two cases are called {name}_{opset}")

@@ -17,6 +17,7 @@ from cases_linear import linear_models
 from cases_microsoft import microsoft, microsoft_channels_last, microsoft_packed, quantized_in_blocks
 from cases_models import models
 from cases_random import randoms
+from cases_rare import rare
 from cases_steps import steps
 from cases_tensors import tensors
 from cases_trees import trees, trees_without_votes
@@ -474,6 +475,7 @@ FAMILIES = (
     tensors,
     steps,
     trees_without_votes,
+    rare,
 )
 
 
