@@ -82,7 +82,8 @@ std::vector<NamedType> TypesOf(const Remainder* remainder, const std::vector<Nam
 Status RunReference(const Options& options) {
   const CompileOptions compile_options = COLLAGE_TRY(ToCompileOptions(options.program));
   if (compile_options.profiles.size() > 1) return Fail("--reference: several profiles; give each input one --shape");
-  const ReferenceProgram program = COLLAGE_TRY(ReadReferenceProgram(options.program.file, compile_options.profiles[0]));
+  const ReferenceProgram program =
+      COLLAGE_TRY(ReadReferenceProgram(options.program.file, compile_options.profiles[0], compile_options.constants));
   const GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, {{program.inputs, program.outputs}}));
   const HostReferenceTeam team(compile_options.threads);
   const std::vector<Tensor> outputs = COLLAGE_TRY(program.Run(inputs.tensors));

@@ -10,13 +10,9 @@ ReadyRun Ready(LoweredModel model, GatheredInputs inputs) {
   return {std::move(model.executable), std::move(remainder), std::move(inputs)};
 }
 
-Status CompileProfile(const ProgramOptions& program, const InputShapes& shapes, const std::filesystem::path& kept) {
-  ProgramOptions model = program;
-  model.file = program.model;
-  CompileOptions options = COLLAGE_TRY(ToCompileOptions(model));
-  options.profiles = {shapes};
+Status CompileProfile(const std::string& model, CompileOptions options, const std::filesystem::path& kept) {
   options.output = kept;
-  COLLAGE_TRY(CompileShown(model.file, options));
+  COLLAGE_TRY(CompileShown(model, std::move(options)));
   return {};
 }
 
@@ -29,9 +25,11 @@ Result<ReadyRun> PrepareRun(const ProgramOptions& program, const InputOptions& i
   if (gathered || program.model.empty()) return Ready(std::move(model), COLLAGE_TRY(std::move(gathered)));
   const std::optional<InputShapes> shapes = COLLAGE_TRY(OtherShapes(inputs, model.executable.shape_profiles(), asked));
   if (!shapes) return tl::make_unexpected(std::move(gathered).error());
-  const Result<std::filesystem::path> kept = KeptProfile(program.file, program.model, *shapes, program.threads);
+  CompileOptions options = COLLAGE_TRY(ToCompileOptions(program));
+  options.profiles = {*shapes};
+  const Result<std::filesystem::path> kept = KeptProfile(program.file, program.model, options);
   if (!kept) return Fail(kept.error().At("--compile-on-demand"));
-  COLLAGE_TRY_STATUS(MakeKeptProfile(*kept, [&] { return CompileProfile(program, *shapes, *kept); }));
+  COLLAGE_TRY_STATUS(MakeKeptProfile(*kept, [&] { return CompileProfile(program.model, options, *kept); }));
   ProgramOptions of_profile = program;
   of_profile.file = *kept;
   model = COLLAGE_TRY(LoadOrCompile(of_profile));

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collage/driver/relay_program.h"
 #include "collage/ir/print.h"
 #include "collage/op/table.h"
 #include "collage/tensor/npy.h"
@@ -13,12 +14,7 @@ namespace collage::tools {
 Result<TravellingConstants> TravellingConstants::Read(const std::string& path) {
   TravellingConstants constants;
   if (path.empty()) return constants;
-  for (auto& [name, tensor] : COLLAGE_TRY(ReadNpz(path))) {
-    const bool is_number =
-        !name.empty() && name.size() < 10 && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!is_number) return Fail(path + ": array \"" + name + "\" is not named by the number of a constant");
-    constants.tensors_[std::stoul(name)] = std::move(tensor);
-  }
+  constants.tensors_ = COLLAGE_TRY(ReadNumberedConstants(path));
   return constants;
 }
 

@@ -4,11 +4,13 @@
 #include <cstdio>
 
 #include "collage/ir/verify.h"
+#include "collage/ir/visit.h"
 #include "collage/op/table.h"
 #include "collage/partition/cover.h"
 #include "collage/partition/fuse.h"
 #include "collage/partition/hoist_devices.h"
 #include "collage/support/file.h"
+#include "collage/transform/function_pass.h"
 #include "collage/transform/outline_blocks.h"
 #include "collage/transform/pass.h"
 
@@ -17,6 +19,16 @@ namespace {
 
 std::string NameOf(const PlacementTarget& target) { return std::string(target.backend->Name()); }
 bool IsNative(const PlacementTarget& target) { return target.rules.style == BackendRules::Style::kNative; }
+
+/// An ordinary function that @main calls; empty where there is none.
+std::string CalledByMain(const IRModule& module) {
+  std::string called;
+  PostOrder(module.MainExpr(), [&](const Expr& expr) {
+    const GlobalVar* global = expr->As<GlobalVar>();
+    if (global && module.Find(global->name) && MayEnter(module.Find(global->name))) called = global->name;
+  });
+  return called;
+}
 
 }  // namespace
 
@@ -193,6 +205,9 @@ Status OptRun::OptimizeFor(const std::string& backend, const BackendRules& rules
 
 Status OptRun::Place() {
   if (!module_.Find("main")) return Fail("the program has no @main");
+  if (const std::string called = CalledByMain(module_); !called.empty())
+    return Fail("@main calls @" + called + ", and this pass places one function; collage compile places such a program block by block, " +
+                "which the pass outline-blocks shows");
   CompileOptions compile = compile_;
   compile.targets = target_texts_;
   const PlacedFunction placed = COLLAGE_TRY(PlaceFunction(module_.MainExpr(), compile));

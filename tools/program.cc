@@ -13,7 +13,10 @@
 namespace collage::tools {
 
 void AddProgramOptions(CLI::App& command, ProgramOptions& options) {
-  command.add_option("file", options.file, "A compiled file or an ONNX model")->required();
+  command.add_option("file", options.file, "A compiled file, an ONNX model, or a program in Relay's text")->required();
+  command.add_option("--constants", options.constants,
+                     "An .npz archive with the constants of a program in Relay's text: meta[relay.Constant][i] is the array i (default: "
+                     "NAME.npz beside NAME.relay)");
   command.add_option("--target", options.targets,
                      "A target to use, such as cpu or \"cpu -compiler=dnnl\" (repeat; default: all that is present)");
   command.add_option("--shape", options.shapes,
@@ -56,6 +59,7 @@ Result<std::vector<CpuStatement>> StatedCpus(const std::vector<std::string>& pro
 
 Result<CompileOptions> ToCompileOptions(const ProgramOptions& options) {
   CompileOptions compile;
+  compile.constants = options.constants;
   compile.targets = options.targets;
   compile.threads = options.threads;
   compile.cpus = COLLAGE_TRY(StatedCpus(options.processors));

@@ -16,6 +16,7 @@ namespace collage::tools {
 /// Options that commands share which take a compiled file or a model.
 struct ProgramOptions {
   std::string file;
+  std::string constants;
   std::vector<std::string> targets;
   std::vector<std::string> shapes;
   std::string cache;
@@ -48,7 +49,7 @@ std::optional<int> SuperviseCompiling(const ProgramOptions& options);
 /// CompileModel in a process that a terminal sees and may supervise.
 Result<CompiledModel> CompileShown(const std::string& model, CompileOptions options);
 
-/// A compiled file is loaded; an ONNX model is compiled in memory first, with progress on standard error.
+/// A compiled file is loaded; a model is compiled in memory first, with progress on standard error.
 Result<LoweredModel> LoadOrCompile(const ProgramOptions& options);
 
 }  // namespace collage::tools

@@ -7,11 +7,10 @@
 #include "collage/driver/compile_rows.h"
 #include "collage/driver/estimated_compile.h"
 #include "collage/driver/model_checks.h"
-#include "collage/driver/model_identity.h"
+#include "collage/driver/model_file.h"
 #include "collage/driver/search_by_name.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/lower/save.h"
-#include "collage/onnx/reader.h"
 #include "collage/support/file.h"
 #include "collage/support/memory.h"
 #include "collage/support/priority.h"
@@ -24,7 +23,7 @@ namespace {
 /// For each profile, so that an error in the last one's shapes costs no time.
 Result<std::vector<OnnxModel>> ReadModels(const std::filesystem::path& path, const CompileOptions& options) {
   options.progress.Report({"reading", 0, 0, path.filename().string()});
-  const OnnxFile file = COLLAGE_TRY(OnnxFile::Open(path));
+  const ModelFile file = COLLAGE_TRY(ModelFile::Open(path, options.constants));
   std::vector<OnnxModel> models;
   for (const InputShapes& shapes : options.profiles) {
     ReadOptions read;
@@ -118,7 +117,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
   if (options.output.empty()) return compiled;
   options.progress.Report({"saving", 0, 0, options.output.string()});
   TrimHeap();
-  compiled.metadata = WithModel(compiled.metadata, COLLAGE_TRY(ModelIdentity(path)), said);
+  compiled.metadata = WithModel(compiled.metadata, COLLAGE_TRY(ModelIdentity(path, options.constants)), said);
   COLLAGE_TRY_STATUS(SaveProgram(compiled.lowered, compiled.metadata, options.output));
   return compiled;
 }

@@ -28,6 +28,8 @@ namespace collage {
 using InputShapes = std::map<std::string, Shape>;
 
 struct CompileOptions {
+  /// The .npz archive with the constants of a program in Relay's text (relay_program.h); empty: the one beside the program, if any.
+  std::filesystem::path constants = {};
   /// "cpu" (native code), "cpu -compiler=dnnl", ...; empty: everything that is present.
   std::vector<std::string> targets;
   /// Where operators must and must not run; errors name the flag, the node and the backend.
@@ -97,8 +99,8 @@ struct CompiledModel {
   std::string metadata;  ///< for SaveProgram: the report, as far as it is the same of every compile, and all prices known
 };
 
-/// Compiles a model file. Errors are of the model, the targets, the cache or the output file, and say which. A stop request while
-/// measuring ends the search with what has been priced so far.
+/// Compiles a model file (model_file.h). Errors are of the model, the targets, the cache or the output file, and say which. A stop request
+/// while measuring ends the search with what has been priced so far.
 Result<CompiledModel> CompileModel(const std::filesystem::path& model, const CompileOptions& options);
 
 /// A function partitioned as measuring found best, without a race of whole plans.

@@ -2,7 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "collage/driver/model_identity.h"
+#include "collage/driver/model_file.h"
 #include "collage/explain/what_if_report.h"
 #include "collage/lower/save.h"
 #include "collage/support/file_lock.h"
@@ -12,13 +12,13 @@ namespace collage {
 
 namespace fs = std::filesystem;
 
-Result<fs::path> KeptProfile(const std::string& program, const std::string& model, const InputShapes& shapes, int threads) {
-  const std::string of_model = COLLAGE_TRY(ModelIdentity(model));
+Result<fs::path> KeptProfile(const std::string& program, const std::string& model, const CompileOptions& options) {
+  const std::string of_model = COLLAGE_TRY(ModelIdentity(model, options.constants));
   const std::string of_file = COLLAGE_TRY(ModelIdentityOfMetadata(COLLAGE_TRY(ReadProgramMetadata(program))));
   if (of_file.empty()) return Fail(program + ": does not say which model it was compiled from; compile it again");
   if (of_file != of_model) return Fail(model + ": is not the model that " + program + " was compiled from");
-  uint64_t key = HashBytes(of_model + " " + std::to_string(threads));
-  for (const auto& [name, shape] : shapes) key = HashBytes(name + "=" + ToString(shape) + ";", key);
+  uint64_t key = HashBytes(of_model + " " + std::to_string(options.threads));
+  for (const auto& [name, shape] : options.profiles.front()) key = HashBytes(name + "=" + ToString(shape) + ";", key);
   return fs::path(program + ".profiles") / fmt::format("{:016x}.collage", key);
 }
 

@@ -11,9 +11,9 @@
 
 namespace collage {
 
-/// Where the profile of a program file for these shapes and threads is kept. The model must be the one that the file was made of, since
-/// what is kept answers for that file: errors say that it is another one, or which file cannot be read.
-Result<std::filesystem::path> KeptProfile(const std::string& program, const std::string& model, const InputShapes& shapes, int threads);
+/// Where the profile of a program file for the first shapes of the options, and their threads, is kept. The model must be the one that the
+/// file was made of, since what is kept answers for that file: errors say that it is another one, or which file cannot be read.
+Result<std::filesystem::path> KeptProfile(const std::string& program, const std::string& model, const CompileOptions& options);
 
 /// Where there is no such file, `compile` makes it. Processes that want the same one meanwhile wait for the first. Errors of `compile`, or
 /// of the folder, which they name.

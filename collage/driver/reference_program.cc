@@ -1,7 +1,7 @@
 #include "collage/driver/reference_program.h"
 
 #include "collage/driver/model_checks.h"
-#include "collage/onnx/reader.h"
+#include "collage/driver/model_file.h"
 #include "collage/op/interpreter.h"
 #include "collage/support/memory.h"
 
@@ -13,11 +13,12 @@ Result<std::vector<Tensor>> ReferenceProgram::Run(const std::vector<Tensor>& ten
   return remainder->Run(values);
 }
 
-Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes) {
+Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes,
+                                              const std::filesystem::path& constants) {
   ReadOptions options;
   options.input_shapes = input_shapes;
   options.may_cut = true;
-  OnnxModel read = COLLAGE_TRY(ReadOnnxFile(model, options));
+  OnnxModel read = COLLAGE_TRY(COLLAGE_TRY(ModelFile::Open(model, constants)).Read(options));
   if (Status fits = CheckMemory(read.module, FreeMemory()); !fits) return Fail(fits.error().At(model.string()));
   ReferenceProgram program;
   const Function& main = read.module.Main();

@@ -23,6 +23,8 @@ struct ReferenceProgram {
   [[nodiscard]] Result<std::vector<Tensor>> Run(const std::vector<Tensor>& tensors) const;
 };
 
-Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes);
+/// Of a model file (model_file.h).
+Result<ReferenceProgram> ReadReferenceProgram(const std::filesystem::path& model, const std::map<std::string, Shape>& input_shapes,
+                                              const std::filesystem::path& constants = {});
 
 }  // namespace collage

@@ -123,10 +123,11 @@ Result<Expr> Parser::MakeTableConstant(const Token& at, size_t index, std::strin
     stated = *type->AsTensor();
   }
   Expr& constant = constants_[index];
-  if (!constant && index < options_.constants.size()) constant = MakeConstant(options_.constants[index]);
+  const std::vector<Tensor>& table = options_.constants;
+  if (!constant && index < table.size() && table[index].Defined()) constant = MakeConstant(table[index]);
   if (!constant) {
-    const std::string missing =
-        "constant " + std::to_string(index) + " is not in the table of " + std::to_string(options_.constants.size());
+    const std::string name = options_.table_name.empty() ? "the table of " + std::to_string(table.size()) : options_.table_name;
+    const std::string missing = "constant " + std::to_string(index) + " is not in " + name;
     if (!options_.missing_constant) return ErrorAt(at, missing);
     if (!stated) return ErrorAt(at, missing + ", expected a comment behind it with its type, /*Tensor[(..), dtype]*/");
     constant = MakeConstant(COLLAGE_TRY(Located(at, options_.missing_constant(index, *stated))));

@@ -212,6 +212,17 @@ TEST(Parse, ConstantsComeFromTheTable) {
   EXPECT_TRUE(BitwiseEqual(printed.constants[1], options.constants[0]));
 }
 
+TEST(Parse, ATableMayHaveGapsAndAName) {
+  ParseOptions options;
+  options.constants = {Tensor(), Tensor::FromVector<int64_t>({{1}, DType::kInt64}, {7})};
+  EXPECT_TRUE(ParseModule("fn () { meta[relay.Constant][1] }", SmallTable(), options).has_value());
+  Result<ParsedModule> parsed = ParseModule("fn () { meta[relay.Constant][0] }", SmallTable(), options);
+  EXPECT_EQ(parsed.error().message, "1:9: constant 0 is not in the table of 2");
+  options.table_name = "p.npz";
+  parsed = ParseModule("fn () { meta[relay.Constant][0] }", SmallTable(), options);
+  EXPECT_EQ(parsed.error().message, "1:9: constant 0 is not in p.npz");
+}
+
 TEST(Parse, MissingConstants) {
   const std::string typed = "fn () { meta[relay.Constant][3] /* ty=Tensor[(2, 2), float32] */ }";
   Result<ParsedModule> parsed = ParseModule(typed, SmallTable());

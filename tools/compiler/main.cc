@@ -67,7 +67,7 @@ Status Compile(const std::string& model, const std::string& output, CompileOptio
 Result<std::string> CompileProfileOf(const std::string& program, const std::string& model, const CompileOptions& options,
                                      const Lines& lines) {
   if (options.profiles.size() != 1) return Fail("several profiles were stated, and one is kept");
-  const std::filesystem::path kept = COLLAGE_TRY(KeptProfile(program, model, options.profiles[0], options.threads));
+  const std::filesystem::path kept = COLLAGE_TRY(KeptProfile(program, model, options));
   COLLAGE_TRY_STATUS(MakeKeptProfile(kept, [&] { return Compile(model, kept, options, lines); }));
   return kept.string();
 }
