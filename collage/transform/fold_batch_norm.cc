@@ -140,6 +140,7 @@ class BatchNormFolder {
   Result<Expr> Fold(const Expr& expr) {
     if (const TupleGetItem* item = expr->As<TupleGetItem>(); item && IsCallOf(item->tuple, "nn.batch_norm"))
       return FoldProjection(expr, *item);
+    if (const Expr folded = COLLAGE_TRY(FoldIntoConsumer(expr))) return folded;
     const std::optional<Affine> step = ReadAffine(expr);
     if (!step || !IsFinite(*step)) return expr;
     const Expr folded = COLLAGE_TRY(FoldIntoProducer(*step));
@@ -157,8 +158,24 @@ class BatchNormFolder {
     made_.push_back(item.tuple);
     Expr folded;
     if (uses_.at(item.tuple.get()) == projections_.at(item.tuple.get())) folded = COLLAGE_TRY(FoldIntoProducer(*step));
-    if (!folded) folded = COLLAGE_TRY(MultiplyAndAdd(*step));
+    if (!folded) {
+      folded = COLLAGE_TRY(MultiplyAndAdd(*step));
+      if (uses_.at(item.tuple.get()) == 1 && IsUsedOnce(expr)) in_front_.emplace(folded.get(), *step);
+    }
     return normalised_[item.tuple.get()] = folded;
+  }
+
+  // A normalisation that only `expr` reads, in the weights of `expr`. Null when there is none, or when it must stay.
+  Result<Expr> FoldIntoConsumer(const Expr& expr) {
+    const Call* call = expr->As<Call>();
+    const auto found = call && !call->args.empty() ? in_front_.find(call->args[0].get()) : in_front_.end();
+    if (found == in_front_.end()) return Expr();
+    const Affine& step = found->second;
+    const std::optional<AffineInWeight> folded =
+        COLLAGE_TRY(WithAffineInput(expr, step.data, step.axis, step.scale, step.shift, step.origin));
+    if (!folded) return Expr();
+    const Affine shift{folded->call, folded->axis, {1}, folded->shift, Origin::Union({expr->origin(), step.origin}), false};
+    return IsFinite(shift) ? WithBias(folded->call, shift) : Expr();
   }
 
   // Null when there is nothing to fold into.
@@ -212,6 +229,7 @@ class BatchNormFolder {
   std::unordered_map<const ExprNode*, size_t> uses_;
   std::unordered_map<const ExprNode*, size_t> projections_;  // of each tuple
   std::unordered_map<const ExprNode*, Expr> normalised_;     // of each nn.batch_norm that has been folded
+  std::unordered_map<const ExprNode*, Affine> in_front_;     // what normalisations became that are read once, and of what
   std::unordered_set<const ExprNode*> scaled_;               // what a scale without a shift has been folded into
   std::vector<Expr> made_;                                   // keeps the keys of the maps alive
 };

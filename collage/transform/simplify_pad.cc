@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "collage/op/window.h"
@@ -11,14 +12,14 @@ namespace {
 
 using Padding = std::array<int64_t, 4>;  // top, left, bottom, right
 
-// What nn.pad adds around height and width, when it adds zeros there and nothing elsewhere.
-std::optional<Padding> ZeroPadding(const Expr& expr) {
+// What nn.pad adds around height and width, when it adds one value there and nothing elsewhere.
+std::optional<Padding> PlanePadding(const Expr& expr) {
   if (!IsCallOf(expr, "nn.pad")) return std::nullopt;
   const Call& pad = *expr->As<Call>();
   const Result<std::string> mode = pad.attributes.String("pad_mode", "constant");
   const AttributeValue* width = pad.attributes.Find("pad_width");
   const AttributeValue::List* widths = width ? width->AsList() : nullptr;
-  if (!mode || *mode != "constant" || !IsConstantOf(pad.args[1], 0) || !widths || widths->size() != 4) return std::nullopt;
+  if (!mode || *mode != "constant" || !widths || widths->size() != 4) return std::nullopt;
   std::array<std::array<int64_t, 2>, 4> amounts{};
   for (size_t i = 0; i < 4; ++i) {
     const AttributeValue::List* pair = (*widths)[i].AsList();
@@ -40,24 +41,54 @@ bool IsNonNegative(const Expr& expr) {
   return op->name == "nn.relu" || op->name == "sigmoid" || op->name == "exp" || op->name == "abs";
 }
 
+// The least that elements of the type are: what maxima take padding for.
+bool IsLeast(const Expr& value) {
+  const Tensor* tensor = AsConstant(value);
+  if (!tensor) return false;
+  double least = -std::numeric_limits<double>::infinity();
+  VisitElementType(tensor->dtype(), [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_integral_v<T>) least = static_cast<double>(std::numeric_limits<T>::lowest());
+  });
+  return IsConstantOf(value, least);
+}
+
+bool IsAtMostZero(const Expr& value) {
+  const Tensor* tensor = AsConstant(value);
+  if (!tensor || !IsFloatingPoint(tensor->dtype())) return IsConstantOf(value, 0);
+  const std::vector<double> values = tensor->ToDouble();
+  return values.size() == 1 && values[0] <= 0;
+}
+
+// Every window meets an element of the data, and not only padding. What a dilated one steps over counts as met where data are as wide
+// as its steps.
+bool WindowsMeetData(const Pooling& pooling, const Padding& padding) {
+  const Window& window = pooling.window;
+  for (size_t i = 0; i < 4; ++i) {
+    if (padding[i] + (i < 2 ? window.pad_begin : window.pad_end)[i % 2] >= window.Span(i % 2)) return false;
+  }
+  for (size_t d = 0; d < 2; ++d) {
+    if (pooling.input[d] - padding[d] - padding[d + 2] < window.dilation[d]) return false;
+  }
+  return true;
+}
+
 // The pooling with more padding, where that computes the same; null otherwise.
 Result<Expr> PaddedPooling(const Expr& expr, const Expr& data, const Padding& padding, Attributes attributes) {
   const Call& call = *expr->As<Call>();
+  const Expr& value = call.args[0]->As<Call>()->args[1];
   const Result<Pooling> pooling = ReadPooling(*call.args[0]->type().AsTensor(), call.attributes);
   if (!pooling || pooling->ceil_mode) return Expr();
   const Window& window = pooling->window;
   const bool padded = window.pad_begin != std::array<int64_t, 2>{} || window.pad_end != std::array<int64_t, 2>{};
   if (IsCallOf(expr, "nn.avg_pool2d")) {
     // Zeros counted before, so they must count now.
-    if (padded && !pooling->count_include_pad) return Expr();
+    if (!IsConstantOf(value, 0) || (padded && !pooling->count_include_pad)) return Expr();
     attributes.Set("count_include_pad", true);
-  } else if (padded || !IsNonNegative(data)) {
+  } else if (!IsLeast(value) && (padded || !IsNonNegative(data) || !IsAtMostZero(value))) {
     return Expr();
   }
-  // A window that would lie in the padding alone.
-  for (size_t i = 0; i < 4; ++i) {
-    if (padding[i] + (i < 2 ? window.pad_begin : window.pad_end)[i % 2] >= window.Span(i % 2)) return Expr();
-  }
+  if (!WindowsMeetData(*pooling, padding)) return Expr();
   return MakeCall(call.callee, {data}, std::move(attributes), Origin::Union({call.args[0]->origin(), expr->origin()}));
 }
 
@@ -67,8 +98,8 @@ Result<Expr> SimplifyPad(const Expr& expr, const OpTable&) {
   const bool convolution = IsCallOf(expr, "nn.conv2d");
   if (!convolution && !IsCallOf(expr, "nn.avg_pool2d") && !IsCallOf(expr, "nn.max_pool2d")) return Expr();
   const Call& call = *expr->As<Call>();
-  const std::optional<Padding> padding = ZeroPadding(call.args[0]);
-  if (!padding) return Expr();
+  const std::optional<Padding> padding = PlanePadding(call.args[0]);
+  if (!padding || (convolution && !IsConstantOf(call.args[0]->As<Call>()->args[1], 0))) return Expr();
   const TensorType& data_type = *call.args[0]->type().AsTensor();
   const Window window = convolution ? COLLAGE_TRY(ReadConvolution(data_type, *call.args[1]->type().AsTensor(), call.attributes)).window
                                     : COLLAGE_TRY(ReadPooling(data_type, call.attributes)).window;

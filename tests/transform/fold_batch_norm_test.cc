@@ -89,6 +89,37 @@ TEST(FoldBatchNorm, WithoutAConvolutionItBecomesMultiplyAndAdd) {
             "%0 = multiply(%x, " + ConstantText(0, "(6, 1)") + ");\nadd(%0, " + ConstantText(1, "(6, 1)") + ")\n");
 }
 
+TEST(FoldBatchNorm, InFrontOfWeights) {
+  const std::string folded =
+      "%0 = nn.conv2d(%x, " + ConstantText(0, "(6, 2, 3, 3)") + ", groups=2);\nnn.bias_add(%0, " + ConstantText(1, "(6,)") + ", axis=1)\n";
+  const std::string grouped = "nn.conv2d(" + Normalised("%x", 4, 1) + ".0, " + ConstantText(0, "(6, 2, 3, 3)") + ", groups=2)";
+  EXPECT_EQ(Folded(grouped), folded);
+  EXPECT_EQ(Folded("nn.bias_add(" + grouped + ", " + ConstantText(9, "(6,)") + ")"), folded) << "one bias";
+  EXPECT_EQ(Folded(Normalised(grouped, 6, 10) + ".0"), folded) << "from both sides";
+  const std::string rows = "nn.batch_flatten(%x)";
+  for (const std::string& product :
+       {"nn.dense(" + Normalised(rows, 144, 1) + ".0, " + ConstantText(0, "(5, 144)") + ")",
+        "nn.matmul(" + Normalised(rows, 144, 1) + ".0, " + ConstantText(0, "(144, 5)") + ")",
+        "nn.matmul(" + Normalised(rows, 144, 1) + ".0, " + ConstantText(0, "(5, 144)") + ", transpose_b=True)"}) {
+    EXPECT_THAT(Folded(product), HasSubstr("nn.bias_add")) << product;
+    EXPECT_THAT(Folded(product), Not(HasSubstr("multiply"))) << product;
+  }
+}
+
+TEST(FoldBatchNorm, StaysInFrontOfPaddingAndOfSeveralReaders) {
+  // Padding is of zeros behind the normalisation. Without a shift it would be of zeros in front of it, too.
+  EXPECT_THAT(Folded("nn.conv2d(" + Normalised("%x", 4, 1) + ".0, " + ConstantText(0, "(3, 4, 3, 3)") + ", padding=[0, 1, 0, 0])"),
+              HasSubstr("multiply"));
+  const std::string normalised = "%0 = " + Normalised("%x", 4, 1) + "; %1 = nn.conv2d(%0.0, " + ConstantText(0, "(3, 4, 3, 3)") + "); ";
+  EXPECT_THAT(Folded(normalised + "(%1, %0.0)"), HasSubstr("multiply"));
+  EXPECT_THAT(Folded(normalised + "(%1, nn.relu(%0.0))"), HasSubstr("multiply"));
+  EXPECT_THAT(Folded("%0 = " + Normalised("%x", 4, 1) + ".0; (%0, nn.conv2d(%0, " + ConstantText(0, "(3, 4, 3, 3)") + "))"),
+              HasSubstr("multiply"));
+  // Channels that the weight is not summed over.
+  EXPECT_THAT(Folded("nn.conv2d(" + Normalised("%x", 6, 1, ", axis=2") + ".0, " + ConstantText(0, "(3, 4, 3, 3)") + ")"),
+              HasSubstr("multiply"));
+}
+
 TEST(FoldBatchNorm, AConvolutionWithOtherUsesStays) {
   const std::string text = Folded("%0 = " + kConvolution + "; (%0, " + Normalised("%0", 3, 1) + ".0)");
   EXPECT_THAT(text, HasSubstr("multiply(%0"));

@@ -102,6 +102,28 @@ TEST(SimplifyExpressions, PaddingMovesIntoWindows) {
       "%0 = nn.relu(%x);\nnn.max_pool2d(%0, pool_size=[2, 2], strides=[2, 2], padding=[0, 1, 1, 0])\n");
 }
 
+TEST(SimplifyExpressions, PaddingThatNeverWinsMovesIntoMaxima) {
+  const std::string pool = ", pad_width=[[0, 0], [0, 0], [0, 1], [0, 1]]), pool_size=[3, 3], strides=[2, 2]";
+  const std::string pooled = "pool_size=[3, 3], strides=[2, 2], padding=[";
+  EXPECT_EQ(Simplified("nn.max_pool2d(nn.pad(%x, -inff" + pool + ")"), "nn.max_pool2d(%x, " + pooled + "0, 0, 1, 1])\n");
+  EXPECT_EQ(Simplified("nn.max_pool2d(nn.pad(%x, -inff" + pool + ", padding=[1, 1, 0, 0])"),
+            "nn.max_pool2d(%x, " + pooled + "1, 1, 1, 1])\n");
+  EXPECT_EQ(Simplified("nn.max_pool2d(nn.pad(nn.relu(%x), -3f" + pool + ")"),
+            "%0 = nn.relu(%x);\nnn.max_pool2d(%0, " + pooled + "0, 0, 1, 1])\n");
+  // Data may be less than what is the least of all finite numbers, or less than 0.
+  for (const char* value : {"-3.4028235e38f", "-3f", "inff"})
+    EXPECT_THAT(Simplified("nn.max_pool2d(nn.pad(%x, " + std::string(value) + pool + ")"), HasSubstr("nn.pad")) << value;
+  // A mean of padding is no mean of data; what is wider than the window would be a maximum of nothing.
+  EXPECT_THAT(Simplified("nn.avg_pool2d(nn.pad(%x, -inff" + pool + ")"), HasSubstr("nn.pad"));
+  EXPECT_THAT(Simplified("nn.max_pool2d(nn.pad(%x, -inff, pad_width=[[0, 0], [0, 0], [3, 0], [0, 0]]), pool_size=[3, 3])"),
+              HasSubstr("nn.pad"));
+  // A dilated window steps over data that are narrower than its step.
+  EXPECT_THAT(BodyAfter([](const IRModule& module) { return SimplifyExpressions(module); },
+                        "fn (%x: Tensor[(1, 4, 1, 6), float32]) { nn.max_pool2d(nn.pad(%x, -inff, pad_width=[[0, 0], [0, 0], [1, 1], "
+                        "[0, 0]]), pool_size=[2, 1], dilation=[2, 1]) }"),
+              HasSubstr("nn.pad"));
+}
+
 TEST(SimplifyExpressions, PaddingStaysWhereItIsNotTheSame) {
   const std::string weight = ConstantText(0, "(3, 4, 3, 3)");
   for (const std::string& body : {
