@@ -70,8 +70,10 @@ class GraphReader : public BodyReader {
   std::string FreshName(const std::string& hint) override { return model_.names.Fresh(hint); }
   void AddFunction(const std::string& name, Expr function) override { model_.functions.Set(name, std::move(function)); }
 
- private:
+  /// "node 'conv1' (Conv, opset 9)", as errors say it.
   [[nodiscard]] std::string PlaceOf(size_t index) const;
+
+ private:
   [[nodiscard]] std::string AbsentOutput(const std::string& name) const;
   Result<Expr> Lookup(const std::string& name);
   Status ReadOrLeaveOut(size_t index);

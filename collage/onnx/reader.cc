@@ -7,6 +7,7 @@
 #include "collage/onnx/cut.h"
 #include "collage/onnx/graph.h"
 #include "collage/onnx/graph_reader.h"
+#include "collage/onnx/one_line.h"
 #include "collage/onnx/original.h"
 #include "collage/onnx/packed_products.h"
 #include "collage/onnx/sequence.h"
@@ -85,6 +86,7 @@ class ModelReader {
     COLLAGE_TRY_STATUS(DefineInputs());
     COLLAGE_TRY_STATUS(reader_.ReadNodes());
     if (graph_.outputs.empty()) return Fail("the model has no outputs");
+    for (const OnnxInput& declared : graph_.output_types) COLLAGE_TRY_STATUS(CheckDeclaredType(declared));
     std::vector<Expr> outputs;
     std::vector<std::string> output_names;
     OnnxModel model;
@@ -182,6 +184,23 @@ class ModelReader {
     return parameters_.back();
   }
 
+  /// The element type that a node gives an output. Shapes that are declared wrongly are common, and runtimes only warn of them.
+  Status CheckDeclaredType(const OnnxInput& declared) const {
+    const Expr value = reader_.Find(declared.name);
+    if (value == nullptr || !declared.dtype) return {};
+    for (const TensorType& given : FlattenTensors(value->type())) {
+      if (given.dtype == *declared.dtype) continue;
+      for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+        const std::vector<std::string>& outputs = graph_.nodes[i].outputs;
+        if (std::find(outputs.begin(), outputs.end(), declared.name) == outputs.end()) continue;
+        return Fail(Error{"gives '" + declared.name + "' of " + std::string(Name(given.dtype)) +
+                          ", which the model declares as output of " + std::string(Name(*declared.dtype))}
+                        .At(reader_.PlaceOf(i)));
+      }
+    }
+    return {};
+  }
+
   /// The tensors of an output with their names.
   static Status AppendTensors(const Expr& value, const std::string& name, std::vector<Expr>& tensors, std::vector<std::string>& names) {
     if (onnx_io::IsNothing(value)) return {};
@@ -257,8 +276,11 @@ constexpr const char* kNoMemory = "the model needs more memory than there is";
 
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options) {
   try {
-    OnnxGraph graph = COLLAGE_TRY(onnx_io::ParseOnnxGraph({bytes, nullptr}, options.external_data_directory));
-    return ReadWithFixedInputs(onnx_io::WithPackedProducts(std::move(graph)), options);
+    Result<OnnxGraph> graph = onnx_io::ParseOnnxGraph({bytes, nullptr}, options.external_data_directory);
+    if (!graph) return Fail(onnx_io::InOneLine(graph.error()));
+    Result<OnnxModel> model = ReadWithFixedInputs(onnx_io::WithPackedProducts(*std::move(graph)), options);
+    if (!model) return Fail(onnx_io::InOneLine(model.error()));
+    return model;
   } catch (const std::bad_alloc&) {
     return Fail(kNoMemory);
   }
@@ -269,7 +291,7 @@ Result<OnnxFile> OnnxFile::Open(const std::filesystem::path& path, std::filesyst
   if (external_data_directory.empty()) external_data_directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   try {
     Result<OnnxGraph> graph = onnx_io::ParseOnnxGraph({file.content(), file.owner()}, external_data_directory);
-    if (!graph) return Fail(graph.error().At(path.string()));
+    if (!graph) return Fail(onnx_io::InOneLine(graph.error().At(path.string())));
     Result<OriginalModel> original = TakeApart(file.content(), *graph);
     if (!original) spdlog::debug("{}: compilers are not given the model as it is: {}", path.string(), original.error().message);
     return OnnxFile(path, std::make_shared<const OnnxGraph>(onnx_io::WithPackedProducts(*std::move(graph))),
@@ -282,7 +304,7 @@ Result<OnnxFile> OnnxFile::Open(const std::filesystem::path& path, std::filesyst
 Result<OnnxModel> OnnxFile::Read(const ReadOptions& options) const {
   try {
     Result<OnnxModel> model = ReadWithFixedInputs(*graph_, options);
-    if (!model) return Fail(model.error().At(path_.string()));
+    if (!model) return Fail(onnx_io::InOneLine(model.error().At(path_.string())));
     // Its inputs and outputs must be those that the program has.
     const auto is_tensor = [](const OnnxInput& input) { return !input.is_sequence && !input.is_optional; };
     const bool takes_tensors = std::all_of(graph_->inputs.begin(), graph_->inputs.end(), is_tensor) && model->fixed_inputs.empty();

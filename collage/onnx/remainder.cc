@@ -5,6 +5,7 @@
 #include "collage/onnx/fold.h"
 #include "collage/onnx/graph.h"
 #include "collage/onnx/graph_reader.h"
+#include "collage/onnx/one_line.h"
 
 namespace collage {
 namespace {
@@ -58,6 +59,8 @@ class NodesRemainder final : public Remainder {
   [[nodiscard]] Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, const RunRegion& run_region) const override;
 
  private:
+  [[nodiscard]] Result<std::vector<Tensor>> Compute(std::span<const Tensor> inputs, const RunRegion& run_region) const;
+
   OnnxGraph graph_;
 };
 
@@ -105,7 +108,7 @@ Status CheckRegions(const std::vector<Remainder::Region>& regions, size_t nodes)
   return {};
 }
 
-Result<std::vector<Tensor>> NodesRemainder::Run(std::span<const Tensor> inputs, const RunRegion& run_region) const {
+Result<std::vector<Tensor>> NodesRemainder::Compute(std::span<const Tensor> inputs, const RunRegion& run_region) const {
   try {
     onnx_io::ModelReading reading;
     GraphReader reader(graph_, reading, nullptr, onnx_io::UnknownValues::kComputed);
@@ -119,6 +122,12 @@ Result<std::vector<Tensor>> NodesRemainder::Run(std::span<const Tensor> inputs, 
   } catch (const std::bad_alloc&) {
     return Fail("what depends on data needs more memory than there is");
   }
+}
+
+Result<std::vector<Tensor>> NodesRemainder::Run(std::span<const Tensor> inputs, const RunRegion& run_region) const {
+  Result<std::vector<Tensor>> outputs = Compute(inputs, run_region);
+  if (!outputs) return Fail(onnx_io::InOneLine(outputs.error()));
+  return outputs;
 }
 
 }  // namespace

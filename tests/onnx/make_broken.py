@@ -62,6 +62,12 @@ def with_sparse(values, indices):
 
 def graphs():
     yield "unknown_operator", model([make_node("Frobnicate", ["x"], ["y"], name="n")]), "node 'n' (Frobnicate, opset 13): this operator is not supported"
+    strange = model([make_node("Frobnicate", ["x"], ["y"], name="a\nb\x1b[31m\u2028größe_BAD\\")]).SerializeToString().replace(b"BAD", b"\xff\xc3(")
+    yield "name_of_many_lines", strange, "node 'a\\nb\\x1b[31m\\u2028größe_\\xff\\xc3(\\' (Frobnicate"
+    yield "output_of_many_lines", model([make_node("Relu", ["x\r\t"], ["y"])]), "reads 'x\\r\\t', which no input"
+    integer = model([relu()])
+    integer.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.INT64, None))
+    yield "declared_output", integer, "node 0 giving 'y' (Relu, opset 13): gives 'y' of float32, which the model declares as output of int64"
     yield "other_domain", model([make_node("Relu", ["x"], ["y"], domain="com.example")]), "of the domain 'com.example' is not supported"
     yield "cycle", model([relu("b", "a"), relu("a", "b"), relu("x", "y")]), "reads 'b', which no input, initializer or earlier node gives"
     yield "self_cycle", model([relu("y", "y")]), "node 0 giving 'y' (Relu, opset 13): reads 'y'"
