@@ -34,12 +34,12 @@ MissingConstant ZeroConstants();
 struct ParseOptions {
   /// The table that "meta[relay.Constant][i]" indexes; what is not defined is missing.
   std::vector<Tensor> constants;
-  /// What errors call the table; empty: by how many it has.
-  std::string table_name = {};
   /// Asked for what is not in the table but has its type in a comment behind it. Without it a missing constant is an error.
   MissingConstant missing_constant;
   /// Variables that the text may use without binding them (ParseExpr).
   std::vector<Expr> variables;
+  /// What errors call the table; empty: by how many it has.
+  std::string table_name = {};
 };
 
 /// Names of one function (without "%") and what they stand for, bindings inside function literals included. Where a name is
