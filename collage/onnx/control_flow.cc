@@ -81,6 +81,7 @@ struct ScanForm {
   std::vector<int64_t> output_axes;
   std::vector<int64_t> input_directions;
   std::vector<int64_t> output_directions;
+  Expr length = nullptr;  ///< of the sequences, an int64 scalar; null where they are of full length
 };
 
 Result<std::vector<int64_t>> Directions(const NodeReader& node, const std::string& name, size_t count) {
@@ -116,13 +117,18 @@ Result<std::vector<Expr>> ReadScanForm(NodeReader& node, const ScanForm& scan) {
   loop.states = scan.states;
   loop.sequences = scan.sequences;
   loop.slices = scan.output_axes.size();
+  loop.length = scan.length;
   for (const int64_t direction : scan.output_directions) loop.backward.push_back(direction == 1);
   loop.inputs = [&](const Expr& index, const std::vector<Expr>& states) {
     Formula formula(node, DType::kInt64);
     std::vector<Expr> inputs = states;
     for (size_t i = 0; i < scan.sequences.size(); ++i) {
       const bool backward = scan.input_directions[i] == 1;
-      const Expr place = backward ? formula.Call("subtract", static_cast<double>(length - 1), index) : index;
+      Expr place = index;
+      if (backward && scan.length == nullptr) place = formula.Call("subtract", static_cast<double>(length - 1), index);
+      // Behind the end of a sequence nobody looks at what is taken.
+      if (backward && scan.length != nullptr)
+        place = formula.Call("maximum", formula.Call("subtract", formula.Call("subtract", scan.length, 1.0), index), 0.0);
       inputs.push_back(formula.Apply("take", {scan.sequences[i], place}, {{"axis", axes[i]}}));
     }
     return formula.DoneAll(inputs);
@@ -175,9 +181,15 @@ Result<std::vector<Expr>> TakeBatch(NodeReader& node, std::vector<Expr> values, 
   return values;
 }
 
+Result<Expr> LengthInBatch(NodeReader& node, int64_t batch, int64_t number) {
+  const Expr lengths = COLLAGE_TRY(node.Input(0));
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(lengths));
+  if (type.dtype == DType::kInt64 && type.shape == Shape{batch}) return COLLAGE_TRY(TakeBatch(node, {lengths}, number))[0];
+  return Fail("input 0 (sequence_lens) is " + ToString(type) + "; an int64 for each of " + std::to_string(batch) + " sequences is right");
+}
+
 /// Opset 8: everything has a batch as its first dimension, and each of it is scanned by itself.
 Result<std::vector<Expr>> ReadBatchedScan(NodeReader& node, const ScanForm& scan) {
-  if (node.HasInput(0)) return Fail("input 0 (sequence_lens) is not supported: all sequences must be of full length");
   const TensorType first = COLLAGE_TRY(TensorTypeOf(scan.sequences[0]));
   if (first.shape.empty() || first.shape[0] < 1) return Fail("scan input 0 is " + ToString(first) + ", expected a batch of sequences");
   std::vector<std::vector<Expr>> parts(scan.states.size() + scan.output_axes.size());
@@ -185,6 +197,7 @@ Result<std::vector<Expr>> ReadBatchedScan(NodeReader& node, const ScanForm& scan
     ScanForm one = scan;
     one.states = COLLAGE_TRY(TakeBatch(node, scan.states, number));
     one.sequences = COLLAGE_TRY(TakeBatch(node, scan.sequences, number));
+    if (node.HasInput(0)) one.length = COLLAGE_TRY(LengthInBatch(node, first.shape[0], number));
     const std::vector<Expr> outputs = COLLAGE_TRY(ReadScanForm(node, one));
     for (size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i]);
   }

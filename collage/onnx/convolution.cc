@@ -1,7 +1,9 @@
 #include "collage/onnx/convolution.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "collage/onnx/formula.h"
 #include "collage/onnx/integer_products.h"
 #include "collage/onnx/node_reader.h"
 #include "collage/onnx/node_writer.h"
@@ -173,6 +175,62 @@ Status WriteVolume(NodeWriter& writer) {
   return {};
 }
 
+/// Without its first dimension.
+Window Rest(const Window& window) {
+  Window rest = window;
+  for (std::vector<int64_t>* values : {&rest.kernel, &rest.strides, &rest.dilations}) values->erase(values->begin());
+  rest.padding.erase(rest.padding.begin() + static_cast<std::ptrdiff_t>(window.kernel.size()));
+  rest.padding.erase(rest.padding.begin());
+  return rest;
+}
+
+/// A convolution of three spatial dimensions; of more it is the sum, over the taps along the first, of convolutions along the others, which
+/// take the places of the result along the first as a batch.
+Result<Expr> ConvolveVolume(NodeReader& node, const Expr& data, const Expr& weight, const Window& window, int64_t groups) {
+  if (window.kernel.size() == 3) return node.Call("nn.conv3d", {data, weight}, VolumeAttributes(window, groups));
+  constexpr int64_t kMostTaps = 64;
+  const int64_t taps = window.kernel[0];
+  if (taps > kMostTaps)
+    return Fail("has " + std::to_string(taps) + " taps along the first of " + std::to_string(window.kernel.size()) +
+                " spatial dimensions; up to " + std::to_string(kMostTaps) + " are supported");
+  const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
+  Formula formula(node, type.dtype);
+  const int64_t begin = window.padding[0];
+  const int64_t end = window.padding[window.kernel.size()];
+  const int64_t span = (taps - 1) * window.dilations[0] + 1;
+  const int64_t extent = type.shape[2] + begin + end;
+  if (extent < span) return Fail("has a window of " + std::to_string(span) + " elements over " + std::to_string(extent));
+  const int64_t places = (extent - span) / window.strides[0] + 1;
+  AttributeValue::List widths(type.shape.size(), AttributeValue(std::vector<int64_t>{0, 0}));
+  widths[2] = AttributeValue(std::vector<int64_t>{begin, end});
+  Expr padded = data;
+  if (begin + end > 0) padded = formula.Apply("nn.pad", {data, formula.Number(0)}, {{"pad_width", widths}, {"pad_mode", "constant"}});
+  std::vector<int64_t> swap(type.shape.size());
+  std::iota(swap.begin(), swap.end(), 0);
+  std::swap(swap[1], swap[2]);
+  padded = formula.Transpose(padded, swap);
+  Shape image = type.shape;
+  image.erase(image.begin() + 2);
+  image[0] *= places;
+  Shape filter = Formula::ShapeOf(weight);
+  filter.erase(filter.begin() + 2);
+  Expr sum;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const int64_t first = tap * window.dilations[0];
+    const int64_t last = first + (places - 1) * window.strides[0] + 1;
+    const Attributes slice{{"begin", first}, {"end", last}, {"strides", window.strides[0]}, {"axes", int64_t{1}}};
+    const Expr images = formula.Reshape(formula.Apply("strided_slice", {padded}, slice), image);
+    const Expr filters = formula.Reshape(formula.Slice(weight, 2, tap, tap + 1), filter);
+    COLLAGE_TRY(formula.Done(filters));
+    const Expr term = COLLAGE_TRY(ConvolveVolume(node, images, filters, Rest(window), groups));
+    sum = sum == nullptr ? term : formula.Call("add", sum, term);
+  }
+  Shape result = Formula::ShapeOf(sum);
+  result[0] = type.shape[0];
+  result.insert(result.begin() + 1, places);
+  return COLLAGE_TRY(formula.Done(formula.Transpose(formula.Reshape(sum, result), swap)))[0];
+}
+
 }  // namespace
 
 Result<Expr> Convolve(NodeReader& node, Expr data, Expr weight, const Expr& bias) {
@@ -181,10 +239,7 @@ Result<Expr> Convolve(NodeReader& node, Expr data, Expr weight, const Expr& bias
   std::vector<int64_t> kernel = COLLAGE_TRY(KernelShape(node, data_type, weight_type));
   Window window = COLLAGE_TRY(ReadWindow(node, data_type.shape, kernel));
   const int64_t groups = COLLAGE_TRY(Groups(node, weight_type));
-  if (kernel.size() == 3) {
-    const Expr volume = COLLAGE_TRY(node.Call("nn.conv3d", {data, weight}, VolumeAttributes(window, groups)));
-    return AddBias(node, volume, bias);
-  }
+  if (kernel.size() >= 3) return AddBias(node, COLLAGE_TRY(ConvolveVolume(node, data, weight, window, groups)), bias);
   const bool one_dimensional = kernel.size() == 1;
   if (one_dimensional) {
     COLLAGE_TRY_STATUS(window.InsertHeight());

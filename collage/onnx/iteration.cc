@@ -60,10 +60,22 @@ class Reader {
     step.states.assign(state, slice);
     step.slices.assign(slice, body.outputs.end());
     step.captured = std::move(body.captured);
+    if (iteration_.length != nullptr) COLLAGE_TRY_STATUS(EndAtLength(index, states, step));
     step.condition = iteration_.gives_condition ? COLLAGE_TRY(AsScalar(node_, body.outputs[0], "its body's condition")) : Truth();
     step.next_index = COLLAGE_TRY(node_.Call("add", {index, Index(1)}));
     step.go_on = COLLAGE_TRY(And(COLLAGE_TRY(IsWithinBound(step.next_index)), step.condition));
     return step;
+  }
+
+  Status EndAtLength(const Expr& index, const std::vector<Expr>& before, Step& step) {
+    COLLAGE_TRY_STATUS(CheckStates(before, step.states));
+    const Expr lives = COLLAGE_TRY(node_.Call("less", {index, iteration_.length}));
+    for (size_t i = 0; i < before.size(); ++i) step.states[i] = COLLAGE_TRY(node_.Call("where", {lives, step.states[i], before[i]}));
+    for (Expr& slice : step.slices) {
+      const Expr zero = COLLAGE_TRY(NodeReader::Scalar(0, COLLAGE_TRY(TensorTypeOf(slice)).dtype));
+      slice = COLLAGE_TRY(node_.Call("where", {lives, slice, zero}));
+    }
+    return {};
   }
 
   static Expr Truth() { return MakeConstant(Tensor::Scalar(true, DType::kBool)); }
@@ -101,7 +113,7 @@ class Reader {
     }
   }
 
-  Status CheckStates(const std::vector<Expr>& before, const std::vector<Expr>& after) {
+  static Status CheckStates(const std::vector<Expr>& before, const std::vector<Expr>& after) {
     for (size_t i = 0; i < before.size(); ++i) {
       if (before[i]->type() == after[i]->type()) continue;
       return Fail("state " + std::to_string(i) + " is " + ToString(before[i]->type()) + " before an iteration and " +
@@ -164,6 +176,7 @@ class Reader {
                                           std::vector<Expr> captured) {
     captured.insert(captured.end(), iteration_.sequences.begin(), iteration_.sequences.end());
     if (iteration_.trip_count != nullptr) captured.push_back(iteration_.trip_count);
+    if (iteration_.length != nullptr) captured.push_back(iteration_.length);
     const std::vector<Expr> results(parameters.begin() + 2, parameters.end());
     const size_t own = parameters.size();
     Expr step = COLLAGE_TRY(Lift(MakeTuple(std::move(next)), captured, parameters, arguments));
@@ -220,6 +233,7 @@ class Reader {
       for (const Expr& value : *values) all_constant_ = all_constant_ && IsConstant(value);
     }
     if (iteration_.trip_count != nullptr) all_constant_ = all_constant_ && IsConstant(iteration_.trip_count);
+    if (iteration_.length != nullptr) all_constant_ = all_constant_ && IsConstant(iteration_.length);
     captured_ = step.captured;
   }
 
@@ -265,6 +279,7 @@ class Reader {
     values.insert(values.end(), iteration_.states.begin(), iteration_.states.end());
     values.push_back(iteration_.condition);
     if (iteration_.trip_count != nullptr) values.push_back(iteration_.trip_count);
+    if (iteration_.length != nullptr) values.push_back(iteration_.length);
     node_.folder().RequireValue(MakeTuple(std::move(values)));
   }
 

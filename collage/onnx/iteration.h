@@ -28,6 +28,7 @@ struct Iteration {
   std::vector<Expr> states;      ///< before the first iteration
   size_t slices = 0;             ///< outputs of the body that are stacked
   bool gives_condition = false;  ///< the body's first output says whether another iteration follows
+  Expr length;                   ///< int64 scalar; states stay and slices are zeros from that iteration on; null: from none
   /// The body's inputs from the number of the iteration (an int64 scalar) and the states.
   std::function<Result<std::vector<Expr>>(const Expr& index, const std::vector<Expr>& states)> inputs;
   /// What `inputs` reads beside its arguments.

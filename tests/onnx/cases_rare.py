@@ -14,6 +14,7 @@ def rare(cases):
     scores(cases)
     microsoft_rest(cases)
     integers(cases)
+    many_dimensions(cases)
     line = {name: np.array([value], F) for name, value in zip("sbmv", (2, 0.5, 0.1, 0.7))}
     single(cases, "BatchNormalization", (15,), {"x": data(4)}, line, "BatchNormalization_1d")
 
@@ -111,3 +112,11 @@ def integers(cases):
         for op in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):
             single(cases, op, (13,), x, None, f"{op}_{name}", axes=[1], keepdims=0)
         single(cases, "PRelu", (16,), x, {"s": np.array([2, 3, -4], dtype)}, "PRelu_" + name)
+
+
+def many_dimensions(cases):
+    """Convolutions of more than three spatial dimensions."""
+    x, weights = {"x": data(2, 4, 5, 3, 4, 3)}, {"w": data(6, 2, 3, 2, 2, 2), "b": data(6)}
+    window = {"strides": [2, 1, 2, 1], "dilations": [1, 2, 1, 1], "pads": [1, 0, 1, 0, 2, 1, 0, 1]}
+    single(cases, "Conv", (11,), x, weights, "Conv_4d", group=2, **window)
+    single(cases, "Conv", (11,), {"x": data(1, 2, 3, 3, 2, 2, 3)}, {"w": data(3, 2, 2, 2, 1, 2, 2)}, "Conv_5d")

@@ -199,17 +199,28 @@ def refusals(cases):
     two = body([make_node("Add", ["e", "f"], ["o"])], ["e", "f"], ["o"])
     cases.add("scan_lengths", "scan input 1 is 3 long, the first one 2", [make_node("Scan", ["x", "w"], ["y"], body=two, num_scan_inputs=2)], {"x": x, "w": data(3, 4)})
     cases.add("scan_axis", "axis 5 is outside a tensor of 2 dimensions", [make_node("Scan", ["x"], ["y"], body=body([make_node("Neg", ["e"], ["o"])], ["e"], ["o"]), num_scan_inputs=1, scan_input_axes=[5])], {"x": x})
-    cases.add("scan_lens", "input 0 (sequence_lens) is not supported", [make_node("Scan", ["lens", "x"], ["y"], body=body([make_node("Neg", ["e"], ["o"])], ["e"], ["o"]), num_scan_inputs=1)], {"x": x, "lens": np.array([1, 1], I)}, opset=8)
+    cases.add("scan_lens", "input 0 (sequence_lens) is Tensor[(3,), int64]; an int64 for each of 2 sequences is right", [make_node("Scan", ["lens", "x"], ["y"], body=body([make_node("Neg", ["e"], ["o"])], ["e"], ["o"]), num_scan_inputs=1)], {"x": x, "lens": np.array([1, 1, 1], I)}, opset=8)
     cases.add("condition_of_many", "the condition is Tensor[(2,), bool], expected one element", [make_node("If", ["p"], ["y"], then_branch=branch(make_node("Neg", ["x"], ["r"])), else_branch=branch(make_node("Neg", ["x"], ["r"])))], {"x": x, "p": np.array([True, True])})
     huge = make_node("Loop", ["trips", "true", "x"], ["z", "y"], body=loop_body(step, ["h"], ["n", "n"]))
     cases.add("huge_scan_output", "is too large", [huge], {"x": x}, {**true, "trips": np.array(1 << 40, I)})
+
+
+def scans_of_lengths(cases):
+    """Opset 8: sequences of a batch end by themselves."""
+    step = body([make_node("Add", ["h", "e"], ["n"]), make_node("Mul", ["n", "n"], ["o"])], ["h", "e"], ["n", "o"])
+    lengths = {"lens": np.array([5, 3, 1], I)}
+    values = {"h0": data(3, 4), "x": data(3, 5, 4)}
+    for name, directions in (("forward", [0]), ("backward", [1])):
+        scan = make_node("Scan", ["lens", "h0", "x"], ["last", "y"], body=step, num_scan_inputs=1, directions=directions)
+        cases.add(f"scan_{name}_of_lengths", 8, [scan], {**lengths, **values}, {}, ("last", "y"))
+        cases.add(f"scan_{name}_of_known_lengths", 8, [scan], values, lengths, ("last", "y"))
 
 
 def main():
     folder = sys.argv[1]
     shutil.rmtree(folder, ignore_errors=True)
     cases = CaseFolder(folder)
-    for family in (conditionals, loops, nested, scans):
+    for family in (conditionals, loops, nested, scans, scans_of_lengths):
         family(cases)
     refusals(Refusals(folder))
     print(f"{cases.count} cases")
