@@ -59,7 +59,8 @@ bool HoldsFunction(const Type& type) {
 }
 
 /// Evaluates with a stack of its own, so that neither long chains nor deep recursion of the program overflow the C++ stack.
-/// Every expression is evaluated at most once for each call of the function that it stands in.
+/// Every expression is evaluated at most once for each call of the function that it stands in. A call whose result is its caller's takes
+/// the caller's place, so that a loop holds the tensors of one iteration.
 class Interpreter {
  public:
   Interpreter(const IRModule* module, const InterpreterOptions& options) : module_(module), options_(options) {}
@@ -80,6 +81,7 @@ class Interpreter {
     Expr function;
     const FunctionUses* uses;
     std::unordered_map<const ExprNode*, Slot> slots;
+    size_t first_item;  ///< on the stack
   };
   struct Item {
     const Expr* expr;
@@ -127,12 +129,21 @@ class Interpreter {
   void Enter(const Value& callee, std::vector<Value> arguments) {
     const Closure& closure = *callee.AsClosure();
     const Function& function = *closure.function->As<Function>();
-    frames_.push_back({closure.function, &uses_.Of(closure.function), {}});
+    frames_.push_back({closure.function, &uses_.Of(closure.function), {}, stack_.size()});
     Frame& frame = frames_.back();
     for (size_t i = 0; i < arguments.size(); ++i) Bind(frame, function.parameters[i], std::move(arguments[i]));
     for (const auto& [variable, value] : closure.captured) Bind(frame, variable, value);
     if (closure.self) Bind(frame, closure.self, callee);
     Push(function.body);
+  }
+
+  /// Whether all that the running function still does is to give what is being evaluated as its own result.
+  [[nodiscard]] bool IsTail() const {
+    for (size_t i = stack_.size() - 1; i-- > frames_.back().first_item;) {
+      const bool waits_for_result = ((*stack_[i].expr)->As<If>() || (*stack_[i].expr)->As<Let>()) && stack_[i].stage >= 2;
+      if (!waits_for_result) return false;
+    }
+    return true;
   }
 
   /// The result of the function that has just run, whose frame ends.
@@ -243,6 +254,10 @@ class Interpreter {
     } else if (op) {
       Finish(expr, RunOperator(expr, *op->def, call.attributes, arguments));
     } else {
+      if (IsTail()) {
+        stack_.resize(frames_.back().first_item);
+        frames_.pop_back();
+      }
       Enter(callee, std::move(arguments));
     }
     return {};

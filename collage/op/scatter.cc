@@ -5,6 +5,7 @@
 #include "collage/op/families.h"
 #include "collage/op/index_walk.h"
 #include "collage/op/rules.h"
+#include "collage/op/updated_argument.h"
 
 namespace collage {
 namespace {
@@ -18,6 +19,11 @@ Status CheckReduction(const Attributes& attributes, const char* name, const Tens
     return Fail("attribute '" + std::string(name) + "' is \"" + reduction + "\", expected " + kReductions);
   }
   return ExpectNumber(data, "data");
+}
+
+/// Elements are then replaced in the result, which may lie where data does (UpdatedArgument).
+void CopyData(const Tensor& data, Tensor& result) {
+  if (result.Bytes() != data.Bytes()) std::memcpy(result.MutableBytes(), data.Bytes(), data.ByteCount());
 }
 
 /// `visit(combine)` with the function that joins what is there and what is scattered.
@@ -76,7 +82,7 @@ void ScatterElementsKernel(std::span<const Tensor> inputs, const Attributes& att
   const size_t axis = AxisAttribute(attributes, "axis", 0, shape.size());
   const std::vector<int64_t> strides = RowMajorStrides(shape);
   const std::vector<int64_t> indices = inputs[1].ToInt64();
-  std::memcpy(outputs[0].MutableBytes(), inputs[0].Bytes(), inputs[0].ByteCount());
+  CopyData(inputs[0], outputs[0]);
   VisitElementType(inputs[0].dtype(), [&](auto element) {
     using T = decltype(element);
     T* result = outputs[0].MutableData<T>();
@@ -117,7 +123,7 @@ void ScatterNdKernel(std::span<const Tensor> inputs, const Attributes& attribute
   const auto depth = static_cast<size_t>(inputs[1].shape()[0]);
   const std::vector<int64_t> indices = inputs[1].ToInt64();
   const std::vector<int64_t> strides = RowMajorStrides(shape);
-  std::memcpy(outputs[0].MutableBytes(), inputs[0].Bytes(), inputs[0].ByteCount());
+  CopyData(inputs[0], outputs[0]);
   if (inputs[2].ElementCount() == 0) return;
   const int64_t slice = ElementCount(Shape(shape.begin() + static_cast<std::ptrdiff_t>(depth), shape.end()));
   const int64_t vectors = inputs[2].ElementCount() / slice;
@@ -145,6 +151,10 @@ Work GatherElementsWork(TypeArguments arguments, const Type& result, const Attri
 }
 
 }  // namespace
+
+std::optional<size_t> UpdatedArgument(const OpDef& op) {
+  return op.name == "scatter_nd" || op.name == "scatter_elements" ? std::optional<size_t>(0) : std::nullopt;
+}
 
 void AddScatterOperators(OpTable& table) {
   const std::string meaning = std::string("how elements are joined with what is there: ") + kReductions + ", default \"update\"";

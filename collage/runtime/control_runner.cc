@@ -38,8 +38,8 @@ std::vector<std::vector<size_t>> LastUses(const ControlProgram::Function& functi
 
 }  // namespace
 
-ControlRunner::ControlRunner(ControlProgram program, std::vector<Signature> blocks)
-    : program_(std::move(program)), signatures_(std::move(blocks)), idle_frames_(program_.functions.size()) {
+ControlRunner::ControlRunner(ControlProgram program, std::vector<Signature> blocks, std::vector<Updates> updates)
+    : program_(std::move(program)), signatures_(std::move(blocks)), updates_(std::move(updates)), idle_frames_(program_.functions.size()) {
   for (const ControlProgram::Function& function : program_.functions) {
     last_uses_.push_back(LastUses(function));
     std::vector<bool> is_tail(function.steps.size(), false);
@@ -101,12 +101,24 @@ Result<ControlRunner::Buffer*> ControlRunner::Take(Block& block, size_t output, 
   return buffer;
 }
 
+ControlRunner::Buffer* ControlRunner::Updated(const Frame& frame, const Step& step, size_t output) const {
+  const std::optional<size_t> input = updates_[step.callee][output];
+  if (!input) return nullptr;
+  const size_t tensor = step.inputs[*input];
+  Buffer* const buffer = frame.tensors[tensor];
+  const std::vector<size_t>& last = last_uses_[frame.function][frame.step];
+  const bool is_last = std::find(last.begin(), last.end(), tensor) != last.end();
+  const bool is_read_once = std::count(step.inputs.begin(), step.inputs.end(), tensor) == 1;
+  return is_last && is_read_once && buffer->uses == 1 && buffer->home != nullptr ? buffer : nullptr;
+}
+
 Status ControlRunner::RunOneBlock(const Step& step, const RunBlock& run_block) {
   Frame& frame = frames_.back();
   Block& block = blocks_[step.callee];
   for (size_t i = 0; i < step.inputs.size(); ++i) block.inputs[i] = frame.tensors[step.inputs[i]]->tensor;
   for (size_t i = 0; i < step.outputs.size(); ++i) {
-    Buffer* buffer = COLLAGE_TRY(Take(block, i, signatures_[step.callee].outputs[i]));
+    Buffer* buffer = Updated(frame, step, i);
+    if (buffer == nullptr) buffer = COLLAGE_TRY(Take(block, i, signatures_[step.callee].outputs[i]));
     Hold(buffer);
     frame.tensors[step.outputs[i]] = buffer;
     block.outputs[i] = buffer->tensor;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,8 +18,12 @@ class ControlRunner {
  public:
   using RunBlock = std::function<Status(size_t block, std::span<const Tensor> inputs, std::span<Tensor> outputs)>;
 
-  /// `program` must have passed CheckControlProgram with `blocks`.
-  ControlRunner(ControlProgram program, std::vector<Signature> blocks);
+  /// For each output of a block the input in whose memory it may be computed, if any.
+  using Updates = std::vector<std::optional<size_t>>;
+
+  /// `program` must have passed CheckControlProgram with `blocks`. What a block only updates is given to it as input and output at once
+  /// where nobody else holds it, so that a loop does not copy what it fills; `updates` has one entry a block.
+  ControlRunner(ControlProgram program, std::vector<Signature> blocks, std::vector<Updates> updates);
   ControlRunner(const ControlRunner&) = delete;
   ControlRunner& operator=(const ControlRunner&) = delete;
   ~ControlRunner() = default;
@@ -26,6 +31,7 @@ class ControlRunner {
   [[nodiscard]] const ControlProgram& program() const { return program_; }
 
   [[nodiscard]] const std::vector<Signature>& signatures() const { return signatures_; }
+  [[nodiscard]] const std::vector<Updates>& updates() const { return updates_; }
 
   /// Of all tensors that blocks have been given to write, bytes.
   [[nodiscard]] size_t held_bytes() const { return bytes_; }
@@ -61,6 +67,8 @@ class ControlRunner {
   void Pass(const Frame& frame, const std::vector<size_t>& tensors);
   void Release(Frame& frame);
   void ReleaseAll();
+  /// What a step's output may take over, null where that is needed still or is not ours.
+  [[nodiscard]] Buffer* Updated(const Frame& frame, const ControlProgram::Step& step, size_t output) const;
   Result<Buffer*> Take(Block& block, size_t output, const TensorType& type);
   static void Hold(Buffer* buffer);
   /// Forgets it, and hands it back where nobody else holds it.
@@ -69,6 +77,7 @@ class ControlRunner {
 
   ControlProgram program_;
   std::vector<Signature> signatures_;
+  std::vector<Updates> updates_;
   std::vector<std::vector<std::vector<size_t>>> last_uses_;  ///< of a function's step: tensors that nothing needs behind it
   std::vector<std::vector<bool>> is_tail_;                   ///< of a function's step
   std::deque<Buffer> buffers_;                               ///< of blocks' outputs and constants

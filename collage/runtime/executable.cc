@@ -132,6 +132,8 @@ struct Executable::State {
   Status RunControl(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   Status RunEntry(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
   Status Run(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
+  /// What control flow gives to a block is of its types; an output may be an input that the block updates.
+  Status RunAsBlock(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs);
 };
 
 const Tensor& Executable::State::Aligned(size_t input, const Tensor& tensor) {
@@ -325,14 +327,20 @@ Status Executable::State::RunControl(size_t entry, std::span<const Tensor> given
 Status Executable::State::RunEntry(size_t entry, std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
   if (only_blocks[entry]) return blocks[*only_blocks[entry]].Run(given_inputs, given_outputs);
   COLLAGE_TRY_STATUS(CheckGiven(shapes[entry], given_inputs, given_outputs));
-  return control->Run(entry, given_inputs, given_outputs,
-                      [&](size_t block, std::span<const Tensor> from, std::span<Tensor> to) { return blocks[block].Run(from, to); });
+  return control->Run(entry, given_inputs, given_outputs, [&](size_t block, std::span<const Tensor> from, std::span<Tensor> to) {
+    return blocks[block].state_->RunAsBlock(from, to);
+  });
 }
 
 Status Executable::State::Run(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
   const size_t entry = COLLAGE_TRY(ProfileFor(given_inputs, shapes));
   if (control) return RunControl(entry, given_inputs, given_outputs);
   COLLAGE_TRY_STATUS(CheckGiven(shapes[entry], given_inputs, given_outputs));
+  Bind(given_inputs, given_outputs);
+  return RunSteps();
+}
+
+Status Executable::State::RunAsBlock(std::span<const Tensor> given_inputs, std::span<Tensor> given_outputs) {
   Bind(given_inputs, given_outputs);
   return RunSteps();
 }
@@ -364,10 +372,12 @@ Result<Executable> Executable::Create(Program program, const Device& device) {
 Result<Executable> Executable::Create(ControlProgram control, std::vector<Executable> blocks, const std::vector<std::string>& inputs,
                                       const std::vector<std::string>& outputs, const Device& device) {
   std::vector<Signature> signatures;
+  std::vector<ControlRunner::Updates> updates;
   for (const Executable& block : blocks) {
     Signature& signature = signatures.emplace_back();
     for (const NamedType& input : block.inputs()) signature.inputs.push_back(input.type);
     for (const NamedType& output : block.outputs()) signature.outputs.push_back(output.type);
+    updates.push_back(UpdatedInputs(block.state_->runner.plan(), signature.inputs, signature.outputs));
   }
   COLLAGE_TRY_STATUS(CheckControlProgram(control, signatures));
   auto state = std::make_unique<State>(PlanRunner(PlanExecution({}, device.threads), {}, device.threads));
@@ -378,7 +388,7 @@ Result<Executable> Executable::Create(ControlProgram control, std::vector<Execut
     state->profile.insert(state->profile.end(), block.profile().begin(), block.profile().end());
     state->blocks_bytes += block.arena_bytes();
   }
-  state->control.emplace(std::move(control), std::move(signatures));
+  state->control.emplace(std::move(control), std::move(signatures), std::move(updates));
   state->blocks = std::move(blocks);
   return Executable(std::move(state));
 }
@@ -410,7 +420,7 @@ Result<Executable> Executable::Twin(const MakeKernel& make_kernel) const {
   }
   state->stream_times.resize(state->profile.size());
   state->LeaveOtherCpus();
-  if (state_->control) state->control.emplace(state_->control->program(), state_->control->signatures());
+  if (state_->control) state->control.emplace(state_->control->program(), state_->control->signatures(), state_->control->updates());
   return Executable(std::move(state));
 }
 

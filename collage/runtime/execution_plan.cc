@@ -464,6 +464,33 @@ class Planner {
 
 }  // namespace
 
+std::vector<std::optional<size_t>> UpdatedInputs(const ExecutionPlan& plan, const std::vector<TensorType>& inputs,
+                                                 const std::vector<TensorType>& outputs) {
+  using Storage = ExecutionPlan::Storage;
+  std::vector<std::optional<size_t>> updated(outputs.size());
+  if (plan.arenas.size() > 1) return updated;
+  const auto is_of = [&](size_t buffer, Storage storage, size_t index) {
+    return plan.buffers[buffer].storage == storage && plan.buffers[buffer].index == index;
+  };
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const ExecutionPlan::Step& copy = plan.steps[i];
+    if (copy.kind != ExecutionPlan::Step::Kind::kCopy) continue;
+    const ExecutionPlan::Buffer& from = plan.buffers[copy.inputs[0]];
+    const ExecutionPlan::Buffer& to = plan.buffers[copy.outputs[0]];
+    if (from.storage != Storage::kInput || to.storage != Storage::kOutput || inputs[from.index] != outputs[to.index]) continue;
+    if (from.bytes != inputs[from.index].ByteCount() || to.bytes != from.bytes) continue;  // a slice, or of a join
+    const auto writes = [&](const ExecutionPlan::Step& step) {
+      return std::any_of(step.outputs.begin(), step.outputs.end(), [&](size_t b) { return is_of(b, Storage::kOutput, to.index); });
+    };
+    const auto reads = [&](const ExecutionPlan::Step& step) {
+      return std::any_of(step.inputs.begin(), step.inputs.end(), [&](size_t b) { return is_of(b, Storage::kInput, from.index); });
+    };
+    const auto at = plan.steps.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::none_of(plan.steps.begin(), at, writes) && std::none_of(at + 1, plan.steps.end(), reads)) updated[to.index] = from.index;
+  }
+  return updated;
+}
+
 ExecutionPlan PlanExecution(const Program& program, int threads, const EndpointLayouts& layouts) {
   return Planner(program, threads, layouts).Plan();
 }

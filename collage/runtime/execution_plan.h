@@ -84,6 +84,11 @@ struct EndpointLayouts {
   std::vector<Layout> outputs;
 };
 
+/// For each output the input of its type in whose memory it may be computed, if any: it begins as a copy of that, which nothing reads any
+/// more. Where it is, the copy is none.
+std::vector<std::optional<size_t>> UpdatedInputs(const ExecutionPlan& plan, const std::vector<TensorType>& inputs,
+                                                 const std::vector<TensorType>& outputs);
+
 /// `program` must have passed CheckProgram. `threads` is what conversions may use.
 ExecutionPlan PlanExecution(const Program& program, int threads, const EndpointLayouts& layouts = {});
 

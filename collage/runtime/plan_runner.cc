@@ -140,6 +140,7 @@ Status PlanRunner::DoStep(const ExecutionPlan::Step& step, Kernel* kernel) {
 Status PlanRunner::RunWithin(const ExecutionPlan::Step& step) {
   const std::byte* from = pointers_[step.inputs[0]];
   std::byte* to = pointers_[step.outputs[0]];
+  if (from == to) return {};  // UpdatedInputs
   if (step.device == 0) {
     step.conversion->Run(from, to);
     return {};

@@ -208,6 +208,32 @@ TEST(InterpreterTest, FreesATensorAfterItsLastUse) {
   }
 }
 
+/// A loop that fills a tensor holds that of one iteration and the next, not those of all.
+TEST(InterpreterTest, ALoopHoldsTheTensorsOfOneIteration) {
+  const IRModule module = Parsed(R"(
+    def @main(%n: int64, %stack: Tensor[(1000), float32]) {
+      @loop(%n, %stack)
+    }
+    def @loop(%n: int64, %stack: Tensor[(1000), float32]) -> Tensor[(1000), float32] {
+      let %more = greater(%n, 0i64);
+      if (%more) {
+        let %next = add(%stack, 1f);
+        @loop(subtract(%n, 1i64), %next)
+      } else {
+        negative(%stack)
+      }
+    })");
+  const Tensor stack(TensorType{{1000}, DType::kFloat32});
+  const size_t before = BytesInUse();
+  size_t largest = 0;
+  InterpreterOptions options;
+  options.on_operator = [&](const Expr&, std::span<const Tensor>) { largest = std::max(largest, BytesInUse() - before); };
+  const Result<std::vector<Tensor>> result = InterpretMain(module, {Tensor::Scalar(int64_t{1000}, DType::kInt64), stack}, options);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_EQ(result->at(0).ToDouble()[7], -1000);
+  EXPECT_LT(largest, 10 * stack.ByteCount());
+}
+
 TEST(InterpreterTest, SaysWhatIsWrongWithInputs) {
   const IRModule module = Parsed("def @main(%x: Tensor[(2), float32]) { exp(%x) }");
   EXPECT_THAT(InterpretMain(module, {}).error().message, HasSubstr("@main: found 0 input tensors, expected 1"));

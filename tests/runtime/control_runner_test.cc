@@ -33,6 +33,8 @@ ControlProgram CountDown() {
 
 const std::vector<Signature> kBlocks{{{kNumber, kNumber}, {kNumber, kNumber, kTruth}}};
 
+const std::vector<ControlRunner::Updates> kNoUpdates{ControlRunner::Updates(3)};
+
 Status RunCount(size_t, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const int64_t n = *inputs[0].Data<int64_t>();
   const int64_t sum = *inputs[1].Data<int64_t>();
@@ -58,7 +60,7 @@ std::string ErrorOf(const ControlProgram& program) {
 
 TEST(ControlRunner, CountsInTheMemoryOfTwoIterations) {
   ASSERT_EQ(ErrorOf(CountDown()), "no error");
-  ControlRunner runner(CountDown(), kBlocks);
+  ControlRunner runner(CountDown(), kBlocks, kNoUpdates);
   EXPECT_EQ(SumTo(runner, 3), 6);
   const size_t bytes = runner.held_bytes();
   const auto last = static_cast<int64_t>(Rounds(1000000));
@@ -67,7 +69,7 @@ TEST(ControlRunner, CountsInTheMemoryOfTwoIterations) {
 }
 
 TEST(ControlRunner, AllocatesNothingOnceItIsWarm) {
-  ControlRunner runner(CountDown(), kBlocks);
+  ControlRunner runner(CountDown(), kBlocks, kNoUpdates);
   const std::vector<Tensor> inputs{Tensor::Scalar(int64_t{100}, DType::kInt64)};
   std::vector<Tensor> outputs{Tensor(kNumber)};
   const ControlRunner::RunBlock run_block = RunCount;
@@ -78,12 +80,56 @@ TEST(ControlRunner, AllocatesNothingOnceItIsWarm) {
 }
 
 TEST(ControlRunner, AnErrorOfABlockEndsTheRunAndLeavesItUsable) {
-  ControlRunner runner(CountDown(), kBlocks);
+  ControlRunner runner(CountDown(), kBlocks, kNoUpdates);
   std::vector<Tensor> outputs{Tensor(kNumber)};
   const Status status = runner.Run(0, std::vector<Tensor>{Tensor::Scalar(int64_t{-1}, DType::kInt64)}, outputs, RunCount);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, "a number below zero");
   EXPECT_EQ(SumTo(runner, 4), 10);
+}
+
+/// As CountDown, but what it ends with has the sum of before the last iteration beside the sum.
+ControlProgram CountDownAndKeep() {
+  ControlProgram program = CountDown();
+  ControlProgram::Function& again = program.functions[2];
+  again.steps.insert(again.steps.begin() + 1, {Step::Kind::kBlock, 1, {1, 3}, {6}});
+  again.types.push_back(kNumber);
+  again.steps[2].inputs = {2, 6, 4};
+  return program;
+}
+
+TEST(ControlRunner, WhatABlockOnlyUpdatesIsItsOutputWhereNobodyElseHoldsIt) {
+  // Of the sum, whose first value is a constant.
+  const std::vector<ControlRunner::Updates> updates{{std::nullopt, 1, std::nullopt}, {std::nullopt}};
+  size_t runs = 0;
+  size_t in_place = 0;
+  const ControlRunner::RunBlock run_block = [&](size_t block, std::span<const Tensor> inputs, std::span<Tensor> outputs) -> Status {
+    if (block == 1) {
+      *outputs[0].MutableData<int64_t>() = *inputs[1].Data<int64_t>() - *inputs[0].Data<int64_t>();
+      return {};
+    }
+    ++runs;
+    in_place += inputs[1].Bytes() == outputs[1].Bytes() ? 1 : 0;
+    return RunCount(block, inputs, outputs);
+  };
+  const std::vector<Tensor> inputs{Tensor::Scalar(int64_t{10}, DType::kInt64)};
+  std::vector<Tensor> outputs{Tensor(kNumber)};
+  ControlRunner runner(CountDown(), kBlocks, {updates[0]});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(runner.Run(0, inputs, outputs, run_block));
+    EXPECT_EQ(*outputs[0].Data<int64_t>(), 55);
+  }
+  EXPECT_EQ(runs, 20);
+  EXPECT_EQ(in_place, 18);
+  // Here a later step reads what the first block is given.
+  std::vector<Signature> blocks = kBlocks;
+  blocks.push_back({{kNumber, kNumber}, {kNumber}});
+  ASSERT_TRUE(CheckControlProgram(CountDownAndKeep(), blocks));
+  ControlRunner keeping(CountDownAndKeep(), blocks, updates);
+  in_place = 0;
+  ASSERT_TRUE(keeping.Run(0, inputs, outputs, run_block));
+  EXPECT_EQ(*outputs[0].Data<int64_t>(), 1);
+  EXPECT_EQ(in_place, 0);
 }
 
 TEST(ControlProgram, WhatDoesNotFitTogetherIsAnError) {

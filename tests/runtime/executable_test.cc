@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "collage/runtime/execution_plan.h"
+#include "collage/runtime/plan_runner.h"
 #include "tests/runtime/counting_new.h"
 #include "tests/runtime/test_program.h"
 #include "tests/support/rounds.h"
@@ -214,6 +215,42 @@ TEST(ExecutableTest, AnAccumulatedInputOfTheCallerIsNotTouched) {
   Result<Executable> executable = Executable::Create(std::move(test.program), kDevice);
   ASSERT_TRUE(executable->Run(inputs));
   EXPECT_EQ(Elements(inputs[0]), before);
+}
+
+TEST(ExecutableTest, WhatIsOnlyUpdatedMayLieWhereItsInputLies) {
+  size_t found = 0;
+  for (unsigned seed = 0; seed < Rounds(1000); ++seed) {
+    const TestProgram test = RandomProgram(seed, /*plain=*/true);
+    const ExecutionPlan plan = PlanExecution(test.program, 1);
+    const auto types = [&](const std::vector<Endpoint>& endpoints) {
+      std::vector<TensorType> types;
+      for (const Endpoint& endpoint : endpoints) types.push_back(test.program.values[endpoint.value].type);
+      return types;
+    };
+    const std::vector<std::optional<size_t>> updated = UpdatedInputs(plan, types(test.program.inputs), types(test.program.outputs));
+    std::mt19937 random(seed);
+    const std::vector<Tensor> inputs = RandomInputs(test, random);
+    const std::vector<std::vector<uint32_t>> expected = test.Evaluate(inputs);
+    std::vector<Tensor> outputs;
+    std::vector<const void*> input_pointers;
+    std::vector<void*> output_pointers;
+    for (const Tensor& input : inputs) input_pointers.push_back(input.Bytes());
+    for (size_t i = 0; i < updated.size(); ++i) {
+      found += updated[i] ? 1 : 0;
+      outputs.push_back(updated[i] ? inputs[*updated[i]] : Tensor(test.program.values[test.program.outputs[i].value].type));
+      output_pointers.push_back(outputs.back().MutableBytes());
+    }
+    PlanRunner runner(plan, test.program, 1);
+    Tensor memory(TensorType{{static_cast<int64_t>(runner.memory_bytes())}, DType::kUInt8});
+    runner.PlaceMemory(memory.MutableBytes());
+    runner.Bind(input_pointers, output_pointers);
+    for (const ExecutionPlan::Step& step : plan.steps) {
+      const bool is_kernel = step.kind == ExecutionPlan::Step::Kind::kKernel;
+      ASSERT_TRUE(runner.RunStep(step, is_kernel ? test.program.calls[step.call].kernel.get() : nullptr)) << "seed " << seed;
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) ASSERT_EQ(Elements(outputs[i]), expected[i]) << "seed " << seed << ", output " << i;
+  }
+  EXPECT_GT(found, Rounds(20));
 }
 
 TEST(ExecutableTest, UnalignedInputsAreStaged) {

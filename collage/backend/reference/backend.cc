@@ -3,11 +3,13 @@
 
 #include "collage/backend/entry.h"
 #include "collage/ir/op_sequence.h"
+#include "collage/op/updated_argument.h"
 
 namespace collage::reference {
 namespace {
 
-/// Runs the operators' reference kernels one after the other.
+/// Runs the operators' reference kernels one after the other. Of one operator alone the results are computed where they are wanted: where
+/// that only updates an argument, in its memory.
 class ReferenceKernel final : public Kernel {
  public:
   explicit ReferenceKernel(OpSequence sequence) : sequence_(std::move(sequence)), values_(sequence_.values.size()) {
@@ -16,20 +18,35 @@ class ReferenceKernel final : public Kernel {
     for (size_t i = 0; i < values_.size(); ++i) {
       if (sequence_.values[i].constant) values_[i] = *sequence_.values[i].constant;
     }
+    is_direct_ = sequence_.steps.size() == 1 && sequence_.steps[0].outputs == sequence_.results;
+    if (is_direct_) FindUpdated(sequence_.steps[0]);
     for (const OpSequence::Step& step : sequence_.steps) {
-      for (const size_t output : step.outputs) values_[output] = Tensor(sequence_.values[output].type);
+      for (const size_t output : step.outputs) {
+        const TensorType& type = sequence_.values[output].type;
+        values_[output] = is_direct_ ? Tensor::Borrowed(type, nullptr) : Tensor(type);
+      }
     }
   }
 
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* /*workspace*/) override {
     for (size_t i = 0; i < inputs.size(); ++i) values_[sequence_.parameters[i]] = Tensor::View(inputs_[i].type, inputs[i], nullptr);
+    for (size_t i = 0; i < outputs.size() && is_direct_; ++i) values_[sequence_.results[i]].MoveTo(outputs[i]);
     for (const OpSequence::Step& step : sequence_.steps) RunStep(step);
-    for (size_t i = 0; i < outputs.size(); ++i)
+    for (size_t i = 0; i < outputs.size() && !is_direct_; ++i)
       std::memcpy(outputs[i], values_[sequence_.results[i]].Bytes(), outputs_[i].type.ByteCount());
     return {};
   }
 
  private:
+  void FindUpdated(const OpSequence::Step& step) {
+    const std::optional<size_t> updated = UpdatedArgument(*step.op);
+    if (!updated) return;
+    const auto parameter = std::find(sequence_.parameters.begin(), sequence_.parameters.end(), step.inputs[*updated]);
+    const bool is_read_once = std::count(step.inputs.begin(), step.inputs.end(), step.inputs[*updated]) == 1;
+    if (parameter != sequence_.parameters.end() && is_read_once)
+      accumulated_input_ = static_cast<size_t>(parameter - sequence_.parameters.begin());
+  }
+
   void RunStep(const OpSequence::Step& step) {
     arguments_.clear();
     results_.clear();
@@ -39,6 +56,7 @@ class ReferenceKernel final : public Kernel {
   }
 
   OpSequence sequence_;
+  bool is_direct_ = false;
   std::vector<Tensor> values_;
   std::vector<Tensor> arguments_;  // kept, so that only the first run allocates
   std::vector<Tensor> results_;
