@@ -11,6 +11,7 @@
 #include "collage/partition/hoist_devices.h"
 #include "collage/support/file.h"
 #include "collage/transform/function_pass.h"
+#include "collage/transform/inline_closures.h"
 #include "collage/transform/outline_blocks.h"
 #include "collage/transform/pass.h"
 
@@ -75,6 +76,7 @@ std::vector<OptRun::Entry> OptRun::Passes() {
   passes.push_back({"deconflict", [this] { return Deconflict(); }});
   passes.push_back({"merge", [this] { return Merge(); }});
   passes.push_back({"partition", [this] { return Partition(); }});
+  passes.push_back({"inline-closures", [this] { return Accept(InlineClosures(module_)); }});
   passes.push_back({"outline-blocks", [this] { return Accept(OutlineBlocks(module_)); }});
   passes.push_back({"fuse", [this] { return Accept(FuseOperators(module_)); }});
   passes.push_back({"inline", [this] {

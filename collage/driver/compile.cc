@@ -14,6 +14,7 @@
 #include "collage/support/file.h"
 #include "collage/support/memory.h"
 #include "collage/support/priority.h"
+#include "collage/transform/inline_closures.h"
 #include "collage/transform/outline_blocks.h"
 #include "collage/transform/pass.h"
 
@@ -99,7 +100,7 @@ Result<CompiledModel> CompileModel(const std::filesystem::path& path, const Comp
     return place(of_block, {}, IRModule::FromMain(block));
   };
   const auto compile_head = [&](OnnxModel model, const CompileOptions& of_profile) -> Result<CompiledModel> {
-    IRModule module = COLLAGE_TRY(RunPasses(model.module, SafeGlobalPasses()));
+    IRModule module = COLLAGE_TRY(RunPasses(COLLAGE_TRY(InlineClosures(model.module)), SafeGlobalPasses()));
     if (IsStraightLine(module)) return place(of_profile, std::move(model), std::move(module));
     return CompileControl(model, COLLAGE_TRY(OutlineBlocks(module)), name, of_profile, cache, compile_block);
   };

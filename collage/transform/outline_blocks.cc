@@ -11,15 +11,10 @@
 #include "collage/ir/visit.h"
 #include "collage/support/name_supply.h"
 #include "collage/transform/function_pass.h"
+#include "collage/transform/inline_closures.h"
 
 namespace collage {
 namespace {
-
-bool HoldsFunction(const Type& type) {
-  if (type.AsFunction()) return true;
-  const TupleType* tuple = type.AsTuple();
-  return tuple && std::any_of(tuple->fields.begin(), tuple->fields.end(), HoldsFunction);
-}
 
 /// A kernel that a plan takes as it is.
 bool IsKernel(const Expr& function) { return function->As<Function>() && !MayEnter(function); }
@@ -37,29 +32,6 @@ bool CallsKernel(const Call& call, const IRModule& module) {
 bool IsControl(const Expr& expr, const IRModule& module) {
   const Call* call = expr->As<Call>();
   return expr->As<If>() || (call && !CallsKernel(*call, module));
-}
-
-/// Lets of values by what they bind; the language is pure, so a value may be computed where it is used.
-Result<Expr> WithoutLets(const Expr& function) {
-  std::unordered_map<const ExprNode*, const ExprNode*> values;  // by variable
-  std::unordered_map<const ExprNode*, Expr> rewritten;          // by value
-  PostOrder(function, [&](const Expr& expr) {
-    const Let* let = expr->As<Let>();
-    if (!let) return;
-    values.emplace(let->variable.get(), let->value.get());
-    rewritten.emplace(let->value.get(), nullptr);
-  });
-  if (values.empty()) return function;
-  const auto rewrite = [&](const Expr& original, const Expr& expr) -> Result<Expr> {
-    Expr result = expr;
-    if (const auto variable = values.find(original.get()); variable != values.end()) {
-      result = rewritten.at(variable->second);
-      if (!result) return Fail("%" + original->As<Var>()->name + " is a function that calls itself; it must be a function of the module");
-    }
-    if (const auto value = rewritten.find(original.get()); value != rewritten.end()) value->second = result;
-    return result;
-  };
-  return Rewrite(function, rewrite, MayEnter);
 }
 
 /// One function of the module, region by region. A region is the body of the function or a branch; it becomes a function.

@@ -134,6 +134,27 @@ class RelayTest(InOneFolderTestCase):
         y = np.maximum(x, 0)
         np.testing.assert_allclose(self.assert_compiles({"x": x})["output0"], np.tanh(y) + y, rtol=1e-5)
 
+    def test_functions_as_values(self):
+        self.write("""fn (%n: int64, %x: Tensor[(4), float32]) {
+  let %f = fn (%y: Tensor[(4), float32]) { add(%x, %y) };
+  let %g = fn (%m: int64, %z: Tensor[(4), float32]) -> Tensor[(4), float32] {
+    if (greater(%m, 0i64)) { %g(subtract(%m, 1i64), %f(%z)) } else { %z }
+  };
+  %g(%n, nn.relu(%x))
+}
+""")
+        x = np.array([-1, 0, 1, 2], np.float32)
+        found = self.assert_compiles({"n": np.array(3, np.int64), "x": x})
+        np.testing.assert_allclose(found["output"], np.maximum(x, 0) + 3 * x, rtol=1e-5)
+        # A recursion that is given one has no form without closures.
+        self.write("""def @f(%g: fn (float32) -> float32, %n: int64, %x: float32) -> float32 {
+  if (greater(%n, 0i64)) { @f(%g, subtract(%n, 1i64), %g(%x)) } else { %x }
+}
+def @main(%n: int64, %x: float32) { @f(fn (%y: float32) { add(%y, %x) }, %n, %x) }
+""")
+        done = self.collage("compile", "p.relay", "-o", "p.collage", *self.words(), code=2)
+        self.assertIn("@f: 2:55: a function that is a value is called; plans have no closures", done.stderr)
+
     def test_errors_in_the_text_name_line_and_column(self):
         self.write("fn (%x: Tensor[(4), float32]) {\n  nn.relu(%y)\n}\n")
         self.assert_user_error("p.relay: 2:11: ", "%y")
