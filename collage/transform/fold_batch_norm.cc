@@ -118,7 +118,7 @@ class BatchNormFolder {
 
   Result<Expr> Run() {
     const auto fold = [&](const Expr& original, const Expr& expr) -> Result<Expr> {
-      Expr folded = COLLAGE_TRY(Fold(expr));
+      Expr folded = COLLAGE_TRY(Fold(expr, uses_.at(original.get())));
       // What was made anew is used as often as what it stands for.
       if (folded != original) {
         uses_[folded.get()] += uses_.at(original.get());
@@ -137,9 +137,11 @@ class BatchNormFolder {
     return at == uses_.end() || at->second == 1;  // absent: made here, inside something else
   }
 
-  Result<Expr> Fold(const Expr& expr) {
+  // `uses`: of what `expr` stands for.
+  Result<Expr> Fold(const Expr& expr, size_t uses) {
     if (const TupleGetItem* item = expr->As<TupleGetItem>(); item && IsCallOf(item->tuple, "nn.batch_norm"))
-      return FoldProjection(expr, *item);
+      return FoldProjection(expr, *item, uses);
+    if (uses == 1) COLLAGE_TRY_STATUS(LookThroughFlattening(expr));
     if (const Expr folded = COLLAGE_TRY(FoldIntoConsumer(expr))) return folded;
     const std::optional<Affine> step = ReadAffine(expr);
     if (!step || !IsFinite(*step)) return expr;
@@ -148,7 +150,7 @@ class BatchNormFolder {
   }
 
   // Statistics are passed through; the normalised data is folded once, however many projections show it.
-  Result<Expr> FoldProjection(const Expr& expr, const TupleGetItem& item) {
+  Result<Expr> FoldProjection(const Expr& expr, const TupleGetItem& item, size_t uses) {
     const Call& call = *item.tuple->As<Call>();
     if (item.index > 0) return call.args[2 + item.index];
     const auto done = normalised_.find(item.tuple.get());
@@ -160,9 +162,29 @@ class BatchNormFolder {
     if (uses_.at(item.tuple.get()) == projections_.at(item.tuple.get())) folded = COLLAGE_TRY(FoldIntoProducer(*step));
     if (!folded) {
       folded = COLLAGE_TRY(MultiplyAndAdd(*step));
-      if (uses_.at(item.tuple.get()) == 1 && IsUsedOnce(expr)) in_front_.emplace(folded.get(), *step);
+      if (uses_.at(item.tuple.get()) == 1 && uses == 1) in_front_.emplace(folded.get(), *step);
     }
     return normalised_[item.tuple.get()] = folded;
+  }
+
+  // A normalisation in front of (N, C, ...) that becomes (N, C * ...), for a product: each channel's numbers as often as it has elements.
+  Status LookThroughFlattening(const Expr& expr) {
+    const Call* call = IsCallOf(expr, "reshape") || IsCallOf(expr, "nn.batch_flatten") ? expr->As<Call>() : nullptr;
+    const auto found = call ? in_front_.find(call->args[0].get()) : in_front_.end();
+    if (found == in_front_.end()) return {};
+    const Affine& step = found->second;
+    const Shape& from = step.data->type().AsTensor()->shape;
+    const Shape& to = expr->type().AsTensor()->shape;
+    if (step.axis != 1 || to.size() != 2 || to[0] != from[0] || to[1] == 0) return {};
+    Affine flat{COLLAGE_TRY(MakeCall(call->callee, {step.data}, call->attributes, expr->origin())), 1, {}, {}, step.origin};
+    const auto elements = static_cast<size_t>(to[1] / from[1]);
+    for (size_t c = 0; c < step.scale.size(); ++c) {
+      flat.scale.insert(flat.scale.end(), elements, step.scale[c]);
+      flat.shift.insert(flat.shift.end(), elements, step.shift[c]);
+    }
+    made_.push_back(expr);
+    in_front_.emplace(expr.get(), std::move(flat));
+    return {};
   }
 
   // A normalisation that only `expr` reads, in the weights of `expr`. Null when there is none, or when it must stay.

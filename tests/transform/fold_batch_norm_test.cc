@@ -106,6 +106,20 @@ TEST(FoldBatchNorm, InFrontOfWeights) {
   }
 }
 
+TEST(FoldBatchNorm, InFrontOfAFlattening) {
+  const std::string weight = ConstantText(0, "(5, 144)");
+  for (const std::string& rows :
+       {"nn.batch_flatten(" + Normalised("%x", 4, 1) + ".0)", "reshape(" + Normalised("%x", 4, 1) + ".0, newshape=[1, -1])"}) {
+    const std::string folded = Folded("nn.dense(" + rows + ", " + weight + ")");
+    EXPECT_THAT(folded, HasSubstr("nn.bias_add"));
+    EXPECT_THAT(folded, Not(HasSubstr("multiply")));
+    EXPECT_THAT(Folded("%0 = " + rows + "; (nn.dense(%0, " + weight + "), %0)"), HasSubstr("multiply"));
+  }
+  // Rows that are no batch.
+  EXPECT_THAT(Folded("nn.dense(reshape(" + Normalised("%x", 4, 1) + ".0, newshape=[4, 36]), " + ConstantText(0, "(5, 36)") + ")"),
+              HasSubstr("multiply"));
+}
+
 TEST(FoldBatchNorm, StaysInFrontOfPaddingAndOfSeveralReaders) {
   // Padding is of zeros behind the normalisation. Without a shift it would be of zeros in front of it, too.
   EXPECT_THAT(Folded("nn.conv2d(" + Normalised("%x", 4, 1) + ".0, " + ConstantText(0, "(3, 4, 3, 3)") + ", padding=[0, 1, 0, 0])"),
@@ -114,6 +128,10 @@ TEST(FoldBatchNorm, StaysInFrontOfPaddingAndOfSeveralReaders) {
   EXPECT_THAT(Folded(normalised + "(%1, %0.0)"), HasSubstr("multiply"));
   EXPECT_THAT(Folded(normalised + "(%1, nn.relu(%0.0))"), HasSubstr("multiply"));
   EXPECT_THAT(Folded("%0 = " + Normalised("%x", 4, 1) + ".0; (%0, nn.conv2d(%0, " + ConstantText(0, "(3, 4, 3, 3)") + "))"),
+              HasSubstr("multiply"));
+  // What it normalises has been folded as well.
+  EXPECT_THAT(Folded("%0 = nn.relu(" + Normalised(kConvolution, 3, 5) + ".0); %1 = " + Normalised("%0", 3, 1) + ".0; (%1, nn.conv2d(%1, " +
+                     ConstantText(9, "(2, 3, 3, 3)") + "))"),
               HasSubstr("multiply"));
   // Channels that the weight is not summed over.
   EXPECT_THAT(Folded("nn.conv2d(" + Normalised("%x", 6, 1, ", axis=2") + ".0, " + ConstantText(0, "(3, 4, 3, 3)") + ")"),
