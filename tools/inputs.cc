@@ -53,8 +53,8 @@ Status CheckNames(const Values& given, const std::string& what, const std::vecto
   for (const auto& entry : given) {
     const std::string& name = entry.first;
     if (std::none_of(wanted.begin(), wanted.end(), [&](const NamedType& input) { return input.name == name; }))
-      return Fail(what + name + "': the model has no such input to be given, initializers keep their values; its inputs are " +
-                  List(wanted));
+      return Fail(what + name + "': the model has no such input to be given; its inputs are " + List(wanted) +
+                  "; an initializer among the model's inputs is one where --shape gives its shape");
   }
   return {};
 }

@@ -1,6 +1,9 @@
 #include "collage/onnx/reader.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "collage/ir/visit.h"
@@ -33,8 +36,27 @@ std::string FlagFor(const OnnxInput& input) {
   return "--shape " + input.name + "=" + extents;
 }
 
+/// Extents that inputs of which a shape is given give symbols. One that they give different extents is not among them: exporters write one
+/// symbol for what need not be equal.
+std::map<std::string, int64_t> ExtentsOfSymbols(const OnnxGraph& graph, const std::function<const Shape*(const std::string&)>& given) {
+  std::map<std::string, int64_t> extents;
+  std::set<std::string> unsure;
+  for (const OnnxInput& input : graph.inputs) {
+    const Shape* shape = given(input.name);
+    if (shape == nullptr || !input.shape || shape->size() != input.shape->size()) continue;
+    for (size_t i = 0; i < shape->size(); ++i) {
+      const std::string& symbol = (*input.shape)[i].symbol;
+      if (symbol.empty()) continue;
+      const auto [known, is_new] = extents.emplace(symbol, (*shape)[i]);
+      if (!is_new && known->second != (*shape)[i]) unsure.insert(symbol);
+    }
+  }
+  for (const std::string& symbol : unsure) extents.erase(symbol);
+  return extents;
+}
+
 /// The shape of an input: what the model says, with what it leaves open filled in from the options.
-Result<Shape> ResolveInputShape(const OnnxInput& input, const Shape* given) {
+Result<Shape> ResolveInputShape(const OnnxInput& input, const Shape* given, const std::map<std::string, int64_t>& symbols) {
   if (!input.shape) {
     if (given != nullptr) return *given;
     return Fail("has no known rank: give its shape, for example --shape " + input.name + "=1x3x224x224");
@@ -45,7 +67,9 @@ Result<Shape> ResolveInputShape(const OnnxInput& input, const Shape* given) {
   }
   Shape shape;
   for (size_t i = 0; i < input.shape->size(); ++i) {
-    const std::optional<int64_t>& extent = (*input.shape)[i].extent;
+    std::optional<int64_t> extent = (*input.shape)[i].extent;
+    const auto symbol = symbols.find((*input.shape)[i].symbol);
+    if (given == nullptr && !extent && symbol != symbols.end()) extent = symbol->second;
     if (given == nullptr && !extent) return Fail("has extents that the model leaves open: give numbers for them with " + FlagFor(input));
     if (given != nullptr && extent && (*given)[i] != *extent) {
       return Fail("is given the extent " + std::to_string((*given)[i]) + " for dimension " + std::to_string(i) +
@@ -66,6 +90,7 @@ class ModelReader {
         fixed_(fixed),
         reader_(graph, reading_, nullptr, cuts ? onnx_io::UnknownValues::kLeftOut : onnx_io::UnknownValues::kRefused) {
     reading_.names.Reserve("main");
+    symbols_ = ExtentsOfSymbols(graph, [this](const std::string& input) { return GivenShape(input); });
   }
 
   /// After an error: the inputs whose values had to be known.
@@ -227,9 +252,9 @@ class ModelReader {
     return Fail("input '" + name + "' is given a value of type " + ToString(value.type()) + " where " + ToString(type) + " is right");
   }
 
-  static Result<TensorType> InputType(const OnnxInput& input, const Shape* given) {
+  [[nodiscard]] Result<TensorType> InputType(const OnnxInput& input, const Shape* given) const {
     if (!input.dtype) return Fail("is no dense tensor of a supported element type");
-    TensorType type{COLLAGE_TRY(ResolveInputShape(input, given)), *input.dtype};
+    TensorType type{COLLAGE_TRY(ResolveInputShape(input, given, symbols_)), *input.dtype};
     COLLAGE_TRY_STATUS(onnx_io::CheckExtents(type.shape));
     return type;
   }
@@ -246,12 +271,32 @@ class ModelReader {
   ModelReading reading_;
   GraphReader reader_;
   std::vector<Expr> parameters_;
-  std::set<std::string> taken_names_;  // of inputs and their elements
+  std::set<std::string> taken_names_;       // of inputs and their elements
+  std::map<std::string, int64_t> symbols_;  // extents that given shapes tell
 };
+
+/// An initializer that is listed as an input is what the input is where nobody gives it. Where its shape is given it is an input like any
+/// other. Nothing if there is none such.
+std::optional<OnnxGraph> WithGivenInitializers(const OnnxGraph& graph, const ReadOptions& options) {
+  std::set<std::string> given;
+  for (const auto& [name, shape] : options.input_shapes) given.insert(name);
+  for (const auto& [name, value] : options.input_values) given.insert(name);
+  const auto is_no_input = [&](const std::string& name) {
+    return std::none_of(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxInput& input) { return input.name == name; });
+  };
+  std::erase_if(given, is_no_input);
+  const auto is_given = [&](const auto& initializer) { return given.contains(initializer.first); };
+  if (std::none_of(graph.initializers.begin(), graph.initializers.end(), is_given)) return std::nullopt;
+  OnnxGraph result = graph;
+  std::erase_if(result.initializers, is_given);
+  return result;
+}
 
 /// Reads the graph; where a value had to be known that depends on inputs whose values are given, again with these fixed. What still is not
 /// known then cuts the model, where that is permitted.
-Result<OnnxModel> ReadWithFixedInputs(const OnnxGraph& graph, const ReadOptions& options) {
+Result<OnnxModel> ReadWithFixedInputs(const OnnxGraph& whole, const ReadOptions& options) {
+  const std::optional<OnnxGraph> with_given = WithGivenInitializers(whole, options);
+  const OnnxGraph& graph = with_given ? *with_given : whole;
   std::set<std::string> fixed;
   while (true) {
     const bool may_fix_more = fixed.size() < options.input_values.size();
@@ -307,7 +352,8 @@ Result<OnnxModel> OnnxFile::Read(const ReadOptions& options) const {
     if (!model) return Fail(onnx_io::InOneLine(model.error().At(path_.string())));
     // Its inputs and outputs must be those that the program has.
     const auto is_tensor = [](const OnnxInput& input) { return !input.is_sequence && !input.is_optional; };
-    const bool takes_tensors = std::all_of(graph_->inputs.begin(), graph_->inputs.end(), is_tensor) && model->fixed_inputs.empty();
+    const bool takes_tensors = std::all_of(graph_->inputs.begin(), graph_->inputs.end(), is_tensor) && model->fixed_inputs.empty() &&
+                               !WithGivenInitializers(*graph_, options);
     if (!takes_tensors || original_ == nullptr) return model;
     if (model->remainder != nullptr) {
       Result<OriginalModel> head = HeadOf(*original_, model->output_names);

@@ -22,7 +22,8 @@ struct OnnxGraph;
 
 struct ReadOptions {
   /// Extents of inputs by name, for inputs whose shape the model leaves symbolic (`--shape name=1x3x224x224`). Of a sequence the name
-  /// itself has its length (`--shape name=2`), and "name[0]", "name[1]" have the extents of its tensors.
+  /// itself has its length (`--shape name=2`), and "name[0]", "name[1]" have the extents of its tensors. Symbols that they give extents
+  /// have these in all inputs. An initializer that is listed as an input is one where it is given a shape.
   std::map<std::string, Shape> input_shapes;
   /// Values of inputs by name. Those that shapes of the model depend on (the shape of a Reshape, the axes of a reduction) become
   /// constants of it and are no inputs any more; the others stay inputs, whatever is given for them.
@@ -63,7 +64,7 @@ struct OnnxModel {
 };
 
 /// Reads the bytes of an ONNX model (https://onnx.ai/onnx/repo-docs/IR.html), opset 6 to 28. Initializers are constants, also
-/// where they are listed as inputs; whatever depends on constants and static shapes only is computed here, so shape arithmetic
+/// where they are listed as inputs and no shape is given for them; whatever depends on constants and static shapes only is computed here, so shape arithmetic
 /// vanishes. Errors name node, operator, opset and attribute.
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options = {});
 

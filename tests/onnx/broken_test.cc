@@ -1,5 +1,6 @@
 // Files that are not right: one clear line, never a crash.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,9 @@
 
 namespace collage {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<std::filesystem::path> Files(const std::filesystem::path& folder, const std::string& extension) {
   std::vector<std::filesystem::path> paths;
@@ -123,6 +127,40 @@ TEST(InputShapes, OfUnknownInputsAreErrors) {
   const Result<OnnxModel> model = ReadOnnxFile(kSymbolic, {.input_shapes = {{"x", {2, 3, 16, 8}}, {"z", {1}}}});
   ASSERT_FALSE(model);
   EXPECT_NE(model.error().message.find("a shape is given for 'z', which is no input: the inputs are x"), std::string::npos);
+}
+
+const std::filesystem::path kOpen = std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "open.onnx";  // x (N, 2), y (N, M), z (M, N), scale
+
+std::string TypesOfOpen(const std::map<std::string, Shape>& shapes) {
+  const Result<OnnxModel> model = ReadOnnxFile(kOpen, {.input_shapes = shapes});
+  if (!model) return model.error().message;
+  std::string types;
+  for (const Expr& parameter : model->module.Main().parameters) types += ToString(parameter->type().AsTensor()->shape) + " ";
+  return types;
+}
+
+TEST(InputShapes, SymbolsHaveOneExtentInAllInputs) {
+  EXPECT_EQ(TypesOfOpen({{"y", {4, 5}}}), "(4, 2) (4, 5) (5, 4) ");
+  EXPECT_EQ(TypesOfOpen({{"x", {4, 2}}, {"z", {3, 4}}}), "(4, 2) (4, 3) (3, 4) ");
+  EXPECT_THAT(TypesOfOpen({{"x", {4, 2}}}), HasSubstr("input 'y' has extents that the model leaves open"));
+}
+
+TEST(InputShapes, ASymbolThatIsGivenTwoExtentsIsNotCarried) {
+  EXPECT_THAT(TypesOfOpen({{"x", {4, 2}}, {"y", {6, 5}}}), HasSubstr("input 'z' has extents that the model leaves open"));
+}
+
+TEST(InputShapes, AnInitializerAmongTheInputsIsOneWhereItsShapeIsGiven) {
+  const Tensor x = Tensor::FromVector<float>({{1, 2}, DType::kFloat32}, {1, 2});
+  const Tensor y = Tensor::FromVector<float>({{1, 1}, DType::kFloat32}, {7});
+  const Tensor scale = Tensor::FromVector<float>({{1}, DType::kFloat32}, {10});
+  const OnnxModel constant = ReadOnnxFile(kOpen, {.input_shapes = {{"y", {1, 1}}}}).value();
+  EXPECT_THAT(constant.input_names, ElementsAre("x", "y", "z"));
+  EXPECT_THAT(InterpretMain(constant.module, {x, y, y}).value()[0].ToDouble(), ElementsAre(3, 6, 7));
+  EXPECT_NE(constant.original, nullptr);
+  const OnnxModel given = ReadOnnxFile(kOpen, {.input_shapes = {{"y", {1, 1}}, {"scale", {1}}}}).value();
+  EXPECT_THAT(given.input_names, ElementsAre("x", "y", "z", "scale"));
+  EXPECT_THAT(InterpretMain(given.module, {x, y, y, scale}).value()[0].ToDouble(), ElementsAre(10, 20, 7));
+  EXPECT_EQ(given.original, nullptr);
 }
 
 const std::filesystem::path kShaped = std::filesystem::path(COLLAGE_ONNX_EXTERNAL) / "shaped.onnx";  // y = reshape(x, s), z = s + s

@@ -72,6 +72,13 @@ def main():
     shaped = make_model(13, nodes, {"x": np.zeros((2, 3), np.float32), "s": np.array([3, -1])}, {}, ["y", "z"])
     onnx.save(shaped, os.path.join(folder, "shaped.onnx"))
 
+    # x times scale, and y behind it: x is (N, 2), y is (N, M), z is (M, N); scale is 3 where it is not given.
+    nodes = [make_node("Mul", ["x", "scale"], ["s"]), make_node("Concat", ["s", "y"], ["c"], axis=1), make_node("Identity", ["z"], ["d"])]
+    open_model = make_model(13, nodes, {}, {"scale": np.array([3], np.float32)}, ["c", "d"])
+    for name, shape in {"x": ["N", 2], "y": ["N", "M"], "z": ["M", "N"], "scale": [1]}.items():
+        open_model.graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
+    onnx.save(open_model, os.path.join(folder, "open.onnx"))
+
 
 if __name__ == "__main__":
     main()
