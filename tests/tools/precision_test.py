@@ -69,7 +69,7 @@ class PrecisionTest(InOneFolderTestCase):
         np.savez(cls.folder / "x.npz", x=np.random.default_rng(4).standard_normal((1, 64, 56, 56)).astype(np.float32))
 
     def compile(self, output, *words, code=0):
-        arguments = ["--cache", "prices.sqlite", "--budget", "20s", "--json", output + ".json"]
+        arguments = ["--cache", "prices.sqlite", "--threads", "1", "--budget", "20s", "--json", output + ".json"]
         done = self.collage("compile", "model.onnx", "-o", output, *arguments, *words, code=code)
         path = pathlib.Path(self.folder, output + ".json")
         return done, json.loads(path.read_text()) if code == 0 else None
@@ -141,7 +141,7 @@ class PrecisionTest(InOneFolderTestCase):
             [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
             [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], weights)
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), self.folder / "branches.onnx")
-        arguments = ["--cache", "prices.sqlite", "--budget", "20s", "--json", "branches.json"]
+        arguments = ["--cache", "prices.sqlite", "--threads", "1", "--budget", "20s", "--json", "branches.json"]
         self.collage("compile", "branches.onnx", "-o", "branches.collage", "--precision", "bf16=0.03", *arguments, code=0)
         report = json.loads((self.folder / "branches.json").read_text())
         precision = report["precision"]
@@ -156,7 +156,7 @@ class PrecisionTest(InOneFolderTestCase):
         np.savez(self.folder / "row.npz", x=np.random.default_rng(7).standard_normal((1, WIDE)).astype(np.float32))
 
         def compile_decode(output, *words):
-            arguments = ["--cache", "prices.sqlite", "--budget", "30s", "--json", "decode.json"]
+            arguments = ["--cache", "prices.sqlite", "--threads", "1", "--budget", "30s", "--json", "decode.json"]
             self.collage("compile", "decode.onnx", "-o", output, *arguments, *words, code=0)
             self.collage("run", output, "--inputs", "row.npz", "--output", output + ".out", code=0)
             bytes_of_file = (self.folder / output).stat().st_size
