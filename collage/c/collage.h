@@ -177,6 +177,7 @@ typedef int (*collage_progress)(void* user, const char* stage, uint64_t done, ui
  *  caller's. When the caller's process ends, so do they.
  *  `options`: null, or JSON. All may be left out:
  *    "targets": ["cpu", "cpu -compiler=dnnl"]   what competes; everything that is present
+ *    "constants": "program.npz"                 of a program in Relay's text; what lies beside the program under its name
  *    "shapes": {"input": [1, 3, 224, 224]}      of inputs with symbolic dimensions; a list of such objects: a profile each
  *    "budget": 90                               seconds for the whole compile; 300
  *    "threads": 2                               all processors of this process

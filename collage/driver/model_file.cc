@@ -57,6 +57,11 @@ Result<OnnxModel> ModelFile::Read(const ReadOptions& options) const {
   return program;
 }
 
+const onnx_io::OnnxGraph* ModelFile::graph() const {
+  const OnnxFile* onnx = std::get_if<OnnxFile>(&content_);
+  return onnx ? &onnx->graph() : nullptr;
+}
+
 Result<std::string> ModelIdentity(const fs::path& path, const fs::path& constants) {
   uint64_t hash = COLLAGE_TRY(HashOfFile(path, HashBytes({})));
   const fs::path archive = COLLAGE_TRY(HoldsRelay(path)) ? ConstantsBeside(path, constants) : fs::path();

@@ -16,6 +16,8 @@ class ModelFile {
   static Result<ModelFile> Open(const std::filesystem::path& path, const std::filesystem::path& constants = {});
   /// The types of a program are fixed: a shape that is stated for an input must be the one that it has.
   [[nodiscard]] Result<OnnxModel> Read(const ReadOptions& options) const;
+  /// The model as it is written; null for a program.
+  [[nodiscard]] const onnx_io::OnnxGraph* graph() const;
 
  private:
   ModelFile(std::filesystem::path path, std::variant<OnnxFile, OnnxModel> content) : path_(std::move(path)), content_(std::move(content)) {}

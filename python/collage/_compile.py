@@ -51,8 +51,9 @@ def compile(
     partition_rules: PartitionRules | None = None,
     forms: Forms = (),
     estimator: Estimator | None = None,
+    constants: str | os.PathLike | None = None,
 ) -> InferenceSession:
-    """Places a model by measurement, and loads the result.
+    """Places a model by measurement, and loads the result. A model is ONNX, or the file of a program in Relay's text.
 
     output: where the compiled file is written; None: it is kept in memory only.
     targets: such as "cpu -compiler=dnnl"; None: everything that is present.
@@ -72,6 +73,7 @@ def compile(
     partition_rules: what "-partition_rule=NAME" of a target may name, instead of the rules of its backend.
     forms: other ways to compute parts of a model, as collage.forms makes them; they are offered beside those that Collage knows.
     estimator: prices instead of measurements. Nothing is timed then, and the plan depends on no machine.
+    constants: the .npz archive with the constants of a program in Relay's text; None: what lies beside it under its name.
 
     Raises ArgumentError, CompileError, and what `progress` raises. Other threads run meanwhile.
 
@@ -81,7 +83,8 @@ def compile(
     from collage._session import InferenceSession
 
     options = options_of_compile(targets=targets, budget=budget, threads=threads, tune=tune, cache=cache, pin=pin, forbid=forbid,
-                                 cache_only=cache_only, eager=eager, choose_devices=choose_devices, search=search, precision=precision)
+                                 cache_only=cache_only, eager=eager, choose_devices=choose_devices, search=search, precision=precision,
+                                 constants=constants)
     options.update(_given(shapes=_profiles(shapes)), processors=words(processors))
     trees, options["partition_rules"] = _split(partition_rules or {})
     built, options["forms"] = _split_forms(forms)
@@ -136,14 +139,15 @@ def place(
     return Placement(Report(json.loads(report)), text)
 
 
-def read(model: Model | Program, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:
+def read(model: Model | Program, *, shapes: Mapping[str, Sequence[int]] | None = None,
+         constants: str | os.PathLike | None = None) -> Program:
     """A model as backends see it: read, and simplified by the passes that come before placement."""
     from collage import _placement
 
     if isinstance(model, _placement.Program):
         return model
     with model_file(model) as path:
-        return _placement.read(path, json.dumps(_given(shapes=_profiles(shapes))))
+        return _placement.read(path, json.dumps(_given(shapes=_profiles(shapes), constants=constants and os.fspath(constants))))
 
 
 def parse(text: str) -> Program:
@@ -167,12 +171,13 @@ def options_of_compile(
     choose_devices: bool = False,
     precision: str | None = None,
     search: str | None = None,
+    constants: str | os.PathLike | None = None,
 ) -> dict[str, Any]:
     """Those of `compile` that concern no shapes, processors or placement of one's own, as the library takes them."""
     options: dict[str, Any] = {"pin": words(pin), "forbid": words(forbid), "cache_only": cache_only, "eager": eager,
                                "choose_devices": choose_devices}
     given = {"targets": targets and words(targets), "budget": _seconds("budget", budget), "threads": threads,
-             "tune": _seconds("tune", tune), "cache": cache and os.fspath(cache)}
+             "tune": _seconds("tune", tune), "cache": cache and os.fspath(cache), "constants": constants and os.fspath(constants)}
     return options | _given(**given, search=search, precision=precision)
 
 

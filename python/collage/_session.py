@@ -125,7 +125,7 @@ class InferenceSession:
                          options.get("budget") or _DEFAULT_BUDGET)
             return compile(model, **(options | {"shapes": shapes} if shapes else options))._program
 
-        self._signature = Signature.of(model).with_extents(self._sess_options._extents)
+        self._signature = Signature.of(model, options.get("constants")).with_extents(self._sess_options._extents)
         if options.get("shapes"):
             self._take(made(None))
             return

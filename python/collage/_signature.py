@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -21,11 +22,11 @@ class Signature(NamedTuple):
     metadata: ModelMetadata
 
     @staticmethod
-    def of(model: Model) -> Signature:
+    def of(model: Model, constants: str | os.PathLike | None = None) -> Signature:
         from collage import _placement
 
         with model_file(model) as path:
-            described = _placement.describe(path)
+            described = _placement.describe(path, os.fspath(constants or ""))
         inputs, outputs = ({name: (type, shape) for name, type, shape in described.pop(values)} for values in ("inputs", "outputs"))
         return Signature(inputs, outputs, ModelMetadata(**described))
 

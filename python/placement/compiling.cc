@@ -11,6 +11,7 @@
 
 #include "collage/driver/compile.h"
 #include "collage/driver/estimated_compile.h"
+#include "collage/driver/model_file.h"
 #include "collage/ir/parse.h"
 #include "collage/ir/print.h"
 #include "collage/lower/save.h"
@@ -18,6 +19,7 @@
 #include "collage/op/table.h"
 #include "collage/support/clock.h"
 #include "collage/support/file.h"
+#include "collage/transform/inline_closures.h"
 #include "collage/transform/pass.h"
 #include "python/placement/rules.h"
 #include "python/placement/values.h"
@@ -95,9 +97,9 @@ void CompileHere(const std::string& model, const std::string& output, const std:
 ProgramView Read(const std::string& path, const std::string& options_text) {
   const CompileOptions options = ValueOr(tools::ReadJobOptions(options_text), "ArgumentError");
   const auto read = [&]() -> Result<ProgramView> {
-    const OnnxFile file = COLLAGE_TRY(OnnxFile::Open(path));
+    const ModelFile file = COLLAGE_TRY(ModelFile::Open(path, options.constants));
     OnnxModel model = COLLAGE_TRY(file.Read({options.profiles.front(), {}, {}}));
-    model.module = COLLAGE_TRY(RunPasses(std::move(model.module), SafeGlobalPasses()));
+    model.module = COLLAGE_TRY(RunPasses(COLLAGE_TRY(InlineClosures(model.module)), SafeGlobalPasses()));
     return ProgramView{std::move(model)};
   };
   return ValueOr(read(), "CompileError");
@@ -126,10 +128,28 @@ nb::list Declared(const std::vector<onnx_io::OnnxInput>& values, const std::set<
   return declared;
 }
 
+/// The inputs and outputs of a program in Relay's text, as a model declares them.
+onnx_io::OnnxGraph DeclaredByProgram(const OnnxModel& model) {
+  const auto declare = [](const std::string& name, const TensorType& type) {
+    onnx_io::OnnxInput value{name, type.dtype, std::vector<onnx_io::OnnxDimension>()};
+    for (const int64_t extent : type.shape) value.shape->push_back({extent, ""});
+    return value;
+  };
+  onnx_io::OnnxGraph graph;
+  const Function& main = model.module.Main();
+  const std::vector<TensorType> results = FlattenTensors(main.result_type);
+  for (size_t i = 0; i < main.parameters.size(); ++i)
+    graph.inputs.push_back(declare(model.input_names[i], *main.parameters[i]->type().AsTensor()));
+  for (size_t i = 0; i < results.size(); ++i) graph.output_types.push_back(declare(model.output_names[i], results[i]));
+  return graph;
+}
+
 /// What a model says of its inputs and outputs, and of itself.
-nb::dict Describe(const std::string& path) {
-  const OnnxFile file = ValueOr(OnnxFile::Open(path), "CompileError");
-  const onnx_io::OnnxGraph& graph = file.graph();
+nb::dict Describe(const std::string& path, const std::string& constants) {
+  const ModelFile file = ValueOr(ModelFile::Open(path, constants), "CompileError");
+  onnx_io::OnnxGraph declared;
+  if (!file.graph()) declared = DeclaredByProgram(ValueOr(file.Read({}), "CompileError"));
+  const onnx_io::OnnxGraph& graph = file.graph() ? *file.graph() : declared;
   std::set<std::string> initializers;
   for (const auto& [name, tensor] : graph.initializers) initializers.insert(name);
   nb::dict properties;
@@ -175,7 +195,8 @@ void BindCompiling(nb::module_& module) {
   module.def("compile", &CompileHere, nb::arg("model"), nb::arg("output"), nb::arg("options"), nb::arg("rules"), nb::arg("forms"),
              nb::arg("estimator").none(), nb::arg("progress").none());
   module.def("read", &Read, nb::arg("path"), nb::arg("options"));
-  module.def("describe", &Describe, nb::arg("path"), nb::sig("def describe(path: str) -> dict[str, typing.Any]"));
+  module.def("describe", &Describe, nb::arg("path"), nb::arg("constants"),
+             nb::sig("def describe(path: str, constants: str) -> dict[str, typing.Any]"));
   module.def("parse", &Parse, nb::arg("text"));
   module.def("place", &Place, nb::arg("program"), nb::arg("options"), nb::arg("rules"), nb::arg("forms"), nb::arg("estimator").none());
 }

@@ -47,6 +47,23 @@ class CompileTest(unittest.TestCase):
             self.check(models.compile_quickly(given), model)
         self.check(collage.InferenceSession(model, threads=2, budget=1.5, cache=models.CACHE.name), model)
 
+    def test_a_program_in_text_with_its_constants(self):
+        path = self.folder / "p.relay"
+        path.write_text("fn (%x: Tensor[(2, 8), float32]) { let %y = nn.relu(%x); (add(%y, meta[relay.Constant][0]), %y) }")
+        x = np.random.default_rng(1).standard_normal((2, 8)).astype(np.float32)
+        beside, elsewhere = self.folder / "p.npz", self.folder / "other.npz"
+        for archive, given in ((elsewhere, {"constants": elsewhere}), (beside, {})):
+            np.savez(archive, **{"0": np.full(8, 3, np.float32)})
+            for session in (models.compile_quickly(path, **given),
+                            collage.InferenceSession(path, threads=2, budget=1.5, cache=models.CACHE.name, **given)):
+                self.assertEqual([(value.name, value.shape) for value in session.get_inputs()], [("x", [2, 8])])
+                sums, y = session.run(["output0", "output1"], {"x": x})
+                np.testing.assert_array_equal(y, np.maximum(x, 0))
+                np.testing.assert_array_equal(sums, y + 3)
+            archive.unlink()
+        with self.assertRaisesRegex(collage.CompileError, "1:67: constant 0 is not in .*p.npz, which is not there"):
+            collage.read(path)
+
     def test_a_run_takes_the_profile_of_its_inputs(self):
         x = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
         nodes = [helper.make_node("Relu", ["x"], ["y"])]

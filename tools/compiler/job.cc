@@ -129,10 +129,13 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
   if (!json.is_object()) return Fail("options are '" + text + "', expected a JSON object");
   CompileOptions options;
   std::string cache = DefaultCache();
+  std::string constants;
   std::vector<std::string> plugins;
   const auto is_count = [](const Json& value) { return value.is_number_integer() && value >= 1 && value <= kMostThreads; };
   const std::map<std::string, Reader> readers = {
       {"targets", Strings(options.targets)},
+      {"constants", Into(
+                        constants, [](const Json& value) { return value.is_string(); }, "the path of a file")},
       {"shapes", Shapes(options.profiles)},
       {"budget", Seconds(options.budget_seconds)},
       {"threads", Into(options.threads, is_count, "a whole number from 1 to " + std::to_string(kMostThreads))},
@@ -163,6 +166,7 @@ Result<CompileOptions> ReadJobOptions(const std::string& text) {
   }
   COLLAGE_TRY_STATUS(UsePlugins(plugins));
   options.cache = cache;
+  options.constants = constants;
   return options;
 }
 
