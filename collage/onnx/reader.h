@@ -64,8 +64,8 @@ struct OnnxModel {
 };
 
 /// Reads the bytes of an ONNX model (https://onnx.ai/onnx/repo-docs/IR.html), opset 6 to 28. Initializers are constants, also
-/// where they are listed as inputs and no shape is given for them; whatever depends on constants and static shapes only is computed here, so shape arithmetic
-/// vanishes. Errors name node, operator, opset and attribute.
+/// where they are listed as inputs and no shape is given for them; whatever depends on constants and static shapes only is computed here,
+/// so shape arithmetic vanishes. Errors name node, operator, opset and attribute.
 Result<OnnxModel> ReadOnnx(std::string_view bytes, const ReadOptions& options = {});
 
 /// A model file, parsed once. It may be read for several shapes of its inputs; all that is read shares the model's own tensors.
