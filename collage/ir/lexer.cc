@@ -120,7 +120,7 @@ Token Lexer::Next() {
   if (c == '"') return LexString(token);
   if (c == '-' && Peek(1) == '>') return Finish(token, Token::Kind::kPunctuation, 2);
   if (IsDigit(c) || (c == '-' && (IsDigit(Peek(1)) || text_.substr(at_ + 1, 3) == "inf"))) return LexNumber(token);
-  if (std::string_view("(){}[],;:=.").find(c) != std::string_view::npos) return Finish(token, Token::Kind::kPunctuation, 1);
+  if (std::string_view("(){}[],;:=.?").find(c) != std::string_view::npos) return Finish(token, Token::Kind::kPunctuation, 1);
   token.kind = Token::Kind::kError;
   token.text = "a character that has no meaning here";
   return token;

@@ -77,6 +77,7 @@ Result<Type> Parser::ParseTensorType() {
   TensorType type;
   while (!At(")")) {
     const Token extent_at = token_;
+    if (At("?")) return ErrorAt(extent_at, "the extent of a dimension is open, and types of a text are fixed: expected a number");
     const int64_t extent = COLLAGE_TRY(ParseInteger("the extent of a dimension"));
     if (extent < 0) return ErrorAt(extent_at, "the extent of a dimension is negative");
     type.shape.push_back(extent);

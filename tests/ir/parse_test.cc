@@ -212,6 +212,11 @@ TEST(Parse, ConstantsComeFromTheTable) {
   EXPECT_TRUE(BitwiseEqual(printed.constants[1], options.constants[0]));
 }
 
+TEST(Parse, OpenExtentsAreRefused) {
+  EXPECT_EQ(ParseTypeText("Tensor[(1, ?), float32]").error().message,
+            "1:12: the extent of a dimension is open, and types of a text are fixed: expected a number");
+}
+
 TEST(Parse, ATableMayHaveGapsAndAName) {
   ParseOptions options;
   options.constants = {Tensor(), Tensor::FromVector<int64_t>({{1}, DType::kInt64}, {7})};
@@ -261,7 +266,7 @@ TEST(Parse, ErrorsNameLineAndColumn) {
   EXPECT_EQ(ErrorOf("fn (%x: float32) { exp }"), "1:20: the operator exp is not called, expected '(' behind it");
   EXPECT_EQ(ErrorOf("fn (%x: float32) { %x /* }"), "1:23: the comment has no closing '*/'");
   EXPECT_EQ(ErrorOf("fn (%x: float32) { annotate(%x, text=\"abc) }"), "1:38: the string has no closing '\"'");
-  EXPECT_EQ(ErrorOf("fn (%x: float32) { ? }"), "1:20: a character that has no meaning here");
+  EXPECT_EQ(ErrorOf("fn (%x: float32) { $ }"), "1:20: a character that has no meaning here");
   EXPECT_EQ(ErrorOf("fn (%x: float32) { %x } fn"),
             "1:25: found 'fn', expected the end of the text (a module of several functions is written with 'def @name')");
   EXPECT_EQ(ErrorOf("def @f() { 1 }\ndef @f() { 2 }"), "2:5: @f is defined twice");

@@ -96,8 +96,9 @@ class RelayTest(InOneFolderTestCase):
         pooled = planes.reshape(8, 6, 2, 6, 2).max(axis=(2, 4)).reshape(1, 288)
         logits = pooled @ constants[2].T + constants[4]
         np.testing.assert_allclose(scores, np.exp(logits) / np.exp(logits).sum(), rtol=1e-3, atol=1e-6)
-        # Its operators go by the names that the text gives them.
-        self.assertRegex(self.collage("explain", "p.collage", "--operators", code=0).stdout, r"%5 +nn\.dense")
+        # An operator goes by its place in the text.
+        self.collage("compile", "p.relay", "-o", "pinned.collage", *self.words(), "--pin", "6:8=native", code=0)
+        self.assertRegex(self.collage("explain", "pinned.collage", "--operators", code=0).stdout, "nn.max_pool2d +native .* pinned")
         self.collage("run", "p.relay", "--inputs", "in.npz", *self.words(), code=0)
         self.collage("bench", "p.relay", "--random", 1, "--duration", 0.1, *self.words(), code=0)
 
@@ -163,7 +164,7 @@ def @main(%n: int64, %x: float32) { @f(fn (%y: float32) { add(%y, %x) }, %n, %x)
         self.write("def @other(%x: Tensor[(4), float32]) { %x }\n")
         self.assert_user_error("p.relay: ", "no function @main")
         self.write("fn (%x: Tensor[(?, 4), float32]) { %x }\n")
-        self.assert_user_error("p.relay: 1:17: ")
+        self.assert_user_error("p.relay: 1:17: the extent of a dimension is open")
         self.write("fn (%x: (float32, float32)) { %x.0 }\n")
         self.assert_user_error("p.relay: @main: parameter %x is of type (float32, float32)")
         self.write("")
