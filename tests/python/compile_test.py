@@ -204,15 +204,18 @@ class CompileTest(unittest.TestCase):
         self.assertFalse(self.output.exists())
 
     def interrupt(self, times):
-        """A script that compiles, interrupted when it measures. Gives it when it has ended."""
+        """A script that compiles, interrupted when it measures. Gives it when it has ended. It waits to be interrupted, since a compile
+        that is to end may have ended before the next signal."""
         model = self.folder / "model.onnx"
         model.write_bytes(models.convolutions().SerializeToString())
         script = (
-            "import collage, sys\n"
+            "import collage, time\n"
             "calls = []\n"
             "def show(*event):\n"
             "    calls.append(event)\n"
-            "    if len(calls) in (4, 5): print('measuring', flush=True)\n"
+            f"    if 4 <= len(calls) < {4 + times}:\n"
+            "        print('measuring', flush=True)\n"
+            "        time.sleep(60)\n"
             f"collage.compile({str(model)!r}, {str(self.output)!r}, threads=2, cache={str(self.folder / 'prices')!r}, progress=show, **{LONG})\n"
             "print('done', flush=True)\n"
         )
