@@ -78,6 +78,12 @@ std::vector<NamedType> TypesOf(const Remainder* remainder, const std::vector<Nam
   return types;
 }
 
+/// Errors of a run say which file it was of.
+Result<std::vector<Tensor>> RunOf(const Options& options, Result<std::vector<Tensor>> outputs) {
+  if (!outputs) return Fail(outputs.error().At(options.program.file));
+  return outputs;
+}
+
 /// The model as it stands, operator by operator on the reference kernels: slow, and what every plan is compared with.
 Status RunReference(const Options& options) {
   const CompileOptions compile_options = COLLAGE_TRY(ToCompileOptions(options.program));
@@ -86,15 +92,15 @@ Status RunReference(const Options& options) {
       COLLAGE_TRY(ReadReferenceProgram(options.program.file, compile_options.profiles[0], compile_options.constants));
   const GatheredInputs inputs = COLLAGE_TRY(GatherInputs(options.inputs, {{program.inputs, program.outputs}}));
   const HostReferenceTeam team(compile_options.threads);
-  const std::vector<Tensor> outputs = COLLAGE_TRY(program.Run(inputs.tensors));
+  const std::vector<Tensor> outputs = COLLAGE_TRY(RunOf(options, program.Run(inputs.tensors)));
   return Report(options, TypesOf(program.remainder.get(), program.outputs, outputs), outputs);
 }
 
 Status RunProgram(const Options& options) {
   if (options.reference) return RunReference(options);
   auto [executable, remainder, inputs] = COLLAGE_TRY(PrepareRun(options.program, options.inputs));
-  std::vector<Tensor> outputs = COLLAGE_TRY(executable.Run(inputs.tensors));
-  if (remainder) outputs = COLLAGE_TRY(RunRemainder(executable, *remainder, outputs));
+  std::vector<Tensor> outputs = COLLAGE_TRY(RunOf(options, executable.Run(inputs.tensors)));
+  if (remainder) outputs = COLLAGE_TRY(RunOf(options, RunRemainder(executable, *remainder, outputs)));
   return Report(options, TypesOf(remainder.get(), executable.shape_profiles()[inputs.profile].outputs, outputs), outputs);
 }
 

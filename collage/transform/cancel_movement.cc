@@ -94,7 +94,6 @@ class Canceller {
     FindRegions();
     FindUsers();
     for (const auto& [root, members] : members_) Decide(root, members);
-    if (movement_.empty()) return function_;
     return Rewrite(
         function_, [&](const Expr& original, const Expr& expr) { return Moved(original, expr); }, MayEnter);
   }
@@ -261,16 +260,24 @@ class Canceller {
     }
     const Call* call = CalledOp(expr) ? expr->As<Call>() : nullptr;
     const auto before = call && !call->args.empty() ? before_.find(call->args[0].get()) : before_.end();
-    if (before == before_.end()) return expr;
+    if (before == before_.end()) {
+      const std::optional<Movement> movement = call && !call->args.empty() ? MovementOf(call->args[0]) : std::nullopt;
+      return movement && Absorbs(expr, *movement) ? Absorbed(expr, *movement, call->args[0]->As<Call>()->args[0]) : expr;
+    }
     const Movement& movement = *before->second.movement;
     if (MovementOf(expr) == movement.Inverse()) return before->second.value;
-    if (!Absorbs(expr, movement)) return expr;
-    std::vector<int64_t> axes = AxesOf(*call, Kind::kReduction);
+    return Absorbs(expr, movement) ? Absorbed(expr, movement, before->second.value) : expr;
+  }
+
+  // A reduction of what `before` is behind the movement.
+  static Result<Expr> Absorbed(const Expr& reduction, const Movement& movement, const Expr& before) {
+    const Call& call = *reduction->As<Call>();
+    std::vector<int64_t> axes = AxesOf(call, Kind::kReduction);
     for (int64_t& axis : axes) axis = movement.source[static_cast<size_t>(axis)];
     std::sort(axes.begin(), axes.end());
-    Attributes attributes = call->attributes;
+    Attributes attributes = call.attributes;
     attributes.Set("axis", axes);
-    return MakeCall(CalledOp(expr), {before->second.value}, std::move(attributes), expr->origin());
+    return MakeCall(CalledOp(reduction), {before}, std::move(attributes), reduction->origin());
   }
 
   // The node as computed before the movement, and the movement behind it for whoever is not of the region.

@@ -54,6 +54,9 @@ TEST(CancelMovement, OverConcatenationsAndReductions) {
   // What a reduction leaves has the same order either way, so nothing is moved behind it.
   EXPECT_EQ(After("mean(nn.relu(" + ToLast("%x") + "), axis=[1, 2])"), "%0 = nn.relu(%x);\nmean(%0, axis=[2, 3])\n");
   EXPECT_THAT(After("mean(nn.relu(" + ToLast("%x") + "), axis=[3])"), HasSubstr("axis=[1]"));
+  EXPECT_EQ(After("mean(" + ToLast("%x") + ", axis=[1, 2])"), "mean(%x, axis=[2, 3])\n");
+  EXPECT_EQ(After("max(" + ToLast("%x") + ", axis=[2, 3])"), "max(%x, axis=[1, 3])\n");
+  EXPECT_THAT(After("mean(" + ToLast("%x") + ", axis=[0])"), HasSubstr("transpose"));
 }
 
 // As Keras' models come: the last transpose stays, all others go.
