@@ -171,7 +171,8 @@ ModelMetadata MetadataOf(const onnx_message::ModelProto& model) {
 
 }  // namespace
 
-Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model_bytes, const std::filesystem::path& external_data_directory) {
+Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model_bytes, const std::filesystem::path& external_data_directory,
+                                 const std::filesystem::path& folder_of_model) {
   if (model_bytes.bytes.empty()) return Fail("the file is empty; an ONNX model is expected");
   std::optional<SplitModel> split = SplitRawData(model_bytes.bytes);
   const std::string_view bytes = split ? std::string_view(split->message) : model_bytes.bytes;
@@ -183,7 +184,7 @@ Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model_bytes, const std::file
   }
   if (!model.has_graph()) return Fail("this is no ONNX model: it has no graph");
   const int64_t opset = COLLAGE_TRY(OpsetOf(model));
-  ExternalFiles files(external_data_directory);
+  ExternalFiles files(external_data_directory, folder_of_model);
   GraphParser parser(model, files);
   OnnxGraph weights;
   for (int i = 0; i < model.graph().initializer_size(); ++i) {

@@ -54,8 +54,9 @@ struct OnnxGraph {
   ModelMetadata metadata = {};               ///< of a model
 };
 
-/// Parses the bytes of a model; tensors in files of their own are read from `external_data_directory`. With an owner of the bytes, tensors
-/// may be views of them.
-Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model, const std::filesystem::path& external_data_directory);
+/// Parses the bytes of a model; tensors in files of their own are read from `external_data_directory`, whose links may lead to
+/// `folder_of_model` (ExternalFiles). With an owner of the bytes, tensors may be views of them.
+Result<OnnxGraph> ParseOnnxGraph(const TensorBytes& model, const std::filesystem::path& external_data_directory,
+                                 const std::filesystem::path& folder_of_model = {});
 
 }  // namespace collage::onnx_io

@@ -111,8 +111,13 @@ Result<ExternalRegion> ParseExternalRegion(const onnx_message::TensorProto& mess
   return region;
 }
 
-/// Where a location leads out of the folder that it is relative to, as it is written.
+/// Where a location leads out of the folder that it is relative to.
 bool LeadsOut(const std::filesystem::path& normal) { return normal.is_absolute() || (!normal.empty() && *normal.begin() == ".."); }
+
+/// Both without links.
+bool IsIn(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  return !folder.empty() && !LeadsOut(path.lexically_relative(folder));
+}
 
 }  // namespace
 
@@ -148,13 +153,15 @@ std::optional<SplitModel> SplitRawData(std::string_view bytes) {
 
 Result<const MappedFile*> ExternalFiles::Open(const std::string& location) {
   if (const auto known = files_.find(location); known != files_.end()) return &known->second;
-  // A model, which others may have written, names only what lies beside it. Links are the user's own: caches lay models out with them.
   const std::filesystem::path relative = std::filesystem::path(location).lexically_normal();
-  if (LeadsOut(relative)) return Fail("lies in '" + location + "', which is outside the folder of the model");
+  const auto outside = [&] { return Fail("lies in '" + location + "', which is outside the folder of the model"); };
+  if (LeadsOut(relative)) return outside();
   if (directory_.empty()) return Fail("lies in the file '" + location + "' beside the model: give the model as a file");
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(directory_ / relative, error);
   if (error) return Fail("lies in " + (directory_ / relative).string() + ", which cannot be read: " + error.message());
+  // A link may lead out as well, but not out of where the model itself lies: caches lay models out as links.
+  if (!IsIn(path, std::filesystem::canonical(directory_, error)) && !IsIn(path, folder_of_model_)) return outside();
   Result<MappedFile> file = MappedFile::Open(path);
   if (!file) return Fail("lies in a file that cannot be read: " + file.error().message);
   return &files_.emplace(location, std::move(*file)).first->second;

@@ -37,9 +37,10 @@ std::optional<SplitModel> SplitRawData(std::string_view bytes);
 /// The files in which a model keeps tensors, each mapped once.
 class ExternalFiles {
  public:
-  /// Their locations must not lead out of `directory`, in which the model's path lies as it was given, whatever its links lead to.
-  /// Where it is empty there are none.
-  explicit ExternalFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  /// Locations are relative to `directory`; where that is empty there are none. A file must lie in it or in `folder_of_model`, links
+  /// followed: a model's own links lead there where the model is one as well. Without links, or empty.
+  ExternalFiles(std::filesystem::path directory, std::filesystem::path folder_of_model)
+      : directory_(std::move(directory)), folder_of_model_(std::move(folder_of_model)) {}
 
   /// The `bytes` bytes of a tensor whose data location is EXTERNAL. Errors say which file, place or number is wrong.
   Result<TensorBytes> Find(const onnx_message::TensorProto& message, size_t bytes);
@@ -48,6 +49,7 @@ class ExternalFiles {
   Result<const MappedFile*> Open(const std::string& location);
 
   std::filesystem::path directory_;
+  std::filesystem::path folder_of_model_;
   std::map<std::string, MappedFile> files_;  // by location
 };
 

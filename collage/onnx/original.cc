@@ -43,7 +43,7 @@ void PutInOrder(GraphProto& graph) {
 /// Some exporters write every weight as a node.
 void TakeConstants(GraphProto& graph, std::vector<NamedTensor>& weights) {
   constexpr size_t kLeastBytes = 512;  // shapes and axes stay where the reader of a model looks for them
-  onnx_io::ExternalFiles no_files{{}};
+  onnx_io::ExternalFiles no_files{{}, {}};
   auto nodes = std::move(*graph.mutable_node());
   graph.clear_node();
   for (NodeProto& node : nodes) {

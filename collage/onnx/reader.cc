@@ -275,28 +275,31 @@ class ModelReader {
   std::map<std::string, int64_t> symbols_;  // extents that given shapes tell
 };
 
-/// An initializer that is listed as an input is what the input is where nobody gives it. Where its shape is given it is an input like any
-/// other. Nothing if there is none such.
-std::optional<OnnxGraph> WithGivenInitializers(const OnnxGraph& graph, const ReadOptions& options) {
+/// Initializers that are listed as inputs are what these are where nobody gives them. Where their shape is given they are inputs like any
+/// others: these, by name.
+std::set<std::string> GivenInitializers(const OnnxGraph& graph, const ReadOptions& options) {
   std::set<std::string> given;
-  for (const auto& [name, shape] : options.input_shapes) given.insert(name);
-  for (const auto& [name, value] : options.input_values) given.insert(name);
-  const auto is_no_input = [&](const std::string& name) {
-    return std::none_of(graph.inputs.begin(), graph.inputs.end(), [&](const OnnxInput& input) { return input.name == name; });
-  };
-  std::erase_if(given, is_no_input);
-  const auto is_given = [&](const auto& initializer) { return given.contains(initializer.first); };
-  if (std::none_of(graph.initializers.begin(), graph.initializers.end(), is_given)) return std::nullopt;
+  for (const OnnxInput& input : graph.inputs) {
+    if (options.input_shapes.contains(input.name) || options.input_values.contains(input.name)) given.insert(input.name);
+  }
+  std::set<std::string> initializers;
+  for (const auto& [name, tensor] : graph.initializers) {
+    if (given.contains(name)) initializers.insert(name);
+  }
+  return initializers;
+}
+
+OnnxGraph WithoutInitializers(const OnnxGraph& graph, const std::set<std::string>& names) {
   OnnxGraph result = graph;
-  std::erase_if(result.initializers, is_given);
+  std::erase_if(result.initializers, [&](const auto& initializer) { return names.contains(initializer.first); });
   return result;
 }
 
 /// Reads the graph; where a value had to be known that depends on inputs whose values are given, again with these fixed. What still is not
 /// known then cuts the model, where that is permitted.
-Result<OnnxModel> ReadWithFixedInputs(const OnnxGraph& whole, const ReadOptions& options) {
-  const std::optional<OnnxGraph> with_given = WithGivenInitializers(whole, options);
-  const OnnxGraph& graph = with_given ? *with_given : whole;
+Result<OnnxModel> ReadWithFixedInputs(const OnnxGraph& graph, const ReadOptions& options) {
+  if (const std::set<std::string> given = GivenInitializers(graph, options); !given.empty())
+    return ReadWithFixedInputs(WithoutInitializers(graph, given), options);
   std::set<std::string> fixed;
   while (true) {
     const bool may_fix_more = fixed.size() < options.input_values.size();
@@ -335,7 +338,9 @@ Result<OnnxFile> OnnxFile::Open(const std::filesystem::path& path, std::filesyst
   const MappedFile file = COLLAGE_TRY(MappedFile::Open(path));
   if (external_data_directory.empty()) external_data_directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   try {
-    Result<OnnxGraph> graph = onnx_io::ParseOnnxGraph({file.content(), file.owner()}, external_data_directory);
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::canonical(path, error).parent_path();
+    Result<OnnxGraph> graph = onnx_io::ParseOnnxGraph({file.content(), file.owner()}, external_data_directory, folder);
     if (!graph) return Fail(onnx_io::InOneLine(graph.error().At(path.string())));
     Result<OriginalModel> original = TakeApart(file.content(), *graph);
     if (!original) spdlog::debug("{}: compilers are not given the model as it is: {}", path.string(), original.error().message);
@@ -353,7 +358,7 @@ Result<OnnxModel> OnnxFile::Read(const ReadOptions& options) const {
     // Its inputs and outputs must be those that the program has.
     const auto is_tensor = [](const OnnxInput& input) { return !input.is_sequence && !input.is_optional; };
     const bool takes_tensors = std::all_of(graph_->inputs.begin(), graph_->inputs.end(), is_tensor) && model->fixed_inputs.empty() &&
-                               !WithGivenInitializers(*graph_, options);
+                               GivenInitializers(*graph_, options).empty();
     if (!takes_tensors || original_ == nullptr) return model;
     if (model->remainder != nullptr) {
       Result<OriginalModel> head = HeadOf(*original_, model->output_names);

@@ -166,7 +166,8 @@ def tensors():
     yield "external_outside", with_initializer(external("../outside.bin")), "which is outside the folder of the model"
     yield "external_absolute", with_initializer(external("/etc/passwd")), "which is outside the folder of the model"
     yield "external_around", with_initializer(external("deeper/../../outside.bin")), "which is outside the folder of the model"
-    yield "external_link", with_initializer(external("link_to_none.bin")), "link_to_none.bin, which cannot be read"
+    yield "external_link", with_initializer(external("link_out.bin")), "lies in 'link_out.bin', which is outside the folder of the model"
+    yield "external_link_to_none", with_initializer(external("link_to_none.bin")), "link_to_none.bin, which cannot be read"
     yield "external_folder", with_initializer(external(".")), "is not a regular file"
     yield "external_nameless", with_initializer(external("")), "lies in a file of its own that is not named"
     yield "external_past_end", with_initializer(external("eight.bin", offset=6)), "lies at 6 in"
@@ -245,9 +246,10 @@ def main():
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "eight.bin"), "wb") as file:
         file.write(bytes(8))
-    link = os.path.join(folder, "link_to_none.bin")
-    if not os.path.islink(link):
-        os.symlink("absent.bin", link)
+    for name, target in {"link_out.bin": os.path.abspath(__file__), "link_to_none.bin": "absent.bin"}.items():
+        link = os.path.join(folder, name)
+        if not os.path.islink(link):
+            os.symlink(target, link)
     for family in (graphs, shapes, attributes, tensors, microsoft, raw_files):
         for name, content, message in family():
             with open(os.path.join(folder, name + ".onnx"), "wb") as file:
