@@ -97,7 +97,7 @@ fs::path ConstantsBeside(const fs::path& program, const fs::path& given) {
 }
 
 Result<std::map<size_t, Tensor>> ReadNumberedConstants(const fs::path& archive) {
-  constexpr size_t kMostConstants = 100'000;
+  constexpr size_t kMostConstants = 100'000;  // a table is as long as its largest number, which must not cost memory
   std::map<size_t, Tensor> tensors;
   for (auto& [name, tensor] : COLLAGE_TRY(ReadNpz(archive))) {
     size_t number = 0;

@@ -17,6 +17,7 @@ Expr Scores(Formula& formula, const Expr& query, const Expr& key, double scale, 
   return bias == nullptr ? scores : formula.Call("add", scores, bias);
 }
 
+/// Softmax over the keys of scores, times the values.
 Expr Attend(Formula& formula, const Expr& scores, const Expr& value) {
   return formula.Apply("nn.matmul", {formula.Apply("nn.softmax", {scores}, {{"axis", -1}}), value});
 }

@@ -188,7 +188,7 @@ Window Rest(const Window& window) {
 /// take the places of the result along the first as a batch.
 Result<Expr> ConvolveVolume(NodeReader& node, const Expr& data, const Expr& weight, const Window& window, int64_t groups) {
   if (window.kernel.size() == 3) return node.Call("nn.conv3d", {data, weight}, VolumeAttributes(window, groups));
-  constexpr int64_t kMostTaps = 64;
+  constexpr int64_t kMostTaps = 64;  // each is written out; windows of networks are far smaller
   const int64_t taps = window.kernel[0];
   if (taps > kMostTaps)
     return Fail("has " + std::to_string(taps) + " taps along the first of " + std::to_string(window.kernel.size()) +

@@ -36,12 +36,31 @@ std::vector<std::vector<size_t>> LastUses(const ControlProgram::Function& functi
   return last;
 }
 
+/// For each output of each step the tensor that it may take over: an input that the block updates, is given once and nothing needs behind
+/// the step.
+std::vector<ControlRunner::Updates> UpdatedTensors(const ControlProgram::Function& function, const std::vector<std::vector<size_t>>& last,
+                                                   const std::vector<ControlRunner::Updates>& of_blocks) {
+  std::vector<ControlRunner::Updates> updated(function.steps.size());
+  for (size_t i = 0; i < function.steps.size(); ++i) {
+    const Step& step = function.steps[i];
+    if (step.kind != Step::Kind::kBlock) continue;
+    for (const std::optional<size_t>& input : of_blocks[step.callee]) {
+      const std::optional<size_t> tensor = input ? std::optional(step.inputs[*input]) : std::nullopt;
+      const bool may_be = tensor && std::find(last[i].begin(), last[i].end(), *tensor) != last[i].end() &&
+                          std::count(step.inputs.begin(), step.inputs.end(), *tensor) == 1;
+      updated[i].push_back(may_be ? tensor : std::nullopt);
+    }
+  }
+  return updated;
+}
+
 }  // namespace
 
 ControlRunner::ControlRunner(ControlProgram program, std::vector<Signature> blocks, std::vector<Updates> updates)
     : program_(std::move(program)), signatures_(std::move(blocks)), updates_(std::move(updates)), idle_frames_(program_.functions.size()) {
   for (const ControlProgram::Function& function : program_.functions) {
     last_uses_.push_back(LastUses(function));
+    updated_.push_back(UpdatedTensors(function, last_uses_.back(), updates_));
     std::vector<bool> is_tail(function.steps.size(), false);
     if (!function.steps.empty())
       is_tail.back() = function.steps.back().kind != Step::Kind::kBlock && function.steps.back().outputs == function.results;
@@ -101,15 +120,10 @@ Result<ControlRunner::Buffer*> ControlRunner::Take(Block& block, size_t output, 
   return buffer;
 }
 
-ControlRunner::Buffer* ControlRunner::Updated(const Frame& frame, const Step& step, size_t output) const {
-  const std::optional<size_t> input = updates_[step.callee][output];
-  if (!input) return nullptr;
-  const size_t tensor = step.inputs[*input];
-  Buffer* const buffer = frame.tensors[tensor];
-  const std::vector<size_t>& last = last_uses_[frame.function][frame.step];
-  const bool is_last = std::find(last.begin(), last.end(), tensor) != last.end();
-  const bool is_read_once = std::count(step.inputs.begin(), step.inputs.end(), tensor) == 1;
-  return is_last && is_read_once && buffer->uses == 1 && buffer->home != nullptr ? buffer : nullptr;
+ControlRunner::Buffer* ControlRunner::Updated(const Frame& frame, size_t output) const {
+  const std::optional<size_t>& tensor = updated_[frame.function][frame.step][output];
+  Buffer* const buffer = tensor ? frame.tensors[*tensor] : nullptr;
+  return buffer != nullptr && buffer->uses == 1 && buffer->home != nullptr ? buffer : nullptr;
 }
 
 Status ControlRunner::RunOneBlock(const Step& step, const RunBlock& run_block) {
@@ -117,7 +131,7 @@ Status ControlRunner::RunOneBlock(const Step& step, const RunBlock& run_block) {
   Block& block = blocks_[step.callee];
   for (size_t i = 0; i < step.inputs.size(); ++i) block.inputs[i] = frame.tensors[step.inputs[i]]->tensor;
   for (size_t i = 0; i < step.outputs.size(); ++i) {
-    Buffer* buffer = Updated(frame, step, i);
+    Buffer* buffer = Updated(frame, i);
     if (buffer == nullptr) buffer = COLLAGE_TRY(Take(block, i, signatures_[step.callee].outputs[i]));
     Hold(buffer);
     frame.tensors[step.outputs[i]] = buffer;

@@ -67,8 +67,8 @@ class ControlRunner {
   void Pass(const Frame& frame, const std::vector<size_t>& tensors);
   void Release(Frame& frame);
   void ReleaseAll();
-  /// What a step's output may take over, null where that is needed still or is not ours.
-  [[nodiscard]] Buffer* Updated(const Frame& frame, const ControlProgram::Step& step, size_t output) const;
+  /// What takes over as a step's output where that only updates it; null where somebody else holds it, or it is not ours.
+  [[nodiscard]] Buffer* Updated(const Frame& frame, size_t output) const;
   Result<Buffer*> Take(Block& block, size_t output, const TensorType& type);
   static void Hold(Buffer* buffer);
   /// Forgets it, and hands it back where nobody else holds it.
@@ -80,6 +80,7 @@ class ControlRunner {
   std::vector<Updates> updates_;
   std::vector<std::vector<std::vector<size_t>>> last_uses_;  ///< of a function's step: tensors that nothing needs behind it
   std::vector<std::vector<bool>> is_tail_;                   ///< of a function's step
+  std::vector<std::vector<Updates>> updated_;                ///< of a function's step: for each output the tensor that it may take over
   std::deque<Buffer> buffers_;                               ///< of blocks' outputs and constants
   std::vector<std::vector<Buffer*>> constants_;              ///< one for each of a function's constants
   std::vector<Buffer> input_buffers_;

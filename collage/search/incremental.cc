@@ -170,14 +170,10 @@ class IncrementalSearch::State {
       }
       leave_out();
       if (ToPicoseconds(known) - ToPicoseconds(least) > ToPicoseconds(least) / kFar) {
-        SearchTables::VariantMask unseen = beaten;
-        for (size_t c = 0; c < unseen.size(); ++c) {
-          if (!is_seen[c]) unseen[c].assign(unseen[c].size(), true);
-        }
-        const SweepAnswer rough = SweepBand(std::move(unseen), Ceiling(known), kRough);
+        const SweepAnswer rough = SweepBand(OfThese(is_seen, beaten), Ceiling(known), kRough);
+        expanded += rough.expanded;
         if (rough.found) take(rough.found->choices);
         if (IsEnough(known, least)) return good_enough(least);
-        expanded += rough.expanded;
         LeaveOutAbove(Ceiling(known), beaten);
       }
       const Cost cutoff = std::min(Ceiling(known), least + ToCost(width));
@@ -229,6 +225,14 @@ class IncrementalSearch::State {
         if (relaxation_->LeastWith(c, v) > cost) left_out[c][v] = true;
       }
     }
+  }
+
+  /// What is left out where only these candidates are of use.
+  static SearchTables::VariantMask OfThese(const std::vector<bool>& candidates, SearchTables::VariantMask left_out) {
+    for (size_t c = 0; c < left_out.size(); ++c) {
+      if (!candidates[c]) left_out[c].assign(left_out[c].size(), true);
+    }
+    return left_out;
   }
 
   SweepAnswer SweepBand(SearchTables::VariantMask out_of_band, Cost cutoff, const SweepLimits& limits) {

@@ -12,7 +12,8 @@
 namespace collage {
 namespace {
 
-constexpr size_t kMostNodes = 50'000;  // beside those that were there
+// Beside those that were there: as many as iterations of a loop are written out in (onnx/iteration.cc), which still compile.
+constexpr size_t kMostNodes = 50'000;
 
 /// A function literal that is no kernel.
 bool IsPlainLiteral(const Expr& expr) { return expr->As<Function>() && MayEnter(expr); }
