@@ -58,13 +58,16 @@ std::string TerminalProgress::Describe(const ProgressEvent& event) const {
 
 void TerminalProgress::Show(const ProgressEvent& event) {
   const Clock::time_point now = Clock::now();
-  const bool new_stage = event.stage != stage_;
-  if (new_stage) {
+  if (event.stage != stage_) {
     stage_ = event.stage;
     stage_start_ = now;
+    stage_shown_ = false;
   }
+  // What ends at once, an error about a model above all, needs no lines before it.
+  if (!is_terminal_ && now - start_ < std::chrono::seconds(1)) return;
   const auto pause = is_terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10'000);
-  if (!new_stage && now - last_shown_ < pause) return;
+  if (stage_shown_ && now - last_shown_ < pause) return;
+  stage_shown_ = true;
   last_shown_ = now;
   const std::string text = Describe(event);
   std::fprintf(stderr, is_terminal_ ? "\r\033[K%s" : "%s\n", text.c_str());

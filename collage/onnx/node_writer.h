@@ -11,6 +11,9 @@ namespace collage::onnx_io {
 
 class GraphWriter;
 
+/// From here on reductions take their axes as an input; ReduceSum since 13.
+inline constexpr int64_t kOpsetOfAxesAsInput = 18;
+
 /// One step of an operator sequence while it is turned into ONNX nodes.
 class NodeWriter {
  public:

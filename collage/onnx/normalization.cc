@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "collage/onnx/formula.h"
@@ -183,9 +184,12 @@ Result<OnnxAttributes> EpsilonAttribute(const NodeWriter& writer) {
 /// `value` for every channel instead of a scale or shift that the attribute `name` (center, scale) turns off.
 Result<std::string> ChannelInput(NodeWriter& writer, size_t input, const std::string& name, double value) {
   if (COLLAGE_TRY(writer.attributes().Bool(name, true))) return writer.Input(input);
-  const TensorType& type = writer.InputType(input);
-  return writer.Initializer(
-      Tensor::FromVector(type, std::vector<float>(static_cast<size_t>(type.ElementCount()), static_cast<float>(value))));
+  Tensor all(writer.InputType(input));
+  VisitElementType(all.dtype(), [&](auto element) {
+    using Element = decltype(element);
+    std::fill_n(all.MutableData<Element>(), all.ElementCount(), static_cast<Element>(value));
+  });
+  return writer.Initializer(all);
 }
 
 Status WriteBatchNorm(NodeWriter& writer) {
@@ -202,15 +206,41 @@ Status WriteBatchNorm(NodeWriter& writer) {
 
 Status WriteInstanceNorm(NodeWriter& writer) {
   COLLAGE_TRY_STATUS(RequireAxis(writer, 1, 1));
-  writer.Emit("InstanceNormalization", writer.Inputs(), COLLAGE_TRY(EpsilonAttribute(writer)));
+  const std::string scale = COLLAGE_TRY(ChannelInput(writer, 1, "scale", 1));
+  const std::string shift = COLLAGE_TRY(ChannelInput(writer, 2, "center", 0));
+  writer.Emit("InstanceNormalization", {writer.Input(0), scale, shift}, COLLAGE_TRY(EpsilonAttribute(writer)));
+  return {};
+}
+
+/// LayerNormalization is over all last dimensions, so along another one its formula is written.
+Status WriteAlongAxis(NodeWriter& writer, int64_t axis, const std::string& scale, const std::string& shift) {
+  const TensorType& type = writer.InputType(0);
+  const auto mean = [&](const std::string& of) {
+    if (writer.opset() >= kOpsetOfAxesAsInput) return writer.EmitIntermediate("ReduceMean", {of, writer.Ints({axis})});
+    return writer.EmitIntermediate("ReduceMean", {of}, {{"axes", std::vector<int64_t>{axis}}});
+  };
+  const std::string deviation = writer.EmitIntermediate("Sub", {writer.Input(0), mean(writer.Input(0))});
+  const std::string variance = mean(writer.EmitIntermediate("Mul", {deviation, deviation}));
+  const double epsilon = COLLAGE_TRY(writer.attributes().Double("epsilon", 1e-5));
+  const std::string root =
+      writer.EmitIntermediate("Sqrt", {writer.EmitIntermediate("Add", {variance, writer.Scalar(epsilon, type.dtype)})});
+  Shape along(type.shape.size(), 1);
+  along[static_cast<size_t>(axis)] = -1;
+  const auto vector = [&](const std::string& of) { return writer.EmitIntermediate("Reshape", {of, writer.Ints(along)}); };
+  const std::string scaled = writer.EmitIntermediate("Mul", {writer.EmitIntermediate("Div", {deviation, root}), vector(scale)});
+  writer.Emit("Add", {scaled, vector(shift)});
   return {};
 }
 
 Status WriteLayerNorm(NodeWriter& writer) {
-  COLLAGE_TRY_STATUS(RequireAxis(writer, -1, -1));
+  const auto rank = static_cast<int64_t>(writer.InputType(0).shape.size());
+  const int64_t axis = COLLAGE_TRY(NormalizeAxis(COLLAGE_TRY(writer.attributes().Int("axis", -1)), static_cast<size_t>(rank)));
+  const std::string scale = COLLAGE_TRY(ChannelInput(writer, 1, "scale", 1));
+  const std::string shift = COLLAGE_TRY(ChannelInput(writer, 2, "center", 0));
+  if (axis != rank - 1) return WriteAlongAxis(writer, axis, scale, shift);
   OnnxAttributes attributes = COLLAGE_TRY(EpsilonAttribute(writer));
   attributes.emplace_back("axis", int64_t{-1});
-  writer.Emit("LayerNormalization", writer.Inputs(), attributes);
+  writer.Emit("LayerNormalization", {writer.Input(0), scale, shift}, attributes);
   return {};
 }
 
@@ -231,8 +261,8 @@ Status WriteGroupNorm(NodeWriter& writer) {
   const std::string flat = writer.EmitIntermediate("Reshape", {normalized, writer.Ints(type.shape)});
   Shape column(type.shape.size() - 1, 1);
   column[0] = type.shape[1];
-  const std::string scale = writer.EmitIntermediate("Reshape", {writer.Input(1), writer.Ints(column)});
-  const std::string shift = writer.EmitIntermediate("Reshape", {writer.Input(2), writer.Ints(column)});
+  const std::string scale = writer.EmitIntermediate("Reshape", {COLLAGE_TRY(ChannelInput(writer, 1, "scale", 1)), writer.Ints(column)});
+  const std::string shift = writer.EmitIntermediate("Reshape", {COLLAGE_TRY(ChannelInput(writer, 2, "center", 0)), writer.Ints(column)});
   writer.Emit("Add", {writer.EmitIntermediate("Mul", {flat, scale}), shift});
   return {};
 }

@@ -132,9 +132,6 @@ Result<std::vector<int64_t>> ReducedAxes(const NodeWriter& writer) {
   return all;
 }
 
-// In ReduceSum they are since 13.
-constexpr int64_t kOpsetOfAxesAsInput = 18;
-
 template <OperatorName op_type>
 Status WriteReduce(NodeWriter& writer) {
   const std::vector<int64_t> axes = COLLAGE_TRY(ReducedAxes(writer));

@@ -22,16 +22,17 @@ struct Of {
   typedef double Lanes __attribute__((vector_size(lanes * sizeof(double)), aligned(8), may_alias));
 };
 
-// accumulator[r, 0..16) += sum over k of left[k, r] * right[k, 0..16), rows of the accumulator being kBlockColumns apart. Two vectors of a
+// accumulator[r, 0..16) += sum over k of left[k, r] * right[k, 0..16), rows of the accumulator being `stride` apart. Two vectors of a
 // row at a time: eight sums fit the registers of every instruction set, and wider vectors than it has would go through memory.
 template <int64_t lanes>
-__attribute__((always_inline)) inline void TileBody(const double* left, const double* right, int64_t depth, double* accumulator) {
+__attribute__((always_inline)) inline void TileBody(const double* left, const double* right, int64_t depth, int64_t stride,
+                                                    double* accumulator) {
   using Lanes = typename Of<lanes>::Lanes;
   for (int64_t column = 0; column < kTileColumns; column += 2 * lanes, right += 2 * lanes, accumulator += 2 * lanes) {
     Lanes sums[kTileRows][2];
     for (int64_t r = 0; r < kTileRows; ++r) {
-      sums[r][0] = *reinterpret_cast<const Lanes*>(accumulator + r * kBlockColumns);
-      sums[r][1] = *reinterpret_cast<const Lanes*>(accumulator + r * kBlockColumns + lanes);
+      sums[r][0] = *reinterpret_cast<const Lanes*>(accumulator + r * stride);
+      sums[r][1] = *reinterpret_cast<const Lanes*>(accumulator + r * stride + lanes);
     }
     for (int64_t k = 0; k < depth; ++k) {
       const Lanes low = *reinterpret_cast<const Lanes*>(right + k * kTileColumns);
@@ -44,25 +45,27 @@ __attribute__((always_inline)) inline void TileBody(const double* left, const do
       }
     }
     for (int64_t r = 0; r < kTileRows; ++r) {
-      *reinterpret_cast<Lanes*>(accumulator + r * kBlockColumns) = sums[r][0];
-      *reinterpret_cast<Lanes*>(accumulator + r * kBlockColumns + lanes) = sums[r][1];
+      *reinterpret_cast<Lanes*>(accumulator + r * stride) = sums[r][0];
+      *reinterpret_cast<Lanes*>(accumulator + r * stride + lanes) = sums[r][1];
     }
   }
 }
 
-using Tile = void (*)(const double* left, const double* right, int64_t depth, double* accumulator);
+using Tile = void (*)(const double* left, const double* right, int64_t depth, int64_t stride, double* accumulator);
 
-void TilePortable(const double* left, const double* right, int64_t depth, double* accumulator) {
-  TileBody<2>(left, right, depth, accumulator);
+void TilePortable(const double* left, const double* right, int64_t depth, int64_t stride, double* accumulator) {
+  TileBody<2>(left, right, depth, stride, accumulator);
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void TileAvx2(const double* left, const double* right, int64_t depth, double* accumulator) {
-  TileBody<4>(left, right, depth, accumulator);
+__attribute__((target("avx2,fma"))) void TileAvx2(const double* left, const double* right, int64_t depth, int64_t stride,
+                                                  double* accumulator) {
+  TileBody<4>(left, right, depth, stride, accumulator);
 }
 
-__attribute__((target("avx512f,avx2,fma"))) void TileAvx512(const double* left, const double* right, int64_t depth, double* accumulator) {
-  TileBody<8>(left, right, depth, accumulator);
+__attribute__((target("avx512f,avx2,fma"))) void TileAvx512(const double* left, const double* right, int64_t depth, int64_t stride,
+                                                            double* accumulator) {
+  TileBody<8>(left, right, depth, stride, accumulator);
 }
 #endif
 
@@ -88,11 +91,14 @@ int64_t BlockRows(int64_t rows, int64_t across) {
 // One block of rows by one block of columns, over the whole depth.
 class Block {
  public:
-  explicit Block(const BlockedProduct& product) : product_(product), tile_(ChooseTile()) {
+  explicit Block(const BlockedProduct& product)
+      : product_(product), tile_(ChooseTile()), stride_(RoundUp(std::min(product.columns, kBlockColumns), kTileColumns)) {
     row_.resize(std::max(kBlockColumns, kBlockDepth));
-    right_.resize(kBlockColumns * kBlockDepth);
-    left_.resize(kTileRows * kBlockDepth);
-    accumulator_.resize(static_cast<size_t>(RoundUp(std::min(product.rows, kBlockRows), kTileRows) * kBlockColumns));
+    // Of small products, of which attention has one a head, clearing more would take longer than computing.
+    const int64_t depth = std::min(product.depth, kBlockDepth);
+    right_.resize(static_cast<size_t>(stride_ * depth));
+    left_.resize(static_cast<size_t>(kTileRows * depth));
+    accumulator_.resize(static_cast<size_t>(RoundUp(std::min(product.rows, kBlockRows), kTileRows) * stride_));
   }
 
   void Compute(int64_t first_row, int64_t rows, int64_t first_column, int64_t columns) {
@@ -103,12 +109,11 @@ class Block {
       for (int64_t row = 0; row < rows; row += kTileRows) {
         PackLeft(first_row + row, std::min(kTileRows, rows - row), first_k, depth);
         for (int64_t column = 0; column < columns; column += kTileColumns) {
-          tile_(left_.data(), right_.data() + column * kBlockDepth, depth, accumulator_.data() + row * kBlockColumns + column);
+          tile_(left_.data(), right_.data() + column * depth, depth, stride_, accumulator_.data() + row * stride_ + column);
         }
       }
     }
-    for (int64_t row = 0; row < rows; ++row)
-      product_.store(first_row + row, first_column, columns, accumulator_.data() + row * kBlockColumns);
+    for (int64_t row = 0; row < rows; ++row) product_.store(first_row + row, first_column, columns, accumulator_.data() + row * stride_);
   }
 
  private:
@@ -117,7 +122,7 @@ class Block {
     for (int64_t k = 0; k < depth; ++k) {
       product_.right(first_k + k, first_column, columns, row_.data());
       for (int64_t column = 0; column < columns; column += kTileColumns) {
-        std::memcpy(right_.data() + column * kBlockDepth + k * kTileColumns, row_.data() + column, kTileColumns * sizeof(double));
+        std::memcpy(right_.data() + column * depth + k * kTileColumns, row_.data() + column, kTileColumns * sizeof(double));
       }
     }
   }
@@ -132,6 +137,7 @@ class Block {
 
   const BlockedProduct& product_;
   Tile tile_;
+  int64_t stride_;  // of the accumulator's rows
   std::vector<double> row_;
   std::vector<double> right_;
   std::vector<double> left_;

@@ -10,6 +10,7 @@
 #include "collage/transform/eliminate_dead_code.h"
 #include "collage/transform/fold_batch_norm.h"
 #include "collage/transform/fold_constants.h"
+#include "collage/transform/recognise_operators.h"
 #include "collage/transform/separate_dequantize.h"
 #include "collage/transform/simplify_expressions.h"
 
@@ -26,6 +27,7 @@ std::vector<Pass> SafeGlobalPasses() {
        "multiply(%x, %x)"},
       {"fold_batch_norm", FoldBatchNorm, "nn.batch_norm(nn.conv2d(%x, W), gamma, beta, mean, var).0", "nn.bias_add(nn.conv2d(%x, W'), b')"},
       {"eliminate_common_subexpressions", EliminateCommonSubexpressions, "add(exp(%x), exp(%x))", "%0 = exp(%x); add(%0, %0)"},
+      {"recognise_operators", RecogniseOperators, "%0 = exp(%x); divide(%0, sum(%0, axis=[1], keepdims=True))", "nn.softmax(%x, axis=1)"},
       {"separate_dequantize", SeparateDequantize, "%0 = cast(%x, dtype=\"int8\"); %1 = cast(%0, dtype=\"int32\"); (%1, abs(%1))",
        "%0 = cast(%x, dtype=\"int8\"); (cast(%0, dtype=\"int32\"), abs(cast(%0, dtype=\"int32\")))"},
       {"eliminate_dead_code", EliminateDeadCode, "let %y = exp(%x); %x", "%x"},

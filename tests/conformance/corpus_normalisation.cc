@@ -58,8 +58,13 @@ std::vector<ProgramCase> NormalisationCases() {
        }},
       Norm("layer_norm", "nn.layer_norm", {2, 6, 32}, 32, {}),
       Norm("layer_norm_odd", "nn.layer_norm", {3, 17}, 17, {{"epsilon", 1e-3}}),
+      Norm("layer_norm_without_vectors", "nn.layer_norm", {4, 24}, 24, {{"center", false}, {"scale", false}}),
+      Norm("layer_norm_without_shift", "nn.layer_norm", {2, 3, 16}, 16, {{"center", false}}),
+      Norm("layer_norm_channels", "nn.layer_norm", {2, 6, 5, 5}, 6, {{"axis", 1}}),
       Norm("instance_norm", "nn.instance_norm", {2, 6, 5, 5}, 6, {}),
+      Norm("instance_norm_without_scale", "nn.instance_norm", {2, 6, 5, 5}, 6, {{"scale", false}}),
       Norm("group_norm", "nn.group_norm", {2, 12, 4, 5}, 12, {{"num_groups", 3}}),
+      Norm("group_norm_without_shift", "nn.group_norm", {2, 12, 4, 5}, 12, {{"num_groups", 3}, {"center", false}}),
       {"layer_norm_decomposed",
        [] {
          B b;

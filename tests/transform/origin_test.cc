@@ -72,6 +72,13 @@ const std::vector<Case> kCases = {
     Case{"fold_batch_norm_of_a_shared_convolution", kConvolution + kNorm + "add(%0, %1.0)", "nn.conv2d 1; multiply 2; add 2; add 3; "},
     Case{"eliminate_common_subexpressions", "%0 = exp(%x);\n%1 = exp(%x);\n%2 = exp(%x);\n%3 = tanh(%0);\n%4 = tanh(%1);\n(%3, %4, %2)",
          "exp 1 2 3; tanh 4 5; "},
+    Case{
+        "recognise_operators",
+        "%0 = mean(%x, axis=[3], keepdims=True);\n%1 = subtract(%x, %0);\n%2 = multiply(%1, %1);\n%3 = mean(%2, axis=[3], keepdims=True);\n"
+        "%4 = add(%3, 0.25f);\n%5 = rsqrt(%4);\n%6 = multiply(%1, %5);\n%7 = multiply(%6, 2f);\nexp(%7)",
+        "nn.layer_norm 1 2 3 4 5 6 7 8; exp 9; "},
+    Case{"recognise_operators_softmax", "%0 = exp(%x);\n%1 = sum(%0, axis=[1], keepdims=True);\n%2 = divide(%0, %1);\nlog(%2)",
+         "nn.log_softmax 1 2 3 4; "},
     Case{"dequantize_after_movement",
          "%0 = cast(%x, dtype=\"int8\");\n%1 = qnn.dequantize(%0, 0.5f, 3i8);\n%2 = transpose(%1, axes=[0, 2, 3, 1]);\nnn.relu(%2)",
          "cast 1; transpose 3; qnn.dequantize 2; nn.relu 4; "},

@@ -34,7 +34,7 @@ TEST(Passes, RunInOrderAndTellWhatTheyDid) {
   options.on_pass = [&](const Pass& pass, const IRModule&, double) { names.push_back(pass.name); };
   const IRModule after = AfterPass([&](const IRModule& module) { return RunPasses(module, SafeGlobalPasses(), options); }, before, 1e-6);
   EXPECT_THAT(names, ElementsAre("fold_constants", "dequantize_after_movement", "cancel_movement", "simplify_expressions",
-                                 "fold_batch_norm", "eliminate_common_subexpressions", "separate_dequantize"));
+                                 "fold_batch_norm", "eliminate_common_subexpressions", "recognise_operators", "separate_dequantize"));
   EXPECT_THAT(Print(after), HasSubstr("%0 = nn.conv2d(%x, meta[relay.Constant][0] /*Tensor[(8, 1, 5, 5), float32]*/, padding=[2, 2, 2, 2], "
                                       "channels=8, kernel_size=[5, 5]);\n"));
 }

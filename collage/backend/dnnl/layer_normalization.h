@@ -15,8 +15,7 @@ struct LayerNormalization {
   size_t result;
 };
 
-/// The operator nn.layer_norm, or what exporters write for it: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) with an
-/// optional scale and shift.
-std::optional<LayerNormalization> RecogniseLayerNormalization(const OpSequence& sequence);
+/// The operator nn.layer_norm along the last dimension, alone.
+std::optional<LayerNormalization> ReadLayerNormalization(const OpSequence& sequence);
 
 }  // namespace collage::dnnl_backend

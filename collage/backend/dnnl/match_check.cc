@@ -22,7 +22,7 @@ Result<bool> CanRun(const Match& match) {
   if (IsQuantised(sequence)) {
     OpSequence inside;
     COLLAGE_TRY(ParseQuantised(sequence, inside));
-  } else if (!RecogniseLayerNormalization(sequence) && !RecogniseShuffle(sequence)) {
+  } else if (!ReadLayerNormalization(sequence) && !RecogniseShuffle(sequence)) {
     COLLAGE_TRY(ParseChain(sequence));
   }
   return !CachedPlans(sequence, omp_get_max_threads())->empty();

@@ -40,7 +40,7 @@ bool IsConsistent(const OpSequence& sequence, const Plan& plan) {
 }
 
 std::vector<Plan> FamilyPlans(const OpSequence& sequence, DType stored, DType result) {
-  if (const std::optional<LayerNormalization> normalization = RecogniseLayerNormalization(sequence))
+  if (const std::optional<LayerNormalization> normalization = ReadLayerNormalization(sequence))
     return result == stored ? LayerNormalizationPlans(sequence, *normalization, stored) : std::vector<Plan>();
   if (const std::optional<Shuffle> shuffle = RecogniseShuffle(sequence))
     return result == stored ? ShufflePlans(sequence, *shuffle, stored) : std::vector<Plan>();

@@ -162,23 +162,6 @@ std::vector<Form> Products() {
   return forms;
 }
 
-// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), with scale, with scale and shift.
-std::vector<Form> LayerNormalizations() {
-  const Pattern x = In(0);
-  const auto deviation = [&] { return CallOf("subtract", {x, CallOf("mean", {x})}); };
-  const Pattern top = deviation();
-  std::vector<Form> forms = {{"dnnl.layer_norm", CallOf("nn.layer_norm", {x, IsConstant(), IsConstant()}), 1}};
-  // Some exporters subtract once and use it twice, some subtract twice.
-  for (const Pattern& below : {top, deviation()}) {
-    const Pattern square = Or({CallOf("power", {below, IsConstant()}), CallOf("multiply", {below, below})});
-    const Pattern variance = CallOf("add", {CallOf("mean", {square}), IsConstant()});
-    const Form normal{"dnnl.layer_norm_decomposed", CallOf("divide", {top, CallOf("sqrt", {variance})}), 7};
-    const Form scaled = Extend(normal, "scale", CallOf("multiply", {normal.pattern, IsConstant()}), 1);
-    forms = forms + std::vector<Form>{normal, scaled, Extend(scaled, "shift", CallOf("add", {scaled.pattern, IsConstant()}), 1)};
-  }
-  return forms;
-}
-
 std::vector<Form> OneToOnes() {
   std::vector<Form> forms = Activations({"dnnl.", In(0), 0});
   for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d", "nn.lrn", "nn.softmax",
@@ -186,6 +169,7 @@ std::vector<Form> OneToOnes() {
     const std::string name = op;
     forms.push_back({"dnnl." + (name.starts_with("nn.") ? name.substr(3) : name), CallOf(op, {In(0)}), 1});
   }
+  forms.push_back({"dnnl.layer_norm", CallOf("nn.layer_norm", {In(0), IsConstant(), IsConstant()}), 1});
   forms.push_back({"dnnl.channel_shuffle", CallOf("reshape", {CallOf("transpose", {CallOf("reshape", {In(0)})})}), 3});
   forms.push_back({"dnnl.concatenate", CallOf("concatenate", {AnyTuple().As(kOutsideFields)}), 1});
   return forms;
@@ -209,7 +193,7 @@ std::vector<Form> Binaries() {
 }  // namespace
 
 std::vector<PatternRule> PatternTable() {
-  std::vector<Form> forms = Products() + OfTwoMatricesOfIntegers() + LayerNormalizations() + Binaries() + OneToOnes();
+  std::vector<Form> forms = Products() + OfTwoMatricesOfIntegers() + Binaries() + OneToOnes();
   std::stable_sort(forms.begin(), forms.end(), [](const Form& a, const Form& b) { return a.operators > b.operators; });
   std::vector<PatternRule> table;
   const auto take = [&](Form& form) { table.push_back({std::move(form.label), std::move(form.pattern), CheckMatch}); };
