@@ -149,8 +149,12 @@ Result<Tensor> FromRawData(const TensorBytes& raw, const TensorType& type) {
   if (raw.owner && IsAligned(raw.bytes.data()) && !raw.bytes.empty() && type.dtype != DType::kBool)
     return Tensor::View(type, raw.bytes.data(), raw.owner);
   Tensor tensor(type);
-  if (!raw.bytes.empty()) std::memcpy(tensor.MutableBytes(), raw.bytes.data(), raw.bytes.size());
-  GiveBack(raw.bytes.data(), raw.bytes.size());
+  // So a large tensor is not in memory twice.
+  std::byte* target = raw.bytes.empty() ? nullptr : tensor.MutableBytes();
+  ReadOnce(raw.bytes, [&](std::string_view piece) {
+    std::memcpy(target, piece.data(), piece.size());
+    target += piece.size();
+  });
   NormalizeBooleans(tensor);
   return tensor;
 }

@@ -74,7 +74,9 @@ class BadInputTest(CommandLineTestCase):
             with self.subTest(name):
                 path = self.folder / f"{name}.onnx"
                 path.write_bytes(content)
-                self.assert_user_error(self.compile(path))
+                done = self.compile(path)
+                self.assert_user_error(done)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
     def test_a_missing_model(self):
         self.assert_user_error(self.compile(self.folder / "none.onnx"), "none.onnx")
