@@ -1,5 +1,6 @@
 #include "collage/lower/control.h"
 
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -153,6 +154,25 @@ Result<ControlOfModule> ToControlProgram(const IRModule& outlined) {
     result.program.functions[number] = std::move(*read);
   }
   return result;
+}
+
+ControlProgram AroundOneBlock(const ShapeProfile& flat) {
+  ControlProgram::Function main{"main", {}, 0, {}, {}, {}};
+  const auto add = [&](const std::vector<NamedType>& tensors) {
+    std::vector<size_t> numbers(tensors.size());
+    std::iota(numbers.begin(), numbers.end(), main.types.size());
+    for (const NamedType& tensor : tensors) main.types.push_back(tensor.type);
+    return numbers;
+  };
+  Step step;
+  step.inputs = add(flat.inputs);
+  main.parameters = step.inputs.size();
+  step.outputs = add(flat.outputs);
+  main.results = step.outputs;
+  main.steps.push_back(std::move(step));
+  ControlProgram control;
+  control.functions.push_back(std::move(main));
+  return control;
 }
 
 std::vector<std::string> NamesOf(const std::vector<Endpoint>& endpoints) {

@@ -23,6 +23,9 @@ Result<LoweredModel> JoinBlocks(ControlProgram control, std::vector<LoweredModel
 /// A module that OutlineBlocks has made, ready to run: its blocks may be partitioned, or not.
 Result<LoweredModel> LowerControl(const IRModule& outlined, const LowerOptions& options);
 
+/// Control flow around a program that has none, which takes and gives this: a function whose only step is to run it.
+ControlProgram AroundOneBlock(const ShapeProfile& flat);
+
 std::vector<std::string> NamesOf(const std::vector<Endpoint>& endpoints);
 
 /// The executables of blocks as one program.

@@ -14,15 +14,12 @@ Result<std::string> ReadProgramMetadata(const std::filesystem::path& path) {
   return std::string(container.blob(kMetadataBlob));
 }
 
-Result<PartitionProgram> ReadPartitions(const std::filesystem::path& path, size_t profile) {
+Result<ProfilePartitions> ReadPartitions(const std::filesystem::path& path, size_t profile) {
   const OpenedProgram opened = COLLAGE_TRY(OpenedProgram::Open(path));
-  const ShapeProfile names = COLLAGE_TRY(opened.Info()).profiles.at(profile);
-  Result<PartitionProgram> program = opened.Partitions(profile);
-  if (!program) return Fail(program.error().At(opened.name));
-  // A block has no names of its own.
-  for (size_t i = 0; i < names.inputs.size(); ++i) program->inputs[i].name = names.inputs[i].name;
-  for (size_t i = 0; i < names.outputs.size(); ++i) program->outputs[i].name = names.outputs[i].name;
-  return program;
+  const ProgramInfo info = COLLAGE_TRY(opened.Info());
+  Result<ProfilePartitions> partitions = opened.Partitions(info, profile);
+  if (!partitions) return Fail(partitions.error().At(opened.name));
+  return partitions;
 }
 
 Result<LoweredModel> LoadProgram(const std::filesystem::path& path, const BuildOptions& options, MachineCode machine_code) {

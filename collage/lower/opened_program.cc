@@ -93,6 +93,41 @@ Result<Expr> ParseFunction(const StoredProgram::StoredKernel& kernel, const Part
   return parsed.expr;
 }
 
+/// A flat program, or one block, with the functions of its calls.
+Result<PartitionProgram> WithFunctions(const StoredProgram& part) {
+  PartitionProgram program = part.program;
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    PartitionCall& call = program.calls[i];
+    const std::string where = ToString(call.record);
+    if (part.kernels[i].text.empty()) return Fail(where + ": the file holds its machine code only, no function");
+    Result<Expr> function = ParseFunction(part.kernels[i], call, program);
+    if (!function) return Fail(function.error().At(where));
+    call.function = std::move(*function);
+  }
+  return program;
+}
+
+std::vector<bool> ReachedBlocks(const ControlProgram& control, size_t entry, size_t blocks) {
+  std::vector<bool> is_reached(blocks, false);
+  std::vector<bool> is_known(control.functions.size(), false);
+  std::vector<size_t> open{entry};
+  while (!open.empty()) {
+    const size_t function = open.back();
+    open.pop_back();
+    if (is_known[function]) continue;
+    is_known[function] = true;
+    for (const ControlProgram::Step& step : control.functions[function].steps) {
+      if (step.kind == ControlProgram::Step::Kind::kBlock) {
+        is_reached[step.callee] = true;
+        continue;
+      }
+      open.push_back(step.callee);
+      if (step.kind == ControlProgram::Step::Kind::kBranch) open.push_back(step.otherwise);
+    }
+  }
+  return is_reached;
+}
+
 }  // namespace
 
 Result<OpenedProgram> OpenedProgram::Open(const std::filesystem::path& path) {
@@ -125,25 +160,21 @@ Result<ProgramInfo> OpenedProgram::Info() const {
   return info;
 }
 
-Result<PartitionProgram> OpenedProgram::Partitions(size_t profile) const {
-  if (const Remainder* remainder = RemainderOf(stored.remainders, profile))
-    return Fail("its end runs behind extents that depend on data (" + remainder->parts().reason + "), which is in no partition");
-  const StoredProgram* part = &stored;
-  if (!stored.control.functions.empty()) {
-    const std::optional<size_t> block = OnlyBlockOf(stored.control.functions[profile]);
-    if (!block) return Fail("it has control flow, which is in no partition");
-    part = &stored.blocks[*block];
+Result<ProfilePartitions> OpenedProgram::Partitions(const ProgramInfo& info, size_t profile) const {
+  ProfilePartitions partitions;
+  partitions.profile = info.profiles.at(profile);
+  if (!info.remainders.empty()) partitions.remainder = info.remainders[profile];
+  if (stored.control.functions.empty()) {
+    partitions.control = AroundOneBlock(partitions.profile);
+    partitions.blocks.push_back(COLLAGE_TRY(WithFunctions(stored)));
+    return partitions;
   }
-  PartitionProgram program = part->program;
-  for (size_t i = 0; i < program.calls.size(); ++i) {
-    PartitionCall& call = program.calls[i];
-    const std::string where = ToString(call.record);
-    if (part->kernels[i].text.empty()) return Fail(where + ": the file holds its machine code only, no function");
-    Result<Expr> function = ParseFunction(part->kernels[i], call, program);
-    if (!function) return Fail(function.error().At(where));
-    call.function = std::move(*function);
-  }
-  return program;
+  partitions.control = stored.control;
+  partitions.entry = profile;
+  const std::vector<bool> is_reached = ReachedBlocks(stored.control, profile, stored.blocks.size());
+  for (size_t i = 0; i < stored.blocks.size(); ++i)
+    partitions.blocks.push_back(is_reached[i] ? COLLAGE_TRY(WithFunctions(stored.blocks[i])) : stored.blocks[i].program);
+  return partitions;
 }
 
 Result<BuildOptions> OpenedProgram::Beside(BuildOptions options) {

@@ -28,8 +28,8 @@ struct OpenedProgram {
 
   /// Errors where its parts do not fit together.
   [[nodiscard]] Result<ProgramInfo> Info() const;
-  /// One profile with the functions of its calls; as ReadPartitions (save.h), without the file's name in errors.
-  [[nodiscard]] Result<PartitionProgram> Partitions(size_t profile) const;
+  /// As ReadPartitions (save.h), of a program of which this is known; without the file's name in errors.
+  [[nodiscard]] Result<ProfilePartitions> Partitions(const ProgramInfo& info, size_t profile) const;
   /// Its CPUs get the processors that the options state for them, the host no more threads than processors that these leave. Errors: a CPU
   /// whose processors are not there, or one that the program does not use.
   [[nodiscard]] Result<BuildOptions> Beside(BuildOptions options);

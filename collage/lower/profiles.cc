@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 #include "collage/lower/control.h"
 
@@ -10,26 +9,6 @@ namespace collage {
 namespace {
 
 using Step = ControlProgram::Step;
-
-/// Control flow around a program that has none: a function whose only step is to run it.
-ControlProgram AroundOneBlock(const LoweredModel& flat) {
-  ControlProgram::Function main{"main", {}, 0, {}, {}, {}};
-  const auto add = [&](const std::vector<NamedType>& tensors) {
-    std::vector<size_t> numbers(tensors.size());
-    std::iota(numbers.begin(), numbers.end(), main.types.size());
-    for (const NamedType& tensor : tensors) main.types.push_back(tensor.type);
-    return numbers;
-  };
-  Step step;
-  step.inputs = add(flat.executable.inputs());
-  main.parameters = step.inputs.size();
-  step.outputs = add(flat.executable.outputs());
-  main.results = step.outputs;
-  main.steps.push_back(std::move(step));
-  ControlProgram control;
-  control.functions.push_back(std::move(main));
-  return control;
-}
 
 /// A program as functions and blocks, which any is.
 struct Parts {
@@ -65,7 +44,7 @@ void NameResults(const std::vector<ShapeProfile>& profiles, const std::vector<st
 Parts TakeApart(LoweredModel model) {
   if (!model.control.functions.empty())
     return {std::move(model.control), std::move(model.blocks), std::move(model.executable).TakeBlocks()};
-  Parts parts{AroundOneBlock(model), {}, {}};
+  Parts parts{AroundOneBlock(model.executable.shape_profiles()[0]), {}, {}};
   parts.programs.push_back(std::move(model.program));
   parts.executables.push_back(std::move(model.executable));
   return parts;

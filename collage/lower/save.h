@@ -36,10 +36,20 @@ Result<bool> IsProgramFile(const std::filesystem::path& path);
 Result<ProgramInfo> ReadProgramInfo(const std::filesystem::path& path);
 Result<std::string> ReadProgramMetadata(const std::filesystem::path& path);
 
-/// What one profile of a file computes: its calls with their functions, none of which is compiled. So it needs no backend, fits any
-/// processor and trusts nobody's machine code. Errors name the file: control flow and what runs behind extents that depend on data, which
-/// are no calls of partitions, kernels without a function, and parts that do not fit together.
-Result<PartitionProgram> ReadPartitions(const std::filesystem::path& path, size_t profile = 0);
+/// What one profile of a file computes, with the functions of its partitions, none of which is compiled.
+struct ProfilePartitions {
+  ShapeProfile profile;    ///< with a remainder, what is in front of that
+  ControlProgram control;  ///< of the whole file; a flat program is a function around one block
+  size_t entry = 0;        ///< the function of the profile
+  /// Of the control flow. Those that the entry does not reach have no functions: other profiles, and regions of rows, whose nodes the
+  /// remainder has as well.
+  std::vector<PartitionProgram> blocks;
+  std::shared_ptr<const Remainder> remainder;  ///< null where nothing runs behind it
+};
+
+/// Reads them. That needs no backend, fits any processor and trusts nobody's machine code. Errors name the file: kernels without a
+/// function, and parts that do not fit together.
+Result<ProfilePartitions> ReadPartitions(const std::filesystem::path& path, size_t profile = 0);
 
 /// What becomes of the machine code in a file.
 enum class MachineCode {

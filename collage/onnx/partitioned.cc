@@ -1,267 +1,171 @@
 #include "collage/onnx/partitioned.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
-#include <set>
-#include <tuple>
-#include <unordered_map>
 
-#include "collage/ir/op_sequence.h"
 #include "collage/ir/visit.h"
-#include "collage/onnx/attribute_message.h"
-#include "collage/onnx/graph_writer.h"
-#include "collage/onnx/model_bytes.h"
-#include "collage/onnx/writer.h"
-#include "collage/support/name_supply.h"
+#include "collage/onnx/control_graph.h"
+#include "collage/onnx/control_writer.h"
+#include "collage/onnx/partition_writer.h"
+#include "collage/onnx/upgrade.h"
 #include "onnx_message.pb.h"
 
 namespace collage {
 namespace {
 
-using onnx_io::NamedTensor;
+using onnx_io::ControlGraph;
+using onnx_io::ControlWriter;
+using onnx_io::GraphScope;
+using onnx_io::PartitionWriter;
 
 // The first in which nodes have metadata.
 constexpr int64_t kIrVersionOfRemarks = 10;
 
-/// "conv2d_bias_add_relu"; what is longer than a convolution with all that libraries fuse into it is named by how it begins.
-std::string FunctionName(const OpSequence& sequence) {
-  constexpr size_t kMostOperators = 4;  // convolution, bias, sum, activation
-  const size_t count = sequence.steps.size();
-  const size_t named = count > kMostOperators ? kMostOperators - 1 : count;
-  std::string name;
-  for (size_t i = 0; i < named; ++i) {
-    const std::string& op = sequence.steps[i].op->name;
-    name += (name.empty() ? "" : "_") + op.substr(op.rfind('.') + 1);
+bool HasStrings(const PartitionedBlock& block) {
+  bool found = false;
+  for (const PartitionedBlock::Value& value : block.values) found = found || value.type.dtype == DType::kString;
+  for (const PartitionedBlock::Call& call : block.calls) {
+    PostOrder(call.function, [&](const Expr& expr) {
+      for (const TensorType& type : FlattenTensors(expr->type())) found = found || type.dtype == DType::kString;
+    });
   }
-  if (count > named) name += "_and_" + std::to_string(count - named) + "_more";
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name.empty() ? "identity" : name;
+  return found;
+}
+
+/// All functions are of one operator set, as a checker wants it: whose operators mean the same as in that of the model.
+int64_t OpsetOf(const PartitionedModel& model, int64_t opset_of_remainder) {
+  int64_t opset = std::max(kWrittenOpset, opset_of_remainder);
+  for (const PartitionedBlock& block : model.blocks) {
+    if (HasStrings(block)) opset = std::max(opset, kOpsetOfStrings);
+    for (const PartitionedBlock::Call& call : block.calls) opset = std::max(opset, WrittenOpset(call.function));
+  }
+  return opset;
+}
+
+void ReserveNames(const onnx_message::GraphProto& graph, NameSupply& names) {
+  for (const auto* values : {&graph.input(), &graph.output()}) {
+    for (const onnx_message::ValueInfoProto& value : *values) names.Reserve(value.name());
+  }
+  for (const onnx_message::TensorProto& tensor : graph.initializer()) names.Reserve(tensor.name());
+  for (const onnx_message::NodeProto& node : graph.node()) {
+    for (const std::string& output : node.output()) names.Reserve(output);
+    for (const onnx_message::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) ReserveNames(attribute.g(), names);
+    }
+  }
 }
 
 class Writer {
  public:
-  explicit Writer(const PartitionedModel& model) : model_(model), value_names_(model.values.size()) {
-    options_.is_complete = true;
-    // All functions are of one operator set, as a checker wants it.
-    if (HasStrings()) options_.opset = kOpsetOfStrings;
-    for (const PartitionedModel::Call& call : model.calls) options_.opset = std::max(options_.opset, WrittenOpset(call.function));
-  }
+  explicit Writer(const PartitionedModel& model) : model_(model) {}
 
   Result<PartitionedForm> Write() {
-    COLLAGE_TRY_STATUS(NameInputs());
-    for (const PartitionedModel::Endpoint& output : model_.outputs) {
-      names_.Reserve(output.name);
-      output_names_.emplace(output.value, output.name);
-    }
-    for (const PartitionedModel::Call& call : model_.calls) {
-      Status status = WriteCall(call);
-      if (!status) return Fail(status.error().At(call.name));
-    }
-    COLLAGE_TRY_STATUS(WriteOutputs());
-    proto_.set_ir_version(kIrVersionOfRemarks);
-    proto_.set_producer_name("collage");
-    AddImport("", options_.opset);
-    AddImport(kPartitionDomain, 1);
-    for (const std::string& domain : domains_) AddImport(domain, 1);
-    graph_.set_name("partitioned");
-    PartitionedForm form{COLLAGE_TRY(onnx_io::ModelBytes(proto_, graph_, initializers_)), functions_.size()};
-    return form;
+    if (model_.remainder) COLLAGE_TRY_STATUS(OpenRemainder());
+    WriteOptions options;
+    options.is_complete = true;
+    options.opset = OpsetOf(model_, imports_[""]);
+    PartitionWriter parts(options);
+    ReserveAll(parts);
+    const ControlGraph graph = COLLAGE_TRY(ControlGraph::Of(model_));
+    ControlWriter control(model_, graph, parts);
+    COLLAGE_TRY_STATUS(control.WriteSharedFunctions());
+    COLLAGE_TRY_STATUS(WriteHead(control, parts));
+    if (model_.remainder) COLLAGE_TRY_STATUS(WriteRemainder(parts));
+    return Finish(parts);
   }
 
  private:
-  void AddImport(const std::string& domain, int64_t version) {
-    auto& import = *proto_.add_opset_import();
-    import.set_domain(domain);
-    import.set_version(version);
+  Status OpenRemainder() {
+    if (!remainder_.ParseFromString(model_.remainder->message)) return Fail("what lies behind extents that depend on data is no model");
+    for (const auto& import : remainder_.opset_import()) imports_[import.domain()] = import.version();
+    return {};
   }
 
-  [[nodiscard]] bool HasStrings() const {
-    bool found = false;
-    for (const PartitionedModel::Value& value : model_.values) found = found || value.type.dtype == DType::kString;
-    for (const PartitionedModel::Call& call : model_.calls) {
-      PostOrder(call.function, [&](const Expr& expr) {
-        for (const TensorType& type : FlattenTensors(expr->type())) found = found || type.dtype == DType::kString;
-      });
+  void ReserveAll(PartitionWriter& parts) {
+    for (const auto* names : {&model_.input_names, &model_.output_names}) {
+      for (const std::string& name : *names) parts.names().Reserve(name);
     }
-    return found;
+    if (!model_.remainder) return;
+    ReserveNames(remainder_.graph(), parts.names());
+    for (const Remainder::Input& input : model_.remainder->inputs) parts.names().Reserve(input.name);
+    for (const auto& [name, value] : model_.remainder->weights) {
+      parts.names().Reserve(name);
+      parts.AddNamedWeight(name, value);
+    }
   }
 
-  Status NameInputs() {
-    for (const PartitionedModel::Endpoint& input : model_.inputs) {
-      COLLAGE_TRY_STATUS(Define(input.value, input.name));
-      names_.Reserve(input.name);
-      onnx_message::ValueInfoProto& info = *graph_.add_input();
-      info.set_name(input.name);
-      onnx_io::SetType(model_.values[input.value].type, info);
+  /// Names of what the head gives: outputs, or what the remainder reads.
+  std::vector<std::string> ResultNames(PartitionWriter& parts) {
+    if (!model_.remainder) return model_.output_names;
+    std::vector<std::string> names;
+    for (const Remainder::Input& input : model_.remainder->inputs) {
+      if (!input.length) names.push_back(input.name);
+      for (size_t i = 0; i < input.length.value_or(0); ++i) names.push_back(parts.names().Fresh(input.name + "_" + std::to_string(i)));
+    }
+    return names;
+  }
+
+  Status WriteHead(ControlWriter& control, PartitionWriter& parts) {
+    const PartitionedModel::Function& entry = model_.functions[model_.entry];
+    result_names_ = ResultNames(parts);
+    if (entry.parameters != model_.input_names.size() || entry.results.size() != result_names_.size())
+      return Fail("@" + entry.name + " has another number of inputs or outputs than there are names for");
+    for (size_t i = 0; i < entry.parameters; ++i) SetInfo(model_.input_names[i], entry.types[i], *graph_.add_input());
+    const std::vector<std::string> given = COLLAGE_TRY(control.WriteCall(model_.entry, model_.input_names, result_names_, scope_));
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (given[i] != result_names_[i]) parts.AddNode("Identity", "identity_" + result_names_[i], {given[i]}, {result_names_[i]}, scope_);
+      if (!model_.remainder) SetInfo(result_names_[i], entry.types[entry.results[i]], *graph_.add_output());
     }
     return {};
   }
 
-  Status Define(size_t value, const std::string& name) {
-    if (value >= value_names_.size()) return Fail("value " + std::to_string(value) + " is not there");
-    if (!value_names_[value].empty()) return Fail("value " + std::to_string(value) + " is given twice");
-    value_names_[value] = name;
+  Status WriteRemainder(PartitionWriter& parts) {
+    size_t next = 0;
+    for (const Remainder::Input& input : model_.remainder->inputs) {
+      const size_t begin = next;
+      next += input.length.value_or(1);
+      if (!input.length) continue;
+      if (*input.length == 0) return Fail("'" + input.name + "' is a sequence without tensors, whose type nothing says");
+      const std::vector<std::string> tensors(result_names_.begin() + static_cast<ptrdiff_t>(begin),
+                                             result_names_.begin() + static_cast<ptrdiff_t>(next));
+      parts.AddNode("SequenceConstruct", "sequence_" + input.name, tensors, {input.name}, scope_);
+    }
+    onnx_message::GraphProto& rest = *remainder_.mutable_graph();
+    COLLAGE_TRY_STATUS(onnx_io::UpgradeNodes(imports_[""], parts.opset(), parts.names(), rest));
+    for (onnx_message::NodeProto& node : *rest.mutable_node()) graph_.add_node()->Swap(&node);
+    graph_.mutable_output()->Swap(rest.mutable_output());
     return {};
   }
 
-  /// Of a value that is read. What is moved becomes a node where it is first needed; it is of earlier values, so this loop ends.
-  Result<std::string> NameOf(size_t value) {
-    std::vector<size_t> open = {value};
-    while (!open.empty()) {
-      const size_t at = open.back();
-      if (at >= value_names_.size()) return Fail("value " + std::to_string(at) + " is not there");
-      const PartitionedModel::Value& description = model_.values[at];
-      const size_t before = open.size();
-      if (value_names_[at].empty() && description.constant) value_names_[at] = AddWeight("constant", *description.constant);
-      if (value_names_[at].empty()) {
-        if (!description.moved) return Fail("value " + std::to_string(at) + " is used before it is there");
-        for (const size_t source : description.moved->of) {
-          if (source >= at) return Fail("value " + std::to_string(at) + " is used before it is there");
-          if (value_names_[source].empty()) open.push_back(source);
-        }
-        if (open.size() == before) WriteMoved(at);
-      }
-      if (open.size() == before) open.pop_back();
+  Result<PartitionedForm> Finish(PartitionWriter& parts) {
+    onnx_message::ModelProto proto;
+    proto.set_ir_version(kIrVersionOfRemarks);
+    proto.set_producer_name("collage");
+    imports_[""] = parts.opset();
+    imports_[kPartitionDomain] = 1;
+    for (const std::string& domain : parts.domains()) imports_.emplace(domain, 1);
+    for (const auto& [domain, version] : imports_) {
+      auto& import = *proto.add_opset_import();
+      import.set_domain(domain);
+      import.set_version(version);
     }
-    return value_names_[value];
+    for (const onnx_message::FunctionProto& function : parts.functions()) *proto.add_functions() = function;
+    graph_.set_name("partitioned");
+    return PartitionedForm{COLLAGE_TRY(onnx_io::ModelBytes(proto, graph_, parts.initializers())), parts.partitions(),
+                           parts.functions().size()};
   }
 
-  void WriteMoved(size_t value) {
-    const PartitionedModel::Moved& moved = *model_.values[value].moved;
-    value_names_[value] = names_.Fresh("view");
-    onnx_message::NodeProto& node = *graph_.add_node();
-    for (const size_t source : moved.of) node.add_input(value_names_[source]);
-    node.add_output(value_names_[value]);
-    const auto set_type = [&](const std::string& type, const std::string& prefix) {
-      node.set_op_type(type);
-      node.set_name(prefix + value_names_[value]);
-    };
-    switch (moved.kind) {
-      case PartitionedModel::Moved::Kind::kReshape:
-        set_type("Reshape", "reshape_");
-        return AddShape(model_.values[value].type.shape, node);
-      case PartitionedModel::Moved::Kind::kConcat:
-        set_type("Concat", "concat_");
-        return AddInt("axis", moved.axis, node);
-      case PartitionedModel::Moved::Kind::kSlice:
-        set_type("Slice", "slice_");
-        const int64_t end = moved.begin + model_.values[value].type.shape[static_cast<size_t>(moved.axis)];
-        for (const auto& [name, number] : {std::pair("starts", moved.begin), std::pair("ends", end), std::pair("axes", moved.axis)})
-          node.add_input(AddWeight(name, Tensor::FromVector(TensorType{{1}, DType::kInt64}, std::vector<int64_t>{number})));
-    }
-  }
-
-  void AddShape(const Shape& shape, onnx_message::NodeProto& node) {
-    const TensorType type{{static_cast<int64_t>(shape.size())}, DType::kInt64};
-    node.add_input(AddWeight("shape", Tensor::FromVector(type, shape)));
-    // Otherwise zero means the extent of what is reshaped.
-    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) AddInt("allowzero", 1, node);
-  }
-
-  static void AddInt(const std::string& name, int64_t value, onnx_message::NodeProto& node) {
-    onnx_message::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx_message::AttributeProto::INT);
-    attribute.set_i(value);
-  }
-
-  std::string AddWeight(const std::string& hint, const Tensor& value) {
-    std::string& name = weights_[{value.Bytes(), value.dtype(), value.shape()}];
-    if (!name.empty()) return name;
-    name = names_.Fresh(hint);
-    initializers_.emplace_back(name, value);
-    return name;
-  }
-
-  /// The name of the function that computes `call`, which is written unless there is an equal one.
-  Result<std::string> FunctionOf(const PartitionedModel::Call& call, std::vector<NamedTensor>& weights) {
-    const Function* function = call.function->As<Function>();
-    if (!function) return Fail("is no function");
-    const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function));
-    if (sequence.parameters.size() != call.inputs.size() || sequence.results.size() != call.outputs.size())
-      return Fail("its function has another number of inputs or outputs than its call");
-    onnx_message::FunctionProto written;
-    COLLAGE_TRY_STATUS(onnx_io::GraphWriter(sequence, options_).WriteFunction(written, weights));
-    std::string& name = functions_[written.SerializeAsString()];
-    if (!name.empty()) return name;
-    name = function_names_.Fresh(FunctionName(sequence));
-    for (const auto& import : written.opset_import()) {
-      if (!import.domain().empty()) domains_.insert(import.domain());
-    }
-    written.set_name(name);
-    written.set_domain(kPartitionDomain);
-    proto_.add_functions()->Swap(&written);
-    return name;
-  }
-
-  Status WriteCall(const PartitionedModel::Call& call) {
-    onnx_message::NodeProto node;
-    std::vector<NamedTensor> weights;
-    node.set_op_type(COLLAGE_TRY(FunctionOf(call, weights)));
-    node.set_domain(kPartitionDomain);
-    node.set_name(node_names_.Fresh(call.name));
-    for (const size_t input : call.inputs) node.add_input(COLLAGE_TRY(NameOf(input)));
-    for (const auto& [name, value] : weights) node.add_input(AddWeight(node.name() + "." + name, value));
-    for (const size_t output : call.outputs) {
-      const std::string name = NameOfOutput(output);
-      COLLAGE_TRY_STATUS(Define(output, name));
-      node.add_output(name);
-    }
-    for (const auto& [key, value] : call.remarks) {
-      auto& entry = *node.add_metadata_props();
-      entry.set_key(key);
-      entry.set_value(value);
-    }
-    graph_.add_node()->Swap(&node);
-    return {};
-  }
-
-  /// The model's name of what it gives; a tensor in between has none, and its type is told for those who look.
-  std::string NameOfOutput(size_t value) {
-    const auto output = output_names_.find(value);
-    if (output != output_names_.end()) return output->second;
-    std::string name = names_.Fresh("tensor");
-    if (value >= model_.values.size()) return name;
-    onnx_message::ValueInfoProto& info = *graph_.add_value_info();
+  static void SetInfo(const std::string& name, const TensorType& type, onnx_message::ValueInfoProto& info) {
     info.set_name(name);
-    onnx_io::SetType(model_.values[value].type, info);
-    return name;
-  }
-
-  Status WriteOutputs() {
-    for (const PartitionedModel::Endpoint& output : model_.outputs) {
-      Result<std::string> name = NameOf(output.value);
-      if (!name) return Fail(name.error().At("output '" + output.name + "'"));
-      if (*name != output.name) {
-        onnx_message::NodeProto& node = *graph_.add_node();
-        node.set_name("identity_" + output.name);
-        node.set_op_type("Identity");
-        node.add_input(*name);
-        node.add_output(output.name);
-      }
-      onnx_message::ValueInfoProto& info = *graph_.add_output();
-      info.set_name(output.name);
-      onnx_io::SetType(model_.values[output.value].type, info);
-    }
-    return {};
+    onnx_io::SetType(type, info);
   }
 
   const PartitionedModel& model_;
-  WriteOptions options_;
-  onnx_message::ModelProto proto_;
   onnx_message::GraphProto graph_;
-  NameSupply names_;
-  NameSupply node_names_;
-  NameSupply function_names_;
-  std::vector<std::string> value_names_;                    // empty: not there yet
-  std::unordered_map<size_t, std::string> output_names_;    // of values; the first where one is several outputs
-  std::unordered_map<std::string, std::string> functions_;  // names by messages without names
-  std::set<std::string> domains_;                           // of the nodes in them, but the default one
-  // By place, type and shape: what a file holds once is stored once.
-  std::map<std::tuple<const std::byte*, DType, Shape>, std::string> weights_;
-  std::vector<NamedTensor> initializers_;
+  GraphScope scope_{graph_};
+  onnx_message::ModelProto remainder_;
+  std::map<std::string, int64_t> imports_;  // versions of operator sets by their domains
+  std::vector<std::string> result_names_;   // of what the head gives
 };
 
 }  // namespace

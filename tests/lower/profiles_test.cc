@@ -166,15 +166,21 @@ TEST_F(ProfilesTest, AFileHasAllProfilesAndTheirCommonWeightsOnce) {
   EXPECT_LT(static_cast<double>(FileSize(Joined({{kFlat, 1}, {kFlat, 4}}))), 1.05 * alone);
 }
 
-TEST_F(ProfilesTest, PartitionsAreReadOfOneProfileAndNotOfControlFlow) {
+TEST_F(ProfilesTest, PartitionsAreReadOfOneProfile) {
   const std::filesystem::path path = folder_ / "program";
   ASSERT_TRUE(SaveProgram(Joined({{kFlat, 1}, {kFlat, 4}, {kLoop, 3}}), "", path));
-  const Result<PartitionProgram> second = ReadPartitions(path, 1);
-  ASSERT_TRUE(second) << second.error().message;
-  EXPECT_EQ(second->inputs[0].name, "x");
-  EXPECT_EQ(second->values[second->inputs[0].value].type, (TensorType{{4, 40}, DType::kFloat32}));
-  EXPECT_EQ(second->outputs[0].name, "y");
-  EXPECT_THAT(ReadPartitions(path, 2).error().message, HasSubstr("program: it has control flow"));
+  for (const size_t profile : {0, 1, 2}) {
+    const Result<ProfilePartitions> read = ReadPartitions(path, profile);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->entry, profile);
+    EXPECT_EQ(read->profile.inputs[0].name, "x");
+    EXPECT_EQ(read->profile.inputs[0].type, (TensorType{{std::array{1, 4, 3}[profile], 40}, DType::kFloat32}));
+    EXPECT_EQ(read->profile.outputs[0].name, "y");
+    ASSERT_GT(read->blocks.size(), 3U);
+    for (size_t i = 0; i < read->blocks.size(); ++i) {
+      for (const PartitionCall& call : read->blocks[i].calls) EXPECT_EQ(call.function != nullptr, std::min<size_t>(i, 2) == profile);
+    }
+  }
 }
 
 TEST_F(ProfilesTest, PlansThatAreThereAtOnceHaveTwinsOfAKernel) {

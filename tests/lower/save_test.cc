@@ -245,10 +245,10 @@ TEST_F(SaveTest, PartitionsAreReadWithoutBackendsAndComputeTheSame) {
     Result<LoweredModel> model = Lower(RandomPartitionedModule(seed).Make(), options_);
     ASSERT_TRUE(model && SaveProgram(*model, "", path_));
     backends_ = {};
-    Result<PartitionProgram> read = ReadPartitions(path_);
+    Result<ProfilePartitions> read = ReadPartitions(path_);
     backends_ = {&library_, &machine_};
     ASSERT_TRUE(read) << read.error().message;
-    Result<LoweredModel> built = BuildExecutable(std::move(*read), options_);
+    Result<LoweredModel> built = BuildExecutable(std::move(read->blocks.at(0)), options_);
     ASSERT_TRUE(built) << built.error().message;
     std::vector<Tensor> inputs;
     for (const NamedType& input : model->executable.inputs()) FillRandom(inputs.emplace_back(input.type), seed + inputs.size());

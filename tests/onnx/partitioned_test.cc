@@ -5,11 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collage/ir/parse.h"
 #include "collage/onnx/graph.h"
-#include "collage/onnx/reader.h"
-#include "collage/op/interpreter.h"
-#include "collage/op/table.h"
+#include "tests/onnx/partitioned_models.h"
 
 namespace collage {
 namespace {
@@ -17,18 +14,6 @@ namespace {
 using ::testing::HasSubstr;
 
 const TensorType kImage{{1, 4, 6, 6}, DType::kFloat32};
-
-Tensor Random(Shape shape, uint64_t seed) {
-  Tensor tensor(TensorType{std::move(shape), DType::kFloat32});
-  FillRandom(tensor, seed);
-  return tensor;
-}
-
-Expr Parse(const std::string& text, std::vector<Tensor> constants = {}) {
-  Result<ParsedExpr> parsed = ParseExpr(text, Operators(), {.constants = std::move(constants)});
-  EXPECT_TRUE(parsed) << parsed.error().message;
-  return parsed->expr;
-}
 
 /// A convolution with a bias and relu; clipping makes it differ.
 Expr Convolution(uint64_t seed, const std::string& last = "nn.relu(%1)") {
@@ -41,29 +26,14 @@ Expr Convolution(uint64_t seed, const std::string& last = "nn.relu(%1)") {
 
 /// image -> convolutions, one after another -> result.
 PartitionedModel Chain(const std::vector<Expr>& functions) {
-  PartitionedModel model{{{kImage, std::nullopt, std::nullopt}}, {}, {{"image", 0}}, {}};
+  PartitionedBlock block{{{kImage, std::nullopt, std::nullopt}}, {}, {0}, {}};
   for (const Expr& function : functions) {
-    const size_t last = model.values.size() - 1;
-    model.values.push_back({kImage, std::nullopt, std::nullopt});
-    model.calls.push_back({"part", function, {last}, {last + 1}, {{"collage.backend", "dnnl"}}});
+    const size_t last = block.values.size() - 1;
+    block.values.push_back({kImage, std::nullopt, std::nullopt});
+    block.calls.push_back({"part", function, {last}, {last + 1}, {{"collage.backend", "dnnl"}}});
   }
-  model.outputs = {{"result", model.values.size() - 1}};
-  return model;
-}
-
-std::vector<Tensor> RunWritten(const PartitionedModel& model, const std::vector<Tensor>& inputs) {
-  const Result<PartitionedForm> form = WritePartitioned(model);
-  EXPECT_TRUE(form) << form.error().message;
-  const Result<OnnxModel> read = ReadOnnx(form->bytes);
-  EXPECT_TRUE(read) << read.error().message;
-  Result<std::vector<Tensor>> outputs = InterpretMain(read->module, inputs);
-  EXPECT_TRUE(outputs) << outputs.error().message;
-  return *outputs;
-}
-
-std::string ErrorOf(const PartitionedModel& model) {
-  const Result<PartitionedForm> form = WritePartitioned(model);
-  return form ? "no error" : form.error().message;
+  block.outputs = {block.values.size() - 1};
+  return Flat(std::move(block), {"image"}, {"result"});
 }
 
 TEST(Partitioned, EachPartitionIsACallAndTheResultsAreThoseOfTheFunctions) {
@@ -101,71 +71,74 @@ TEST(Partitioned, PartitionsThatDifferInWeightsOnlyShareAFunctionAndEqualWeights
 }
 
 TEST(Partitioned, SlicesAndJoinsAreNodes) {
-  using Moved = PartitionedModel::Moved;
-  PartitionedModel model;
+  using Moved = PartitionedBlock::Moved;
+  PartitionedBlock block;
   const TensorType half{{1, 2, 6, 6}, DType::kFloat32};
-  model.values = {{kImage},
+  block.values = {{kImage},
                   {half, Moved{Moved::Kind::kSlice, {0}, 1, 0}},
                   {half, Moved{Moved::Kind::kSlice, {0}, 1, 2}},
                   {kImage, Moved{Moved::Kind::kConcat, {2, 1}, 1}},
                   {kImage}};
-  model.calls = {{"a", Parse("fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.relu(%x) }"), {3}, {4}, {}}};
-  model.inputs = {{"x", 0}};
-  model.outputs = {{"swapped", 4}};
+  block.calls = {{"a", Parse("fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.relu(%x) }"), {3}, {4}, {}}};
+  block.inputs = {0};
+  block.outputs = {4};
+  PartitionedModel model = Flat(std::move(block), {"x"}, {"swapped"});
   const Expr expected = Parse(R"(fn (%x: Tensor[(1, 4, 6, 6), float32]) {
     %0 = split(%x, indices_or_sections=2, axis=1); %1 = (%0.1, %0.0); %2 = concatenate(%1, axis=1); nn.relu(%2) })");
   const Tensor x = Random(kImage.shape, 2);
   EXPECT_TRUE(BitwiseEqual(RunWritten(model, {x})[0], InterpretFunction(expected, {x}).value()[0]));
-  model.values[3].moved->of = {3};
+  model.blocks[0].values[3].moved->of = {3};
   EXPECT_THAT(ErrorOf(model), HasSubstr("value 3 is used before it is there"));
 }
 
 TEST(Partitioned, ViewsConstantsAndPassedThroughInputs) {
   // x -> relu -> (24, 6); an input, a constant and one value twice are outputs as well.
-  PartitionedModel model;
-  model.values = {{kImage, std::nullopt, std::nullopt},
+  PartitionedBlock block;
+  block.values = {{kImage, std::nullopt, std::nullopt},
                   {kImage, std::nullopt, std::nullopt},
-                  {{{24, 6}, DType::kFloat32}, PartitionedModel::Moved{PartitionedModel::Moved::Kind::kReshape, {1}}},
+                  {{{24, 6}, DType::kFloat32}, PartitionedBlock::Moved{PartitionedBlock::Moved::Kind::kReshape, {1}}},
                   {{{2}, DType::kFloat32}, std::nullopt, Random({2}, 4)},
                   {{{24, 6}, DType::kFloat32}, std::nullopt, std::nullopt}};
   const Expr relu = Parse("fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.relu(%x) }");
   const Expr sum = Parse("fn (%x: Tensor[(24, 6), float32]) { add(%x, %x) }");
-  model.calls = {{"a", relu, {0}, {1}, {}}, {"b", sum, {2}, {4}, {}}};
-  model.inputs = {{"x", 0}};
-  model.outputs = {{"sum", 4}, {"copy", 0}, {"known", 3}, {"again", 4}, {"flat", 2}};
+  block.calls = {{"a", relu, {0}, {1}, {}}, {"b", sum, {2}, {4}, {}}};
+  block.inputs = {0};
+  block.outputs = {4, 0, 3, 4, 2};
+  const PartitionedModel model = Flat(std::move(block), {"x"}, {"sum", "copy", "known", "again", "flat"});
   const Tensor x = Random(kImage.shape, 2);
   const std::vector<Tensor> found = RunWritten(model, {x});
   ASSERT_EQ(found.size(), 5U);
   const Tensor flat = InterpretFunction(relu, {x}).value()[0].Reshaped({24, 6});
   EXPECT_TRUE(BitwiseEqual(found[0], InterpretFunction(sum, {flat}).value()[0]));
   EXPECT_TRUE(BitwiseEqual(found[1], x));
-  EXPECT_TRUE(BitwiseEqual(found[2], *model.values[3].constant));
+  EXPECT_TRUE(BitwiseEqual(found[2], *model.blocks[0].values[3].constant));
   EXPECT_TRUE(BitwiseEqual(found[3], found[0]));
   EXPECT_TRUE(BitwiseEqual(found[4], flat));
 }
 
 TEST(Partitioned, WhatDoesNotFitTogetherIsAnErrorThatNamesTheCall) {
   PartitionedModel model = Chain({Convolution(1), Convolution(3)});
-  model.calls[0].inputs = {2};
+  model.blocks[0].calls[0].inputs = {2};
   EXPECT_THAT(ErrorOf(model), HasSubstr("part: value 2 is used before it is there"));
-  model.calls[0].inputs = {7};
+  model.blocks[0].calls[0].inputs = {7};
   EXPECT_THAT(ErrorOf(model), HasSubstr("value 7 is not there"));
-  model.calls[0].inputs = {0, 0};
+  model.blocks[0].calls[0].inputs = {0, 0};
   EXPECT_THAT(ErrorOf(model), HasSubstr("another number of inputs"));
-  model.calls[0].inputs = {0};
-  model.calls[1].outputs = {1};
+  model.blocks[0].calls[0].inputs = {0};
+  model.blocks[0].calls[1].outputs = {1};
   EXPECT_THAT(ErrorOf(model), HasSubstr("value 1 is given twice"));
-  model.calls[1].outputs = {2};
-  model.outputs = {{"result", 3}};
-  EXPECT_THAT(ErrorOf(model), HasSubstr("output 'result': value 3"));
+  model.blocks[0].calls[1].outputs = {2};
+  model.blocks[0].outputs = {3};
+  EXPECT_THAT(ErrorOf(model), HasSubstr("output 0: value 3"));
+  model.blocks[0].outputs = {2, 2};
+  EXPECT_THAT(ErrorOf(model), HasSubstr("@main: a block has another number of inputs or outputs than its call"));
 }
 
 TEST(Partitioned, WhatHasNoOnnxFormIsAnErrorThatNamesTheCall) {
-  PartitionedModel model = Chain({});
-  model.values.push_back({{{1, 4, 6, 6}, DType::kFloat8E4M3FN}, std::nullopt, std::nullopt});
-  model.calls = {{"narrow", Parse(R"(fn (%x: Tensor[(1, 4, 6, 6), float32]) { cast(%x, dtype="float8_e4m3fn") })"), {0}, {1}, {}}};
-  model.outputs = {{"result", 1}};
-  EXPECT_THAT(ErrorOf(model), testing::AllOf(HasSubstr("narrow: "), HasSubstr("has no form in opset 17")));
+  PartitionedBlock block{{{kImage}, {{{1, 4, 6, 6}, DType::kFloat8E4M3FN}}}, {}, {0}, {1}};
+  block.calls = {{"narrow", Parse(R"(fn (%x: Tensor[(1, 4, 6, 6), float32]) { cast(%x, dtype="float8_e4m3fn") })"), {0}, {1}, {}}};
+  EXPECT_THAT(ErrorOf(Flat(std::move(block), {"x"}, {"result"})),
+              testing::AllOf(HasSubstr("narrow: "), HasSubstr("has no form in opset 17")));
 }
 
 }  // namespace

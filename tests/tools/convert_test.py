@@ -18,35 +18,6 @@ sys.path.insert(0, str(pathlib.Path(BINARY).parent.parent / "python"))
 import collage  # noqa: E402
 
 
-def if_model(path):
-    """y = x where the first of x is positive, else -x."""
-    value = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    bodies = [helper.make_graph([helper.make_node(op, ["x"], ["y"])], op, [], [value]) for op in ("Identity", "Neg")]
-    graph = helper.make_graph(
-        [
-            helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
-            helper.make_node("Greater", ["most", "zero"], ["condition"]),
-            helper.make_node("If", ["condition"], ["z"], then_branch=bodies[0], else_branch=bodies[1]),
-        ],
-        "branch",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
-        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [4])],
-        [numpy_helper.from_array(np.float32(0), "zero")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-
-
-def found_model(path):
-    """What of x is not zero: as many as there are."""
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("NonZero", ["y"], ["z"])],
-        "found",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
-        [helper.make_tensor_value_info("z", TensorProto.INT64, [1, None])],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-
-
 def integer_model(path):
     """a = QLinearConv(x), in two groups, moved by zero points; b = MatMul of z as bytes, quantised as it comes; c = QLinearMatMul of a."""
     random = np.random.default_rng(3)
@@ -217,14 +188,6 @@ class ConvertTest(CommandLineTestCase):
         damaged.write_bytes(self.program.read_bytes()[:-9])
         self.assert_user_error(self.collage("convert", damaged, "--to", "plan.onnx"), "damaged.collage")
         self.assertEqual(list(self.folder.glob("*.onnx")), [])
-
-    def test_what_is_in_no_partition_is_an_error(self):
-        for write, part in ((if_model, "control flow"), (found_model, "extents that depend on data")):
-            write(self.folder / "model.onnx")
-            program = self.folder / "special.collage"
-            done = self.compile(self.folder / "model.onnx", "--budget", "2s", output=program)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assert_user_error(self.collage("convert", program, "--to", "plan.onnx"), "special.collage", part)
 
     def test_one_profile_is_written(self):
         profiles_test.symbolic_model(self.folder / "symbolic.onnx")
