@@ -22,6 +22,7 @@ struct Options {
   std::string file;
   std::string to;
   std::vector<std::string> shapes;
+  bool plain = false;
 };
 
 /// What the report of a profile says of the partitions of its blocks, by their names, which are unique in a block only.
@@ -141,7 +142,9 @@ Status Convert(const Options& options) {
   const ProfilePartitions partitions = COLLAGE_TRY(ReadPartitions(options.file, profile));
   Result<Entries> entries = Entries::Of(info.metadata, profile);
   if (!entries) return Fail(entries.error().At(options.file));
-  const Result<PartitionedForm> form = WritePartitioned(ToPartitionedModel(partitions, info.device, *entries));
+  PartitionedModel model = ToPartitionedModel(partitions, info.device, *entries);
+  if (options.plain) model.nodes = PartitionedModel::Nodes::kInPlace;
+  const Result<PartitionedForm> form = WritePartitioned(model);
   if (!form) return Fail(form.error().At(options.file));
   COLLAGE_TRY_STATUS(WriteFileAtomically(options.to, form->bytes));
   const std::string of_profile = info.profiles.size() > 1 ? "profile " + ToString(info.profiles[profile]) + ", " : "";
@@ -160,6 +163,10 @@ void AddConvertCommand(CLI::App& app, int& code) {
   command->add_option("file", options->file, "A compiled file")->required();
   command->add_option("--to", options->to, "The model to write, NAME.onnx")->required();
   command->add_option("--shape", options->shapes, "The profile to take: name=1x3x224x224 (repeat)");
+  command->add_flag(
+      "--plain", options->plain,
+      "Write the nodes of the partitions themselves, each with the metadata of its partition, for tools that know no functions; "
+      "what control flow calls at several places stays one");
   command->callback([options, &code] {
     const Status status = Convert(*options);
     code = status ? kDone : ReportError(status.error());

@@ -123,7 +123,7 @@ class PartitionWriter::BlockValues {
   std::vector<std::string> names_;  // empty: not there yet
 };
 
-PartitionWriter::PartitionWriter(const WriteOptions& options) : options_(options) {}
+PartitionWriter::PartitionWriter(const WriteOptions& options, PartitionedModel::Nodes nodes) : options_(options), nodes_(nodes) {}
 PartitionWriter::~PartitionWriter() = default;
 
 Result<std::vector<std::string>> PartitionWriter::WriteBlock(const PartitionedBlock& block, const std::vector<std::string>& inputs,
@@ -144,41 +144,71 @@ Result<std::vector<std::string>> PartitionWriter::WriteBlock(const PartitionedBl
 }
 
 Status PartitionWriter::WriteCall(const PartitionedBlock::Call& call, BlockValues& values, GraphScope& scope) {
-  std::vector<NamedTensor> weights;
-  const std::string function = COLLAGE_TRY(FunctionOf(call, weights));
-  std::vector<std::string> inputs;
-  for (const size_t input : call.inputs) inputs.push_back(COLLAGE_TRY(values.NameOf(input, scope)));
-  for (const auto& [name, value] : weights) inputs.push_back(AddWeight(call.name + "." + name, value));
-  std::vector<std::string> outputs;
-  for (const size_t output : call.outputs) outputs.push_back(COLLAGE_TRY(values.Give(output, scope)));
-  onnx_message::NodeProto& node = AddNode(function, call.name, inputs, outputs, scope);
-  node.set_domain(kPartitionDomain);
-  for (const auto& [key, value] : call.remarks) {
-    auto& entry = *node.add_metadata_props();
-    entry.set_key(key);
-    entry.set_value(value);
-  }
-  ++partitions_;
-  return {};
-}
-
-Result<std::string> PartitionWriter::FunctionOf(const PartitionedBlock::Call& call, std::vector<NamedTensor>& weights) {
   const Function* function = call.function->As<Function>();
   if (!function) return Fail("is no function");
   const OpSequence sequence = COLLAGE_TRY(ToOpSequence(*function));
   if (sequence.parameters.size() != call.inputs.size() || sequence.results.size() != call.outputs.size())
     return Fail("its function has another number of inputs or outputs than its call");
   onnx_message::FunctionProto written;
+  std::vector<NamedTensor> weights;
   COLLAGE_TRY_STATUS(GraphWriter(sequence, options_).WriteFunction(written, weights));
+  std::vector<std::string> inputs;
+  for (const size_t input : call.inputs) inputs.push_back(COLLAGE_TRY(values.NameOf(input, scope)));
+  for (const auto& [name, value] : weights) inputs.push_back(AddWeight(call.name + "." + name, value));
+  std::vector<std::string> outputs;
+  for (const size_t output : call.outputs) outputs.push_back(COLLAGE_TRY(values.Give(output, scope)));
+  ++partitions_;
+  if (nodes_ == PartitionedModel::Nodes::kInPlace) {
+    AddNodesOf(written, call, inputs, outputs, scope);
+    return {};
+  }
   std::string& name = partition_functions_[written.SerializeAsString()];
   if (name.empty()) name = AddFunction(FunctionName(sequence), written);
-  return name;
+  onnx_message::NodeProto& node = AddNode(name, call.name, inputs, outputs, scope);
+  node.set_domain(kPartitionDomain);
+  AddRemarks(call, node);
+  return {};
 }
 
-std::string PartitionWriter::AddFunction(const std::string& hint, onnx_message::FunctionProto& function) {
+void PartitionWriter::AddNodesOf(onnx_message::FunctionProto& function, const PartitionedBlock::Call& call,
+                                 const std::vector<std::string>& inputs, const std::vector<std::string>& outputs, GraphScope& scope) {
+  std::unordered_map<std::string, std::string> names{{"", ""}};
+  for (int i = 0; i < function.input_size(); ++i) names[function.input(i)] = inputs[static_cast<size_t>(i)];
+  for (int i = 0; i < function.output_size(); ++i) names[function.output(i)] = outputs[static_cast<size_t>(i)];
+  const auto name_of = [&](const std::string& name) -> const std::string& {
+    std::string& own = names[name];
+    if (own.empty() && !name.empty()) own = names_.Fresh(call.name + "." + name);
+    return own;
+  };
+  for (onnx_message::NodeProto& node : *function.mutable_node()) {
+    for (std::string& input : *node.mutable_input()) input = name_of(input);
+    for (std::string& output : *node.mutable_output()) {
+      output = name_of(output);
+      scope.given.insert(output);
+    }
+    node.set_name(node_names_.Fresh(call.name + "." + node.name()));
+    AddRemarks(call, node);
+    scope.graph.add_node()->Swap(&node);
+  }
+  NoteDomains(function);
+}
+
+void PartitionWriter::AddRemarks(const PartitionedBlock::Call& call, onnx_message::NodeProto& node) {
+  for (const auto& [key, value] : call.remarks) {
+    auto& entry = *node.add_metadata_props();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
+}
+
+void PartitionWriter::NoteDomains(const onnx_message::FunctionProto& function) {
   for (const auto& import : function.opset_import()) {
     if (!import.domain().empty() && import.domain() != kPartitionDomain) domains_.insert(import.domain());
   }
+}
+
+std::string PartitionWriter::AddFunction(const std::string& hint, onnx_message::FunctionProto& function) {
+  NoteDomains(function);
   std::string name = function_names_.Fresh(AsIdentifier(hint));
   function.set_name(name);
   function.set_domain(kPartitionDomain);

@@ -33,7 +33,7 @@ struct GraphScope {
 class PartitionWriter {
  public:
   /// Names that were given to values elsewhere must be reserved before anything is written.
-  explicit PartitionWriter(const WriteOptions& options);
+  PartitionWriter(const WriteOptions& options, PartitionedModel::Nodes nodes);
   ~PartitionWriter();
 
   NameSupply& names() { return names_; }
@@ -71,10 +71,14 @@ class PartitionWriter {
   class BlockValues;
 
   Status WriteCall(const PartitionedBlock::Call& call, BlockValues& values, GraphScope& scope);
-  /// The name of the function that computes `call`, which is written unless there is an equal one.
-  Result<std::string> FunctionOf(const PartitionedBlock::Call& call, std::vector<NamedTensor>& weights);
+  /// Nodes of a function over values of these names, which are renamed in it.
+  void AddNodesOf(onnx_message::FunctionProto& function, const PartitionedBlock::Call& call, const std::vector<std::string>& inputs,
+                  const std::vector<std::string>& outputs, GraphScope& scope);
+  static void AddRemarks(const PartitionedBlock::Call& call, onnx_message::NodeProto& node);
+  void NoteDomains(const onnx_message::FunctionProto& function);
 
   WriteOptions options_;
+  PartitionedModel::Nodes nodes_;
   NameSupply names_;
   NameSupply node_names_;
   NameSupply function_names_;

@@ -64,7 +64,7 @@ class Writer {
     WriteOptions options;
     options.is_complete = true;
     options.opset = OpsetOf(model_, imports_[""]);
-    PartitionWriter parts(options);
+    PartitionWriter parts(options, model_.nodes);
     ReserveAll(parts);
     const ControlGraph graph = COLLAGE_TRY(ControlGraph::Of(model_));
     ControlWriter control(model_, graph, parts);

@@ -59,6 +59,11 @@ struct PartitionedBlock {
 
 /// What is written: functions over blocks, as ControlProgram (runtime/control_program.h) has them, which says what must hold.
 struct PartitionedModel {
+  /// Where the nodes of partitions stand.
+  enum class Nodes {
+    kInFunctions,  ///< each partition is a call
+    kInPlace,      ///< in place of the call, each with its remarks
+  };
   struct Step {
     enum class Kind { kBlock, kCall, kBranch };
     Kind kind = Kind::kBlock;
@@ -84,6 +89,7 @@ struct PartitionedModel {
   std::vector<std::string> output_names;  ///< of its results; with a remainder, that has the names
   /// Nodes behind the results, which are its inputs. They are brought to the operator set of the functions, or these to its.
   std::optional<Remainder::Parts> remainder = std::nullopt;
+  Nodes nodes = Nodes::kInFunctions;
 };
 
 struct PartitionedForm {

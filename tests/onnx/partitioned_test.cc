@@ -48,6 +48,19 @@ TEST(Partitioned, EachPartitionIsACallAndTheResultsAreThoseOfTheFunctions) {
               testing::AllOf(HasSubstr("conv2d_bias_add_relu"), HasSubstr("conv2d_bias_add_clip"), HasSubstr("collage.backend")));
 }
 
+TEST(Partitioned, NodesMayStandInPlaceOfCalls) {
+  const std::vector<Expr> functions = {Convolution(1), Convolution(3, "clip(%1, a_min=0, a_max=0.5)"), Convolution(5)};
+  PartitionedModel model = Chain(functions);
+  const Tensor image = Random({1, 4, 6, 6}, 9);
+  const std::vector<Tensor> expected = RunWritten(model, {image});
+  model.nodes = PartitionedModel::Nodes::kInPlace;
+  EXPECT_EQ(RelativeDifference(RunWritten(model, {image})[0], expected[0]), 0);
+  const PartitionedForm form = WritePartitioned(model).value();
+  EXPECT_EQ(form.functions, 0U);
+  EXPECT_EQ(form.partitions, 3U);
+  EXPECT_THAT(form.bytes, testing::AllOf(HasSubstr("collage.backend"), testing::Not(HasSubstr("conv2d_bias_add"))));
+}
+
 TEST(Partitioned, AllFunctionsAreOfTheOperatorSetThatOneNeeds) {
   const Expr blocks = Parse(
       "fn (%x: Tensor[(1, 4, 6, 6), float32], Primitive=1) {\n"

@@ -114,17 +114,27 @@ class ConvertTest(CommandLineTestCase):
             self.assertEqual(functions[node.op_type].domain, "collage")
 
     def test_onnx_runtime_the_reference_and_collage_give_the_results_of_the_program(self):
-        target, _ = self.convert(self.program)
         self.assertEqual(self.collage("run", self.program, "--inputs", self.inputs, "--output", self.folder / "own").returncode, 0)
-        again = self.collage("run", target, "--inputs", self.inputs, "--output", self.folder / "again", "--reference")
-        self.assertEqual(again.returncode, 0, again.stderr)
-        session = onnxruntime.InferenceSession(target, providers=["CPUExecutionProvider"])
-        self.assertEqual([output.name for output in session.get_outputs()], ["y", "z"])
-        found = [session.run(["y", "z"], {"x": self.input}), ReferenceEvaluator(str(target)).run(["y", "z"], {"x": self.input})]
-        found.append([np.load(self.folder / f"again/{name}.npy") for name in ("y", "z")])
-        for outputs in found:
-            for name, output in zip(("y", "z"), outputs):
-                np.testing.assert_allclose(output, np.load(self.folder / f"own/{name}.npy"), atol=1e-5)
+        for words in ([], ["--plain"]):
+            target, _ = self.convert(self.program, *words)
+            again = self.collage("run", target, "--inputs", self.inputs, "--output", self.folder / "again", "--reference")
+            self.assertEqual(again.returncode, 0, again.stderr)
+            session = onnxruntime.InferenceSession(target, providers=["CPUExecutionProvider"])
+            self.assertEqual([output.name for output in session.get_outputs()], ["y", "z"])
+            found = [session.run(["y", "z"], {"x": self.input}), ReferenceEvaluator(str(target)).run(["y", "z"], {"x": self.input})]
+            found.append([np.load(self.folder / f"again/{name}.npy") for name in ("y", "z")])
+            for outputs in found:
+                for name, output in zip(("y", "z"), outputs):
+                    np.testing.assert_allclose(output, np.load(self.folder / f"own/{name}.npy"), atol=1e-5)
+
+    def test_plain_nodes_say_who_runs_them(self):
+        target, said = self.convert(self.program, "--plain")
+        model, plan = onnx.load(target), json.loads(self.report.read_text())["plan"]
+        onnx.checker.check_model(target, full_check=True)
+        self.assertEqual(said, f"{target}: partitions: {len(plan)}, functions: 0\n")
+        self.assertEqual({node.domain for node in model.graph.node}, {""})
+        backends = {entry.value for node in model.graph.node for entry in node.metadata_props if entry.key == "collage.backend"}
+        self.assertEqual(backends, {partition["backend"] for partition in plan})
 
     def check_form(self, path, inputs, *words, tolerance=0.0):
         program = self.folder / "form.collage"

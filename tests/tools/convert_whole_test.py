@@ -179,8 +179,9 @@ class ConvertWholeTest(InOneFolderTestCase):
         (self.folder / "p.relay").write_text(relay_test.BRANCHES)
         np.savez(self.folder / "p.npz", **{"0": 2 * np.eye(8, dtype=np.float32)})
         self.compile("p.relay")
-        self.convert()
-        self.assert_right([{"x": np.full((2, 8), sign, np.float32)} for sign in (1, -1)])
+        for words in ([], ["--plain"]):
+            self.convert(*words)
+            self.assert_right([{"x": np.full((2, 8), sign, np.float32)} for sign in (1, -1)])
 
     def test_a_recursion_that_goes_on_computing_is_an_error(self):
         (self.folder / "p.relay").write_text(FIBONACCI)
