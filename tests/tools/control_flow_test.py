@@ -65,7 +65,7 @@ def cancelling_model(path, place):
 class ControlFlowTest(InOneFolderTestCase):
     def compile(self, name, *words):
         program = self.folder / (name + ".collage")
-        done = self.collage("compile", CASES / (name + ".onnx"), "-o", program, "--cache", self.cache, "--budget", "10s", "--threads", 1, *words)
+        done = self.collage("compile", CASES / (name + ".onnx"), "-o", program, "--cache", self.cache, "--budget", "3s", "--threads", 1, *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         return program
 

@@ -124,7 +124,7 @@ class Samples(quantization.CalibrationDataReader):
 class QuantisedAttentionTest(InOneFolderTestCase):
     def compile(self, file, *words):
         program, report = file.with_suffix(".collage"), file.with_suffix(".json")
-        self.collage("compile", file, "-o", program, "--cache", self.cache, "--budget", "10s", "--threads", 2, "--json", report, *words, code=0)
+        self.collage("compile", file, "-o", program, "--cache", self.cache, "--budget", "5s", "--threads", 2, "--json", report, *words, code=0)
         return program, json.loads(report.read_text())["plan"]
 
     def run_both(self, file, program, feed):

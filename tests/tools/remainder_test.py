@@ -353,7 +353,7 @@ class RemainderTest(InOneFolderTestCase):
 
     def compile(self, name, proto, *words):
         program = self.folder / (name + ".collage")
-        budget = [] if "--cache-only" in words else ["--budget", "5s"]
+        budget = [] if "--cache-only" in words else ["--budget", "2s"]
         done = self.collage("compile", self.save(name, proto), "-o", program, "--cache", self.cache, *budget, "--threads", 1, *words)
         return program, done
 
