@@ -8,6 +8,7 @@
 #include "collage/onnx/node_writer.h"
 #include "collage/onnx/rows.h"
 #include "collage/onnx/writer.h"
+#include "collage/support/check.h"
 #include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
@@ -15,6 +16,7 @@ Expr SpreadBlocks(Formula& formula, const Expr& values, const Shape& data, int64
   if (values == nullptr) return values;
   const auto at = static_cast<size_t>(axis);
   Shape shape = Formula::ShapeOf(values);
+  COLLAGE_CHECK(shape.size() == data.size(), "readers check shapes");
   Shape column = shape;
   column.insert(column.begin() + axis + 1, 1);
   Shape repeated = column;
@@ -49,11 +51,18 @@ Result<QuantizationParameters> ReadParameters(NodeReader& node, const TensorType
   parameters.blocked = block > 0;
   if (!parameters.blocked) return parameters;
   const auto at = static_cast<size_t>(parameters.axis);
+  if (block > data.shape[at] + 1) {
+    return Fail("attribute 'block_size' is " + std::to_string(block) + " along dimension " + std::to_string(at) + " of data of shape " +
+                ToString(data.shape));
+  }
   Shape expected = data.shape;
   expected[at] = (data.shape[at] + block - 1) / block;
-  if (type.shape != expected || block > data.shape[at] + 1) {
-    return Fail("input 1 (scale) has shape " + ToString(type.shape) + "; blocks of " + std::to_string(block) + " need " +
-                ToString(expected));
+  for (const auto& [values, name] : {std::pair(&parameters.scale, "1 (scale)"), std::pair(&parameters.zero_point, "2 (zero point)")}) {
+    if (*values == nullptr) continue;
+    const Shape& shape = COLLAGE_TRY(TensorTypeOf(*values)).shape;
+    if (shape != expected)
+      return Fail("input " + std::string(name) + " has shape " + ToString(shape) + "; blocks of " + std::to_string(block) + " need " +
+                  ToString(expected));
   }
   parameters.scale = SpreadBlocks(formula, parameters.scale, data.shape, parameters.axis, block);
   parameters.zero_point = SpreadBlocks(formula, parameters.zero_point, data.shape, parameters.axis, block);

@@ -149,6 +149,9 @@ def packed_weights():
     four = {"bits": 4, "block_size": 16}
     yield "packed_zeros", product("MatMulNBits", [array("z", np.ones(2))], **four), "input 3 (zero_points) is float64, expected uint8 or float32"
     yield "packed_groups", product("MatMulNBits", [array("g", np.zeros(9, np.int32))], **four), "input 4 (g_idx) is Tensor[(9,), int32], expected int32"
+    steps, zeros = array("s", np.ones((4, 2), np.float32)), array("z", np.zeros((4,), np.int8))
+    blocks = model([make_node("DequantizeLinear", ["w", "s", "z"], ["y"], axis=1, block_size=3)], (), [array("w", np.ones((4, 6), np.int8)), steps, zeros], opset=21)
+    yield "zero_points_of_blocks", blocks, "input 2 (zero point) has shape (4,); blocks of 3 need (4, 2)"
     yield "packed_blocks", product("MatMulNBits", bits=4, block_size=3), "4 bits in blocks of 3; 2, 4 or 8 bits are supported"
     yield "packed_kind", product("MatMulBnb4", quant_type=2, block_size=16), "quant_type 2; positive ones and the types 0 (FP4) and 1 (NF4)"
 
