@@ -8,9 +8,9 @@
 
 namespace collage::tools {
 
-/// Shows progress events on standard error: one line that is rewritten on a terminal; elsewhere, from the second
-/// second on, a line whenever the stage changes or ten seconds have passed. A bar and the time left are those of the whole work where that
-/// has a budget, so the most that is left; else those of the stage, by its counts and its pace.
+/// Shows progress events on standard error: one line that is rewritten on a terminal; elsewhere, once a
+/// second has passed, a line whenever the stage changes and every ten seconds. A bar and the time left are those of the whole work where
+/// that has a budget, so the most that is left; else those of the stage, by its counts and its pace.
 class TerminalProgress {
  public:
   /// `budget_seconds` of the whole work, of which `spent` are gone.

@@ -8,8 +8,8 @@ namespace {
 
 using Step = PartitionedModel::Step;
 
-// Parsers of messages take 100 levels, and a graph in a graph is three. Functions that need more become functions of the model, in which
-// levels begin anew; a Loop may lie as deep again in one.
+// Parsers of messages take 100 levels of messages, and a graph in a graph is three: 33 graphs. A function that needs more than a third of
+// them becomes one of the model, in which levels begin anew. So may a Loop's path between headers, which lies within its function's.
 constexpr size_t kMostLevels = 10;
 
 }  // namespace

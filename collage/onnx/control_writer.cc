@@ -12,7 +12,7 @@ using Step = PartitionedModel::Step;
 
 const TensorType kCondition{{}, DType::kBool};
 const TensorType kNumber{{}, DType::kInt64};
-// Larger zeros are computed: they would be most of the file.
+// A node that computes zeros, and the shape that it takes, need about as many bytes in the file.
 constexpr size_t kMostStoredZeros = 256;
 
 std::vector<std::string> Pick(const std::vector<size_t>& tensors, const std::vector<std::string>& names) {

@@ -1,6 +1,7 @@
 #include "collage/onnx/upgrade.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,13 @@ namespace {
 
 using onnx_message::AttributeProto;
 using onnx_message::NodeProto;
+
+/// What was an attribute and is an input now: integers, or a number of the type of the first input.
+struct AttributeAsInput {
+  std::string_view attribute;
+  int index = 0;
+  bool is_number = false;
+};
 
 /// One node, and those that are put around it.
 class Upgraded {
@@ -50,19 +58,16 @@ class Upgraded {
 
   std::string Constant(const Tensor& value) { return Before("Constant", {}, {{"value", value}}); }
 
-  /// An attribute of integers that is an input now.
-  void MakeInput(std::string_view name, int index) {
-    const std::optional<AttributeProto> attribute = Take(name);
+  void MakeInput(const AttributeAsInput& input) {
+    const std::optional<AttributeProto> attribute = Take(input.attribute);
     if (!attribute) return;
+    if (input.is_number) {
+      const std::string number = Constant(Tensor::Scalar(attribute->f(), DType::kFloat32));
+      return SetInput(input.index, Before("CastLike", {number, node_.input(0)}));
+    }
     std::vector<int64_t> values(attribute->ints().begin(), attribute->ints().end());
     if (attribute->type() == AttributeProto::INT) values = {attribute->i()};
-    SetInput(index, Constant(Tensor::FromVector(TensorType{{static_cast<int64_t>(values.size())}, DType::kInt64}, values)));
-  }
-
-  /// A number that is an input now, of the type of the first input.
-  void MakeNumber(std::string_view name, int index) {
-    const std::optional<AttributeProto> attribute = Take(name);
-    if (attribute) SetInput(index, Before("CastLike", {Constant(Tensor::Scalar(attribute->f(), DType::kFloat32)), node_.input(0)}));
+    SetInput(input.index, Constant(Tensor::FromVector(TensorType{{static_cast<int64_t>(values.size())}, DType::kInt64}, values)));
   }
 
  private:
@@ -86,42 +91,8 @@ class Upgraded {
   onnx_message::GraphProto& graph_;
 };
 
-Status UpgradeSlice(Upgraded& node) {
-  node.MakeInput("starts", 1);
-  node.MakeInput("ends", 2);
-  node.MakeInput("axes", 3);
-  return {};
-}
-
-Status UpgradeTopK(Upgraded& node) {
-  node.MakeInput("k", 1);
-  return {};
-}
-
-Status UpgradeClip(Upgraded& node) {
-  node.MakeNumber("min", 1);
-  node.MakeNumber("max", 2);
-  return {};
-}
-
-Status UpgradePad(Upgraded& node) {
-  node.MakeInput("pads", 1);
-  node.MakeNumber("value", 2);
-  return {};
-}
-
 Status UpgradeDropout(Upgraded& node) {
   node.Take("ratio");  // of training
-  return {};
-}
-
-Status UpgradeAxes(Upgraded& node) {
-  node.MakeInput("axes", 1);
-  return {};
-}
-
-Status UpgradeSplit(Upgraded& node) {
-  node.MakeInput("split", 1);
   return {};
 }
 
@@ -197,42 +168,45 @@ Status Refuse(Upgraded&) { return Fail("its meaning has changed"); }
 struct Change {
   std::string_view op_type;
   int64_t since;
-  Status (*upgrade)(Upgraded&);
+  std::array<AttributeAsInput, 3> inputs = {};  ///< those that have names
+  Status (*upgrade)(Upgraded&) = nullptr;       ///< what else has changed
 };
+
+constexpr std::array<AttributeAsInput, 3> kAxes = {{{"axes", 1}}};
 
 // What is not here takes more types or attributes in a younger operator set, and means the same without them.
 constexpr Change kChanges[] = {
-    {"Scan", 9, Refuse},
-    {"BatchNormalization", 9, UpgradeSpatial},
-    {"Upsample", 10, UpgradeUpsample},
-    {"Slice", 10, UpgradeSlice},
-    {"TopK", 10, UpgradeTopK},
-    {"Resize", 11, UpgradeResize},
-    {"Clip", 11, UpgradeClip},
-    {"Pad", 11, UpgradePad},
-    {"Scatter", 11, UpgradeScatter},
-    {"Dropout", 12, UpgradeDropout},
-    {"ReduceSum", 13, UpgradeAxes},
-    {"Squeeze", 13, UpgradeAxes},
-    {"Unsqueeze", 13, UpgradeAxes},
-    {"Split", 13, UpgradeSplit},
-    {"Softmax", 13, UpgradeSoftmax},
-    {"LogSoftmax", 13, UpgradeSoftmax},
-    {"Hardmax", 13, UpgradeSoftmax},
-    {"RoiAlign", 16, UpgradeRoiAlign},
-    {"ReduceL1", 18, UpgradeAxes},
-    {"ReduceL2", 18, UpgradeAxes},
-    {"ReduceLogSum", 18, UpgradeAxes},
-    {"ReduceLogSumExp", 18, UpgradeAxes},
-    {"ReduceMax", 18, UpgradeAxes},
-    {"ReduceMean", 18, UpgradeAxes},
-    {"ReduceMin", 18, UpgradeAxes},
-    {"ReduceProd", 18, UpgradeAxes},
-    {"ReduceSumSquare", 18, UpgradeAxes},
-    {"Split", 18, CountSplit},
-    {"GridSample", 20, UpgradeGridSample},
-    {"DFT", 20, UpgradeDft},
-    {"GroupNormalization", 21, Refuse},
+    {"Scan", 9, {}, Refuse},
+    {"BatchNormalization", 9, {}, UpgradeSpatial},
+    {"Upsample", 10, {}, UpgradeUpsample},
+    {"Slice", 10, {{{"starts", 1}, {"ends", 2}, {"axes", 3}}}},
+    {"TopK", 10, {{{"k", 1}}}},
+    {"Resize", 11, {}, UpgradeResize},
+    {"Clip", 11, {{{"min", 1, true}, {"max", 2, true}}}},
+    {"Pad", 11, {{{"pads", 1}, {"value", 2, true}}}},
+    {"Scatter", 11, {}, UpgradeScatter},
+    {"Dropout", 12, {}, UpgradeDropout},
+    {"ReduceSum", 13, kAxes},
+    {"Squeeze", 13, kAxes},
+    {"Unsqueeze", 13, kAxes},
+    {"Split", 13, {{{"split", 1}}}},
+    {"Softmax", 13, {}, UpgradeSoftmax},
+    {"LogSoftmax", 13, {}, UpgradeSoftmax},
+    {"Hardmax", 13, {}, UpgradeSoftmax},
+    {"RoiAlign", 16, {}, UpgradeRoiAlign},
+    {"ReduceL1", 18, kAxes},
+    {"ReduceL2", 18, kAxes},
+    {"ReduceLogSum", 18, kAxes},
+    {"ReduceLogSumExp", 18, kAxes},
+    {"ReduceMax", 18, kAxes},
+    {"ReduceMean", 18, kAxes},
+    {"ReduceMin", 18, kAxes},
+    {"ReduceProd", 18, kAxes},
+    {"ReduceSumSquare", 18, kAxes},
+    {"Split", 18, {}, CountSplit},
+    {"GridSample", 20, {}, UpgradeGridSample},
+    {"DFT", 20, {}, UpgradeDft},
+    {"GroupNormalization", 21, {}, Refuse},
 };
 
 Status UpgradeNode(int64_t from, int64_t to, NodeProto& message, NameSupply& names, onnx_message::GraphProto& graph) {
@@ -241,7 +215,10 @@ Status UpgradeNode(int64_t from, int64_t to, NodeProto& message, NameSupply& nam
   Upgraded node(message, names, graph);
   for (const Change& change : kChanges) {
     if (!message.domain().empty() || change.op_type != op_type || from >= change.since || to < change.since) continue;
-    const Status status = change.upgrade(node);
+    for (const AttributeAsInput& input : change.inputs) {
+      if (!input.attribute.empty()) node.MakeInput(input);
+    }
+    const Status status = change.upgrade == nullptr ? Status{} : change.upgrade(node);
     if (!status) {
       return Fail("node '" + message.name() + "' (" + op_type + ", opset " + std::to_string(from) + "): has no form in opset " +
                   std::to_string(to) + ", in which the partitions are written: " + status.error().message);

@@ -11,8 +11,9 @@ namespace collage {
 ///     %0 = exp(%x);  divide(%0, sum(%0, axis=[1], keepdims=True))        before
 ///     nn.softmax(%x, axis=1)                                             after
 ///
-/// Results differ by rounding. It stands behind the common subexpressions, so that what is equal is one expression.
-/// GELU, swish, hard-swish and attention have no operator: backends take whole what is written out.
+/// Results differ by rounding, and where an exponential overflows: nn.softmax and nn.log_softmax are finite there. It stands behind the
+/// common subexpressions, so that what is equal is one expression. GELU, swish, hard-swish and attention have no operator: backends take
+/// whole what is written out.
 Result<IRModule> RecogniseOperators(const IRModule& module);
 
 }  // namespace collage

@@ -195,15 +195,9 @@ std::vector<Form> Binaries() {
 std::vector<PatternRule> PatternTable() {
   std::vector<Form> forms = Products() + OfTwoMatricesOfIntegers() + Binaries() + OneToOnes();
   std::stable_sort(forms.begin(), forms.end(), [](const Form& a, const Form& b) { return a.operators > b.operators; });
-  std::vector<PatternRule> table;
-  const auto take = [&](Form& form) { table.push_back({std::move(form.label), std::move(form.pattern), CheckMatch}); };
-  // Of the patterns, a normalisation is longer than what it shares with the chain behind a product.
-  constexpr size_t kLongestChain = 9;
-  const auto shorter = std::find_if(forms.begin(), forms.end(), [](const Form& form) { return form.operators < kLongestChain; });
-  std::for_each(forms.begin(), shorter, take);
-  table.push_back(OfIntegers());
+  std::vector<PatternRule> table = {OfIntegers()};
   for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.matmul"}) table.push_back(WithPostOps(op));
-  std::for_each(shorter, forms.end(), take);
+  for (Form& form : forms) table.push_back({std::move(form.label), std::move(form.pattern), CheckMatch});
   return table;
 }
 
