@@ -26,9 +26,10 @@ class Decider {
         evidence_(evidence),
         measurer_(measurer),
         options_(options),
-        at_centres_(arms, options.allowed, options.searched),
-        at_ends_(arms, options.allowed, options.searched),
-        at_usual_ends_(arms, options.allowed, options.searched) {
+        covers_(std::make_shared<SharedCoverGraph>()),
+        at_centres_(arms, options.allowed, options.searched, covers_),
+        at_ends_(arms, options.allowed, options.searched, covers_),
+        at_usual_ends_(arms, options.allowed, options.searched, covers_) {
     COLLAGE_CHECK(evidence.size() == arms.kernels.kernels().size(), "evidence is not of these kernels");
     is_allowed_.assign(evidence.size(), options.allowed.empty());
     for (size_t c = 0; c < options.allowed.size(); ++c) {
@@ -356,7 +357,8 @@ class Decider {
   std::vector<Evidence>& evidence_;
   Measurer* measurer_;
   const DecideOptions& options_;
-  // What a search remembers fits prices that are nearly the same, so each view of them has a search of its own.
+  // What a search remembers of prices fits those that are nearly the same, so each view of them has a search of its own.
+  std::shared_ptr<SharedCoverGraph> covers_;
   PricedProblem at_centres_;
   PricedProblem at_ends_;
   PricedProblem at_usual_ends_;

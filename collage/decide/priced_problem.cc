@@ -6,8 +6,9 @@
 
 namespace collage {
 
-PricedProblem::PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched)
-    : arms_(arms), problem_(arms.problem), forbidden_(allowed), searched_(std::move(searched)) {
+PricedProblem::PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched,
+                             std::shared_ptr<SharedCoverGraph> covers)
+    : arms_(arms), problem_(arms.problem), forbidden_(allowed), searched_(std::move(searched)), search_({}, std::move(covers)) {
   forbidden_.flip();
   forbidden_.resize(problem_.candidates.size(), false);
   problem_.conversion = [this](size_t tensor, size_t from, size_t to) {

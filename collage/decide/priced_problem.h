@@ -16,8 +16,10 @@ class PricedProblem {
  public:
   using Searched = decltype(DecideOptions::searched);
 
-  /// Candidates that are not `allowed` are not taken; empty: all are. `searched` is told of each search. `arms` must outlive it.
-  PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {});
+  /// Candidates that are not `allowed` are not taken; empty: all are. `searched` is told of each search. `arms` must outlive it. Problems
+  /// of the same arms may share `covers`.
+  PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched = {},
+                std::shared_ptr<SharedCoverGraph> covers = nullptr);
   PricedProblem(const PricedProblem&) = delete;
   PricedProblem& operator=(const PricedProblem&) = delete;
 

@@ -43,4 +43,10 @@ std::optional<CoverGraph> CoverGraph::Build(const SearchProblem& problem, size_t
   return graph;
 }
 
+const CoverGraph* SharedCoverGraph::Of(const SearchProblem& problem, size_t most_covered) {
+  if (!is_needed_) graph_ = CoverGraph::Build(problem, most_covered);
+  is_needed_ = true;
+  return graph_ ? &*graph_ : nullptr;
+}
+
 }  // namespace collage

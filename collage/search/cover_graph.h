@@ -39,4 +39,17 @@ class CoverGraph {
   std::unordered_map<Covered, uint32_t, CoveredHash> number_of_;
 };
 
+/// The cover graph of one problem, built when it is first needed. Searches that see the problem at different prices share it, and that
+/// one of them needed it: sweeps of the others without bounds would mostly end in vain, too.
+class SharedCoverGraph {
+ public:
+  [[nodiscard]] bool IsNeeded() const { return is_needed_; }
+  /// Null where there are more covered sets than that. Problems may differ in prices alone.
+  const CoverGraph* Of(const SearchProblem& problem, size_t most_covered);
+
+ private:
+  bool is_needed_ = false;
+  std::optional<CoverGraph> graph_;
+};
+
 }  // namespace collage

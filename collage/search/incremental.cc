@@ -29,8 +29,11 @@ constexpr Picoseconds kFar = 1000;
 
 class IncrementalSearch::State {
  public:
-  State(const SearchProblem& problem, const ShortestPathOptions& options)
-      : options_(options), problem_(problem), tables_(problem_, std::vector<bool>(problem.candidates.size(), false)) {}
+  State(const SearchProblem& problem, const ShortestPathOptions& options, std::shared_ptr<SharedCoverGraph> covers)
+      : options_(options),
+        covers_(std::move(covers)),
+        problem_(problem),
+        tables_(problem_, std::vector<bool>(problem.candidates.size(), false)) {}
 
   /// Whether the problems differ in prices alone: tables keep everything else of the first one.
   [[nodiscard]] bool IsOf(const SearchProblem& problem) const {
@@ -96,13 +99,12 @@ class IncrementalSearch::State {
     if (const std::optional<size_t> node = tables_.FirstUncovered()) return NotCovered(*node);
     const SweepLimits limits{options_.most_states, SIZE_MAX};  // the graph has limited the sets
     if (!relaxation_) {
-      if (options_.easy_states > 0) {
+      if (options_.easy_states > 0 && !covers_->IsNeeded()) {
         const SweepLimits easy{options_.easy_states, options_.most_sets, SIZE_MAX, true};
         const SweepAnswer answer = Sweep(tables_, easy, options_.reuse_segments, nullptr);
         if (!answer.gave_up) return ResultOf(answer);
       }
-      if (!is_graph_tried_) graph_ = CoverGraph::Build(problem_, options_.most_covered);
-      is_graph_tried_ = true;
+      graph_ = covers_->Of(problem_, options_.most_covered);
       if (!graph_) return ResultOf(Sweep(tables_, {options_.most_states, options_.most_sets_unproven}, options_.reuse_segments, nullptr));
       relaxation_.emplace(tables_, *graph_);
     }
@@ -245,18 +247,19 @@ class IncrementalSearch::State {
   }
 
   ShortestPathOptions options_;
+  std::shared_ptr<SharedCoverGraph> covers_;
   std::optional<EnoughGain> enough_;  // of the search that goes on
   SearchProblem problem_;
   SearchTables tables_;
-  bool is_graph_tried_ = false;
-  std::optional<CoverGraph> graph_;
+  const CoverGraph* graph_ = nullptr;  // where there are bounds
   std::optional<Relaxation> relaxation_;
   std::vector<SearchChoice> incumbent_;
   std::optional<SearchResult> last_;  // proven under the prices of problem_
   Cost least_;                        // no cover costs less under the prices of problem_, whether cyclic or not
 };
 
-IncrementalSearch::IncrementalSearch(const ShortestPathOptions& options) : options_(options) {}
+IncrementalSearch::IncrementalSearch(const ShortestPathOptions& options, std::shared_ptr<SharedCoverGraph> covers)
+    : options_(options), covers_(std::move(covers)) {}
 IncrementalSearch::IncrementalSearch(IncrementalSearch&&) noexcept = default;
 IncrementalSearch& IncrementalSearch::operator=(IncrementalSearch&&) noexcept = default;
 IncrementalSearch::~IncrementalSearch() = default;
@@ -264,7 +267,11 @@ IncrementalSearch::~IncrementalSearch() = default;
 Result<SearchResult> IncrementalSearch::Search(const SearchProblem& problem, const std::vector<bool>& forbidden,
                                                const std::optional<EnoughGain>& enough) {
   if (problem.node_count == 0) return SearchResult{};
-  if (!state_ || !state_->IsOf(problem)) state_ = std::make_unique<State>(problem, options_);
+  if (!state_ || !state_->IsOf(problem)) {
+    // What was shared fits the first problem only.
+    std::shared_ptr<SharedCoverGraph> covers = state_ ? nullptr : covers_;
+    state_ = std::make_unique<State>(problem, options_, covers ? std::move(covers) : std::make_shared<SharedCoverGraph>());
+  }
   return state_->Search(problem, forbidden, enough);
 }
 

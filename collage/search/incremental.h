@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "collage/search/cover_graph.h"
 #include "collage/search/shortest_path.h"
 
 namespace collage {
@@ -19,7 +20,8 @@ struct EnoughGain {
 /// relaxation and the best cover are kept, and tell how little can have changed.
 class IncrementalSearch {
  public:
-  explicit IncrementalSearch(const ShortestPathOptions& options = {});
+  /// Searches of one problem at different prices may share `covers`; a search that has its own shares with none.
+  explicit IncrementalSearch(const ShortestPathOptions& options = {}, std::shared_ptr<SharedCoverGraph> covers = nullptr);
   IncrementalSearch(IncrementalSearch&&) noexcept;
   IncrementalSearch& operator=(IncrementalSearch&&) noexcept;
   ~IncrementalSearch();
@@ -33,6 +35,7 @@ class IncrementalSearch {
  private:
   class State;
   ShortestPathOptions options_;
+  std::shared_ptr<SharedCoverGraph> covers_;  // of the first problem
   std::unique_ptr<State> state_;
 };
 

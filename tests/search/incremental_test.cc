@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <random>
 
 #include "collage/search/exact.h"
@@ -47,11 +48,13 @@ TEST_P(IncrementalSearchTest, EqualsBruteForceAfterEveryChange) {
   size_t solved = 0;
   for (size_t round = 0; round < Rounds(300); ++round) {
     SearchProblem problem = RandomProblem(random, GetParam());
-    IncrementalSearch bounded(kBounded);
+    const auto covers = std::make_shared<SharedCoverGraph>();
+    IncrementalSearch bounded(kBounded, covers);
+    IncrementalSearch sharing({}, covers);
     IncrementalSearch usual;
     for (int change = 0; change < 12; ++change) {
       const auto expected = BruteForce(problem);
-      for (IncrementalSearch* search : {&bounded, &usual}) {
+      for (IncrementalSearch* search : {&bounded, &sharing, &usual}) {
         const Result<SearchResult> found = search->Search(problem);
         ASSERT_EQ(found.has_value(), expected.has_value()) << "round " << round << ", change " << change;
         if (!expected) continue;
@@ -127,7 +130,7 @@ TEST_P(IncrementalSearchTest, EqualsAFreshSearchOfLargerGraphs) {
 
 TEST(IncrementalSearchTest, AProblemOfAnotherStructureBeginsAnew) {
   std::mt19937_64 random(85);
-  IncrementalSearch search(kBounded);
+  IncrementalSearch search(kBounded, std::make_shared<SharedCoverGraph>());
   for (int round = 0; round < 100; ++round) {
     const SearchProblem problem = RandomProblem(random, false);
     const auto expected = BruteForce(problem);
