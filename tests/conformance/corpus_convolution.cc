@@ -93,6 +93,7 @@ std::vector<ProgramCase> ConvolutionCases() {
   const std::vector<Convolution> convolutions = {
       {"conv_1x1", {1, 16, 7, 7}, 24, 1, {}},
       {"conv_1x1_stride2", {1, 16, 7, 7}, 24, 1, {{"strides", Ints{2, 2}}}},
+      {"conv_1x1_many_channels", {2, 64, 7, 5}, 96, 1, {}},
       {"conv_3x3", {1, 16, 10, 10}, 32, 3, {}},
       {"conv_3x3_batch2", {2, 16, 8, 6}, 16, 3, {}},
       {"conv_3x3_stride2", {1, 8, 11, 9}, 16, 3, {{"strides", Ints{2, 2}}}},

@@ -28,6 +28,7 @@ void AddDense(std::vector<ProgramCase>& cases) {
   add("dense_bias_residual", {6, 32}, 32, [](B& b, const Expr& x) { return B::Add(b.Bias(x, -1), b.Input({6, 32})); });
   add("dense_add_row", {6, 32}, 32, [](B& b, const Expr& x) { return B::Add(x, b.Constant({32}, -1, 1)); });
   add("dense_add_row_rank2", {6, 32}, 32, [](B& b, const Expr& x) { return B::Add(b.Constant({1, 32}, -1, 1), x); });
+  add("dense_many_rows", {57, 62}, 92, bias);
   add("dense_add_column", {6, 32}, 32, [](B& b, const Expr& x) { return B::Add(x, b.Constant({6, 1}, -1, 1)); });
   add("dense_bias_softmax", {3, 32}, 10, [](B& b, const Expr& x) { return B::Call("nn.softmax", {b.Bias(x, -1)}); });
   add("dense_chain", {2, 24}, 32,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collage/backend/xsmm/forms.h"
+#include "collage/backend/xsmm/strassen.h"
 #include "collage/backend/xsmm/winograd.h"
 #include "collage/op/window.h"
 
@@ -95,6 +96,11 @@ Tiling Plain(const Problem& problem, size_t data, size_t weight, const Instructi
   return tiling;
 }
 
+// Channels last, where the pixels of all images follow one another.
+StrassenProblem ForStrassen(const Problem& problem) {
+  return {problem.batch * Pixels(problem.output), problem.input_channels, problem.output_channels, 1, problem.input_channels};
+}
+
 std::vector<Form> PointwiseForms(const Chain& chain, const Problem& problem, const InstructionSet& instructions) {
   const size_t data = chain.base->inputs[0];
   const size_t weight = chain.base->inputs[1];
@@ -103,6 +109,8 @@ std::vector<Form> PointwiseForms(const Chain& chain, const Problem& problem, con
   const std::string last = problem.LastTag();
   std::vector<Form> forms = {ProductForm("1x1/" + last, layout_in(last), layout_out(last), kTileRows,
                                          [=](int64_t tile_rows) { return ChannelsLast(problem, data, weight, instructions, tile_rows); })};
+  if (!IsStrided(problem) && IsStrassenWorthwhile(ForStrassen(problem), instructions))
+    forms.push_back(StrassenForm("strassen/" + last, layout_in(last), layout_out(last), ForStrassen(problem), instructions));
   // Of one pixel all layouts are one.
   if (Pixels(problem.input) == 1) return forms;
   const int64_t block = instructions.lanes;

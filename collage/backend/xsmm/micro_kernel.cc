@@ -53,15 +53,16 @@ Result<MicroKernel> MicroKernel::Make(const MicroShape& shape) {
   const auto row_stride = static_cast<libxsmm_blasint>(shape.row_stride);
   const auto result_stride = static_cast<libxsmm_blasint>(shape.result_stride);
   const float alpha = 1;
-  const float beta = 0;
+  const float beta = shape.adds ? 1 : 0;
   const int flags = LIBXSMM_GEMM_FLAG_NONE;
   // Said, because the environment could choose another.
-  const int prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
+  const int prefetch = shape.fetches ? LIBXSMM_GEMM_PREFETCH_AL2 : LIBXSMM_GEMM_PREFETCH_NONE;
   MicroKernel kernel;
   if (shape.row_terms.size() == 1) {
     kernel.panel_begin_ = shape.panel_terms[0];
     kernel.row_begin_ = shape.row_terms[0];
-    kernel.plain_ = libxsmm_smmdispatch(m, n, k, &panel_stride, &row_stride, &result_stride, &alpha, &beta, &flags, &prefetch);
+    kernel.plain_ =
+        reinterpret_cast<Plain>(libxsmm_smmdispatch(m, n, k, &panel_stride, &row_stride, &result_stride, &alpha, &beta, &flags, &prefetch));
   } else {
     kernel.panel_terms_ = InBytes(shape.panel_terms);
     kernel.row_terms_ = InBytes(shape.row_terms);
@@ -75,9 +76,9 @@ Result<MicroKernel> MicroKernel::Make(const MicroShape& shape) {
 
 // The library leaves the upper parts of vector registers in use, and every instruction of plain code that writes a lower part then waits
 // for the product.
-__attribute__((target("avx"))) void MicroKernel::operator()(const float* rows, const float* panel, float* result) const {
+__attribute__((target("avx"))) void MicroKernel::operator()(const float* rows, const float* panel, float* result, const float* next) const {
   if (plain_) {
-    plain_(panel + panel_begin_, rows + row_begin_, result);
+    plain_(panel + panel_begin_, rows + row_begin_, result, next + panel_begin_, rows, result);
   } else {
     const unsigned long long terms = row_terms_.size();
     sum_(panel, rows, result, &terms, panel_terms_.data(), row_terms_.data());

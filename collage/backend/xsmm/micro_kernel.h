@@ -26,18 +26,23 @@ struct MicroShape {
   int64_t row_stride, panel_stride, result_stride;
   std::vector<int64_t> row_terms = {0};
   std::vector<int64_t> panel_terms = {0};
+  bool adds = false;     ///< to what the result holds
+  bool fetches = false;  ///< the next panel into the second-level cache; of one term
 };
 
-/// Generated code for result = sum over terms of rows x panel. Copies share the code, which lives as long as the process.
+/// Generated code for result = sum over terms of rows x panel, or +=. Copies share the code, which lives as long as the process.
 class MicroKernel {
  public:
   /// Fails where the library declines.
   static Result<MicroKernel> Make(const MicroShape& shape);
 
-  void operator()(const float* rows, const float* panel, float* result) const;
+  void operator()(const float* rows, const float* panel, float* result) const { (*this)(rows, panel, result, panel); }
+  /// `next` is the panel that a shape which fetches fetches.
+  void operator()(const float* rows, const float* panel, float* result, const float* next) const;
 
  private:
-  using Plain = void (*)(const float* panel, const float* rows, float* result, ...);
+  using Plain = void (*)(const float* panel, const float* rows, float* result, const float* next_panel, const float* next_rows,
+                         const float* next_result);
   using Sum = void (*)(const float* panel, const float* rows, float* result, const unsigned long long* terms,
                        const unsigned long long* panel_terms, const unsigned long long* row_terms, ...);
 

@@ -4,6 +4,7 @@
 #include "collage/backend/xsmm/forms.h"
 #include "collage/backend/xsmm/panel_program.h"
 #include "collage/backend/xsmm/panel_weights.h"
+#include "collage/backend/xsmm/strassen.h"
 
 namespace collage::xsmm {
 namespace {
@@ -71,6 +72,10 @@ Tiling Tile(const Problem& problem, size_t left, size_t right, bool is_constant,
   return tiling;
 }
 
+StrassenProblem ForStrassen(const Problem& problem) {
+  return {problem.rows, problem.depth, problem.columns, problem.transposed ? 1 : problem.columns, problem.transposed ? problem.depth : 1};
+}
+
 Form PanelForm(std::string name, Widening widening, int64_t lanes, std::function<Result<PanelWeights>(const Chain&)> weights) {
   const auto make = [widening, lanes, weights = std::move(weights)](const Chain& chain, const Form&, int64_t tile_rows,
                                                                     int threads) -> Result<std::shared_ptr<const Program>> {
@@ -106,6 +111,8 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
       const auto weights = [is_transposed = problem.transposed](const Chain& of) { return FloatWeights(of, is_transposed); };
       forms.push_back(PanelForm("streamed", Widening::kInRegisters, instructions.lanes, weights));
     }
+    if (is_constant && problem.batches.size() == 1 && IsStrassenWorthwhile(ForStrassen(problem), instructions))
+      forms.push_back(StrassenForm("strassen", {}, {}, ForStrassen(problem), instructions));
   }
   // Batches of matrices are no weights.
   const bool may_round = chain.may_round_weights && is_constant && chain.ShapeOf(right).size() == 2;
