@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -9,9 +10,10 @@
 namespace collage::xsmm {
 namespace {
 
-constexpr int64_t kProducts = 7;  // instead of eight
-constexpr size_t kSums = 4;       // of quarters of the left operand
-constexpr size_t kStored = 4;     // products that are summed up, one for each quarter of the result
+constexpr int64_t kProducts = 7;        // instead of eight
+constexpr size_t kSums = 4;             // of quarters of the left operand
+constexpr size_t kStored = 4;           // products that are summed up, one for each quarter of the result: 12, 11, 22, 21
+constexpr size_t kMostRowsOfGroup = 8;  // of 8 rows and more, beside the widest panel
 
 int64_t Ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -57,7 +59,7 @@ Result<std::shared_ptr<const Program>> StrassenProgram::Make(const Chain& chain,
   const int64_t parts = Ceiling(problem.rows, 2) * Ceiling(problem.columns, 2 * instructions.lanes);
   program->CutShares(instructions, tile_rows, static_cast<int64_t>(PiecesWorth(operations, static_cast<size_t>(parts), threads)));
   program->data_ = program->operands_.Of(chain, chain.base->inputs[0], form.data);
-  program->PackWeights(chain.sequence->values[chain.base->inputs[1]].constant->Data<float>());
+  COLLAGE_TRY_STATUS(program->PackWeights(chain.sequence->values[chain.base->inputs[1]].constant->Data<float>()));
   program->tail_ = BoundTail(chain, chain.tail, form.result, program->operands_);
   COLLAGE_TRY_STATUS(program->MakeAllKernels());
   program->SetScratch();
@@ -93,31 +95,37 @@ void StrassenProgram::CutShares(const InstructionSet& instructions, int64_t tile
   row_shares_ = cut(rows_by(best), 2 * tile_rows, 2, rows_);
   column_shares_ = cut(columns_by(threads / best), 2 * instructions.panel_columns, unit, columns_);
   // Panels are read again for each group of rows, sums of rows for each panel: with as many rows as a panel has columns, about as often.
-  rows_of_group_ = static_cast<size_t>(Ceiling(instructions.panel_columns, tile_rows));
+  rows_of_group_ = std::min(static_cast<size_t>(Ceiling(instructions.panel_columns, tile_rows)), kMostRowsOfGroup);
 }
 
 // In the order of the products.
-void StrassenProgram::PackWeights(const float* weights) {
+Status StrassenProgram::PackWeights(const float* weights) {
   const int64_t half_depth = problem_.depth / 2;
   const int64_t down = half_depth * problem_.depth_stride;
+  bool is_finite = true;
   for (const Cut& columns : columns_) {
-    const int64_t panel = half_depth * columns.lower();
+    const int64_t panel = PanelOf(columns);
     const int64_t across = columns.lower() * problem_.column_stride;
     float* packed = operands_.Allocate(kProducts * panel);
-    weights_.push_back(packed);
+    float* rest = operands_.Allocate(panel);
+    weights_.push_back({packed, rest});
     for (int64_t d = 0; d < half_depth; ++d) {
-      for (int64_t c = 0; c < columns.lower(); ++c, ++packed) {
+      for (int64_t c = 0; c < columns.lower(); ++c, ++packed, ++rest) {
         const float* at = weights + d * problem_.depth_stride + (columns.first + c) * problem_.column_stride;
         const double b11 = at[0];
         const double b12 = at[across];
         const double b21 = at[down];
         const double b22 = at[down + across];
-        const std::array<double, kProducts> quarters = {b22 - b12 + b11, b11, b12 - b11, b21, b22 - b12, b22, b21 - b22 + b12 - b11};
-        for (int64_t product = 0; product < kProducts; ++product)
-          packed[product * panel] = static_cast<float>(quarters[static_cast<size_t>(product)]);
+        const std::array<double, kProducts> sums = {b22 - b12 + b11, b11, b12 - b11, b21, b22 - b12, b22, b21 - b22 + b12 - b11};
+        for (int64_t product = 0; product < kProducts; ++product) {
+          packed[product * panel] = static_cast<float>(sums[static_cast<size_t>(product)]);
+          is_finite = is_finite && std::isfinite(packed[product * panel]);
+        }
+        *rest = at[across];
       }
     }
   }
+  return is_finite ? Status() : Fail("libxsmm: sums of the weights, which Strassen's algorithm multiplies, are not finite");
 }
 
 Result<StrassenProgram::Kernels> StrassenProgram::MakeKernels(const Cut& rows, int64_t panel) const {
@@ -127,9 +135,9 @@ Result<StrassenProgram::Kernels> StrassenProgram::MakeKernels(const Cut& rows, i
     shape.fetches = true;
     return MicroKernel::Make(shape);
   };
-  return Kernels{COLLAGE_TRY(make(rows.upper(), sum_row_, false)), COLLAGE_TRY(make(rows.upper(), sum_row_, true)),
+  return Kernels{COLLAGE_TRY(make(rows.upper(), sum_row_, false)),       COLLAGE_TRY(make(rows.upper(), sum_row_, true)),
                  COLLAGE_TRY(make(rows.upper(), problem_.depth, false)), COLLAGE_TRY(make(rows.upper(), problem_.depth, true)),
-                 COLLAGE_TRY(make(rows.lower(), problem_.depth, true))};
+                 COLLAGE_TRY(make(rows.lower(), problem_.depth, false)), COLLAGE_TRY(make(rows.lower(), problem_.depth, true))};
 }
 
 Status StrassenProgram::MakeAllKernels() {
@@ -167,58 +175,89 @@ void StrassenProgram::Run(size_t piece, std::span<const void* const> inputs, flo
   const size_t stride = kSums * static_cast<size_t>(sum_stride_);
   const Share& rows = row_shares_[piece / column_shares_.size()];
   const Share& columns = column_shares_[piece % column_shares_.size()];
+  std::array<const float*, kMostRowsOfGroup> sums_of{};
   for (size_t group = rows.begin; group < rows.end; group += rows_of_group_) {
-    const size_t end = std::min(group + rows_of_group_, rows.end);
-    for (size_t r = group; r < end; ++r) SumRows(rows_[r], memory, sums + (r - group) * stride);
+    const size_t count = std::min(rows_of_group_, rows.end - group);
+    for (size_t r = 0; r < count; ++r) sums_of[r] = SumRows(rows_[group + r], memory, sums + r * stride) ? sums + r * stride : nullptr;
     for (size_t c = columns.begin; c < columns.end; ++c) {
-      for (size_t r = group; r < end; ++r) Multiply(r, c, sums + (r - group) * stride, memory);
+      for (size_t r = 0; r < count; ++r) Multiply({group + r, c, sums_of[r]}, memory);
     }
   }
 }
 
-void StrassenProgram::SumRows(const Cut& rows, const Memory& memory, float* sums) const {
+bool StrassenProgram::SumRows(const Cut& rows, const Memory& memory, float* sums) const {
   const float* upper = RowsOf(memory, rows);
-  loops_.sum_rows({upper, upper + rows.upper() * problem_.depth, problem_.depth, rows.upper(), rows.lower(), problem_.depth / 2, sums,
-                   sum_row_, sum_stride_});
+  return loops_.sum_rows({upper, upper + rows.upper() * problem_.depth, problem_.depth, rows.upper(), rows.lower(), problem_.depth / 2,
+                          sums, sum_row_, sum_stride_});
 }
 
-void StrassenProgram::Multiply(size_t row_cut, size_t column_cut, const float* sums, const Memory& memory) const {
-  const Cut& rows = rows_[row_cut];
-  const Cut& columns = columns_[column_cut];
-  const int64_t half_depth = problem_.depth / 2;
-  const int64_t panel = half_depth * columns.lower();
+void StrassenProgram::Multiply(const Tile& tile, const Memory& memory) const {
+  const Cut& rows = rows_[tile.row_cut];
+  const Cut& columns = columns_[tile.column_cut];
+  tail_.Prefetch(TileOf(rows, columns), memory.inputs);
+  if (tile.sums) {
+    MultiplyByQuarters(tile, memory);
+  } else {
+    MultiplyAsUsual(tile, memory);
+  }
+  const Cut above{rows.first, rows.upper()};
+  const Cut below{rows.first + rows.upper(), rows.lower()};
+  const Cut left{columns.first, columns.lower()};
+  const Cut right{columns.first + columns.lower(), columns.lower()};
+  Store(above, right, memory.scratch, memory);
+  Store(above, left, memory.scratch + product_, memory);
+  Store(below, right, memory.scratch + 2 * product_, memory);
+  Store(below, left, memory.scratch + 3 * product_, memory);
+}
+
+void StrassenProgram::MultiplyByQuarters(const Tile& tile, const Memory& memory) const {
+  const Cut& rows = rows_[tile.row_cut];
+  const Cut& columns = columns_[tile.column_cut];
+  const Kernels& kernels = kernels_[kernel_of_[tile.row_cut][tile.column_cut]];
   const int64_t elements = rows.upper() * columns.lower();
-  const Kernels& kernels = kernels_[kernel_of_[row_cut][column_cut]];
   const float* const a11 = RowsOf(memory, rows);
-  const float* const a12 = a11 + half_depth;
+  const float* const a12 = a11 + problem_.depth / 2;
   const float* const a22 = a12 + rows.upper() * problem_.depth;
   float* const c12 = memory.scratch;
   float* const c11 = c12 + product_;
   float* const c22 = c11 + product_;
   float* const c21 = c22 + product_;
-  const Cut above{rows.first, rows.upper()};
-  const Cut below{rows.first + rows.upper(), rows.lower()};
-  const Cut left{columns.first, columns.lower()};
-  const Cut right{columns.first + columns.lower(), columns.lower()};
-  tail_.Prefetch(TileOf(rows, columns), memory.inputs);
-  const float* weights = weights_[column_cut];
-  const auto multiply = [&](const MicroKernel& kernel, const float* left_operand, float* product) {
+  const float* weights = weights_[tile.column_cut].products;
+  const auto multiply = [&, panel = PanelOf(columns)](const MicroKernel& kernel, const float* left_operand, float* product) {
     kernel(left_operand, weights, product, weights + panel);
     weights += panel;
   };
-  multiply(kernels.set_of_sum, sums, c12);
+  multiply(kernels.set_of_sum, tile.sums, c12);
   multiply(kernels.set_of_data, a11, c11);
-  multiply(kernels.set_of_sum, sums + sum_stride_, c22);
+  multiply(kernels.set_of_sum, tile.sums + sum_stride_, c22);
   loops_.sum_products(c12, c11, c22, c21, elements);
   multiply(kernels.add_of_data, a12, c11);
-  multiply(kernels.add_of_sum, sums + 2 * sum_stride_, c21);
+  multiply(kernels.add_of_sum, tile.sums + 2 * sum_stride_, c21);
   loops_.add(c22, c21, elements);
-  multiply(kernels.add_of_sum, sums + 3 * sum_stride_, c12);
+  multiply(kernels.add_of_sum, tile.sums + 3 * sum_stride_, c12);
   multiply(kernels.add_of_lower_data, a22, c21);
-  Store(above, left, c11, memory);
-  Store(above, right, c12, memory);
-  Store(below, left, c21, memory);
-  Store(below, right, c22, memory);
+}
+
+void StrassenProgram::MultiplyAsUsual(const Tile& tile, const Memory& memory) const {
+  const Cut& rows = rows_[tile.row_cut];
+  const Kernels& kernels = kernels_[kernel_of_[tile.row_cut][tile.column_cut]];
+  const int64_t panel = PanelOf(columns_[tile.column_cut]);
+  const auto& [products, b12] = weights_[tile.column_cut];
+  const float* const b11 = products + panel;
+  const float* const b21 = products + 3 * panel;
+  const float* const b22 = products + 5 * panel;
+  float* product = memory.scratch;
+  for (const bool is_lower : {false, true}) {
+    const float* const left = RowsOf(memory, rows) + (is_lower ? rows.upper() * problem_.depth : 0);
+    const float* const right = left + problem_.depth / 2;
+    const MicroKernel& sets = is_lower ? kernels.set_of_lower_data : kernels.set_of_data;
+    const MicroKernel& adds = is_lower ? kernels.add_of_lower_data : kernels.add_of_data;
+    for (const auto& [of_left, of_right] : {std::pair(b12, b22), std::pair(b11, b21)}) {
+      sets(left, of_left, product, of_right);
+      adds(right, of_right, product, of_right);
+      product += product_;
+    }
+  }
 }
 
 TailTile StrassenProgram::TileOf(const Cut& rows, const Cut& columns) const {

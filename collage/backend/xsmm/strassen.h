@@ -30,7 +30,8 @@ Form StrassenForm(std::string name, Layout data, Layout result, const StrassenPr
 
 /// A product by Strassen's algorithm, applied once to each tile: seven products of quarters take the place of eight. Its rounding errors
 /// are bounded as those of the usual product are, by a larger constant and by the norms of the matrices (Higham, "Accuracy and Stability
-/// of Numerical Algorithms", chapter 23).
+/// of Numerical Algorithms", chapter 23). Rows of a tile whose sums are not finite are multiplied as usual: what one of them holds must not
+/// reach the others.
 class StrassenProgram final : public Program {
  public:
   static Result<std::shared_ptr<const Program>> Make(const Chain& chain, const Form& form, const StrassenProblem& problem,
@@ -53,7 +54,7 @@ class StrassenProgram final : public Program {
   /// Of a size of tile, by where the left operand lies: among the sums, or in the data.
   struct Kernels {
     MicroKernel set_of_sum, add_of_sum;
-    MicroKernel set_of_data, add_of_data, add_of_lower_data;
+    MicroKernel set_of_data, add_of_data, set_of_lower_data, add_of_lower_data;
   };
   /// Of a run of one piece.
   struct Memory {
@@ -62,15 +63,28 @@ class StrassenProgram final : public Program {
     float* result;
     float* scratch;
   };
+  /// Row cut and column cut, with the sums of its rows.
+  struct Tile {
+    size_t row_cut, column_cut;
+    const float* sums;  ///< null where they are not finite
+  };
+  /// Of a tile, a panel for each product, and one more for usual products.
+  struct Weights {
+    const float* products;
+    const float* rest;
+  };
 
   void CutShares(const InstructionSet& instructions, int64_t tile_rows, int64_t threads);
-  void PackWeights(const float* weights);
+  Status PackWeights(const float* weights);
   Result<Kernels> MakeKernels(const Cut& rows, int64_t panel) const;
   Status MakeAllKernels();
   void SetScratch();
   [[nodiscard]] const float* RowsOf(const Memory& memory, const Cut& rows) const { return memory.data + rows.first * problem_.depth; }
-  void SumRows(const Cut& rows, const Memory& memory, float* sums) const;
-  void Multiply(size_t row_cut, size_t column_cut, const float* sums, const Memory& memory) const;
+  [[nodiscard]] bool SumRows(const Cut& rows, const Memory& memory, float* sums) const;
+  void Multiply(const Tile& tile, const Memory& memory) const;
+  void MultiplyByQuarters(const Tile& tile, const Memory& memory) const;
+  void MultiplyAsUsual(const Tile& tile, const Memory& memory) const;
+  [[nodiscard]] int64_t PanelOf(const Cut& columns) const { return problem_.depth / 2 * columns.lower(); }
   [[nodiscard]] TailTile TileOf(const Cut& rows, const Cut& columns) const;
   void Store(const Cut& rows, const Cut& columns, float* product, const Memory& memory) const;
 
@@ -81,7 +95,7 @@ class StrassenProgram final : public Program {
   size_t rows_of_group_ = 1;                       // row cuts whose sums are in scratch memory at once
   Operands operands_;
   Source data_;
-  std::vector<const float*> weights_;           // by column cut: a panel for each product
+  std::vector<Weights> weights_;                // by column cut
   std::vector<std::vector<size_t>> kernel_of_;  // by row cut and column cut
   std::vector<Kernels> kernels_;
   BoundTail tail_;

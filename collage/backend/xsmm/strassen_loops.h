@@ -20,7 +20,8 @@ struct StrassenRows {
 };
 
 struct StrassenLoops {
-  void (*sum_rows)(const StrassenRows&);
+  /// False where a sum is not finite.
+  bool (*sum_rows)(const StrassenRows&);
   /// sums = first + second; first += second + third.
   void (*sum_products)(float* first, const float* second, const float* third, float* sums, int64_t count);
   /// to += from

@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -163,6 +165,37 @@ TEST(XsmmTest, StrassensAlgorithmForProducts) {
   }
   const Expr image = Input({2, 96, 7, 9});
   EXPECT_THAT(CheckAllVariants(Xsmm(), FunctionOf({image}, CallOp("nn.relu", {Pointwise(image, 160)}))), Contains("strassen/acdb"));
+}
+
+// The algorithm subtracts sums of different rows from each other again, and of numbers that are not finite nothing is left then.
+TEST(XsmmTest, NumbersThatAreNotFiniteStayInTheirRows) {
+  constexpr int64_t kRows = 210;
+  constexpr int64_t kDepth = 128;
+  constexpr int64_t kUnits = 96;
+  const Expr x = Input({kRows, kDepth});
+  const Expr function = FunctionOf({x}, CallOp("nn.bias_add", {Dense(x, kUnits), RandomConstant({kUnits}, 3)}, {{"axis", -1}}));
+  std::vector<Tensor> inputs = RandomInputs(function);
+  const Tensor expected = Reference(function, inputs);
+  const std::set<int64_t> rows = {5, 40, 73, kRows - 1};
+  float* const data = inputs[0].MutableData<float>();
+  data[5 * kDepth + 3] = std::numeric_limits<float>::infinity();
+  data[40 * kDepth + 70] = std::numeric_limits<float>::quiet_NaN();
+  data[73 * kDepth + 1] = data[73 * kDepth + 65] = std::numeric_limits<float>::max();  // whose sum overflows
+  data[(kRows - 1) * kDepth + 127] = -std::numeric_limits<float>::infinity();
+  for (const Variant& variant : VariantsOf(function)) {
+    SCOPED_TRACE(variant.name);
+    Runner run = Compiled(Xsmm(), function, variant, 2);
+    const Tensor found = run(inputs);
+    for (int64_t i = 0; i < kRows * kUnits; ++i) {
+      if (rows.contains(i / kUnits)) continue;
+      ASSERT_NEAR(found.Data<float>()[i], expected.Data<float>()[i], 1e-4) << "row " << i / kUnits;
+    }
+    for (int64_t c = 0; c < kUnits; ++c) {
+      EXPECT_TRUE(std::isinf(found.Data<float>()[5 * kUnits + c]));
+      EXPECT_TRUE(std::isnan(found.Data<float>()[40 * kUnits + c]));
+      EXPECT_TRUE(std::isinf(found.Data<float>()[(kRows - 1) * kUnits + c]));
+    }
+  }
 }
 
 TEST(XsmmTest, StrassensAlgorithmIsNotOfferedWhereItSavesNothing) {
