@@ -84,6 +84,8 @@ class Decider {
   /// those suffice: they take least time, are parts of many others, and a program of many kernels tells how times alone and in programs
   /// compare.
   Status MakePossible() {
+    const bool is_some_plan_known = options_.rival.IsKnown() || options_.incumbent.IsKnown();
+    if (is_some_plan_known && measurer_ && measurer_->IsOver()) return Fail(kTimeEnded);
     std::vector<Cost> apart = Lows(prices_);
     for (size_t kernel = 0; kernel < apart.size(); ++kernel) {
       if (arms_.kernels.kernels()[kernel].heavy.size() > 1 && IsUnknown(kernel)) apart[kernel] = Cost::Invalid();
@@ -94,8 +96,6 @@ class Decider {
     // A search that a limit has ended may find a cover at one price and none at another.
     if (unknown.empty()) return Fail("no valid cover of what is known was found within the limits of the search");
     if (!measurer_) return Fail("what the cheapest plan needs has not been measured");
-    const bool is_some_plan_known = options_.rival.IsKnown() || options_.incumbent.IsKnown();
-    if (is_some_plan_known && measurer_->IsOver()) return Fail(kTimeEnded);
     return MeasureSome(unknown, /*all=*/measurer_->IsOver());
   }
 

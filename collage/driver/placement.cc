@@ -95,19 +95,14 @@ class Builder {
     }
     const PlacementTarget& target = placement_.targets[candidate.backend];
     const size_t device = placement_.DeviceOf(candidate.backend);
-    const Function& function = *candidate.extracted.function->As<Function>();
     const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
-    const auto [at, is_new] = variants_.try_emplace({candidate.backend, hash});
-    if (is_new) at->second = COLLAGE_TRY(VariantsOf(candidate.backend, candidate.extracted.function, hash));
-    KernelFacts facts = WorkOf(function, placement_.devices[device]);
-    facts.device = device;
-    facts.backend = candidate.backend;
-    // What a library computes inside tells nothing of kernels that are generated whole.
-    for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));
+    const auto [at, is_new] = offers_.try_emplace({candidate.backend, hash});
+    if (is_new) at->second = {COLLAGE_TRY(VariantsOf(candidate.backend, candidate.extracted.function, hash)), FactsOf(candidate)};
+    const auto& [variants, facts] = at->second;
     if (placement_.precision) candidate.permitted = WithPrecision(candidate.extracted.function, *placement_.precision);
     const uint64_t permitted_hash = placement_.precision ? StructuralHash(candidate.permitted, ForPricing()) : 0;
     candidate.variants.clear();
-    for (const Variant& variant : at->second) {
+    for (const Variant& variant : variants) {
       const uint64_t of_function = variant.uses_precision ? permitted_hash : hash;
       MeasurementKey key = pricer_.KeyOf(of_function, std::string(target.backend->Name()), target.version, variant.name);
       key.threads = placement_.devices[device].threads;
@@ -115,6 +110,16 @@ class Builder {
       candidate.variants.push_back({variant, Cost::Unknown(), {}, key, placement_.MemoryOf(device)});
     }
     return {};
+  }
+
+  [[nodiscard]] KernelFacts FactsOf(const PricedCandidate& candidate) const {
+    const size_t device = placement_.DeviceOf(candidate.backend);
+    KernelFacts facts = WorkOf(*candidate.extracted.function->As<Function>(), placement_.devices[device]);
+    facts.device = device;
+    facts.backend = candidate.backend;
+    // What a library computes inside tells nothing of kernels that are generated whole.
+    for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));
+    return facts;
   }
 
   /// What is done in place may be done in each layout that new candidates read or make, if its parts lie together there.
@@ -231,7 +236,12 @@ class Builder {
   Pricer& pricer_;
   std::vector<KernelFacts> facts_;
   std::map<KernelId, size_t> number_;
-  std::map<std::pair<size_t, uint64_t>, std::vector<Variant>> variants_;  // by target and function
+  /// What a target has for a function.
+  struct Offer {
+    std::vector<Variant> variants;
+    KernelFacts facts;
+  };
+  std::map<std::pair<size_t, uint64_t>, Offer> offers_;  // by target and function
 };
 
 /// Those of a form by what it replaces: "%3'".

@@ -139,19 +139,26 @@ std::string ChangesByPartition(const RecordedProblem& recorded, const std::vecto
   return text;
 }
 
+/// In one line. A model may say what is no UTF-8.
+std::string WriteLine(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// A field that an object has not, behind its others. The texts may be large, and are not read for it.
+std::string WithField(std::string object, const char* name, const std::string& value) {
+  object.back() = ',';
+  return object += WriteLine(name) + ":" + value + "}";
+}
+
 }  // namespace
 
 std::string ToMetadata(const CompileReport& report, const RecordedProblem& recorded) {
-  Json json = Json::parse(ToJson(report));
-  json[kRecorded] = Json::parse(ToJson(recorded));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return WithField(WriteLine(Json::parse(ToJson(report))), kRecorded, ToJson(recorded));
 }
 
 std::string WithReport(const std::string& metadata, const CompileReport& report) {
   const Json old = Json::parse(metadata);
   Json json = Json::parse(ToJson(report));
   if (const auto recorded = old.find(kRecorded); recorded != old.end()) json[kRecorded] = *recorded;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return WriteLine(json);
 }
 
 std::string JoinMetadata(const std::vector<std::string>& profiles) {
@@ -162,17 +169,14 @@ std::string JoinMetadata(const std::vector<std::string>& profiles) {
 }
 
 std::string WithModel(const std::string& metadata, const std::string& identity, const ModelMetadata& model) {
-  Json json = Json::parse(metadata);
-  json[kModelIdentity] = identity;
-  json["model_metadata"] = {{"producer_name", model.producer_name},
-                            {"graph_name", model.graph_name},
-                            {"domain", model.domain},
-                            {"description", model.description},
-                            {"graph_description", model.graph_description},
-                            {"version", model.version},
-                            {"custom_metadata_map", model.custom_metadata_map}};
-  // A model may say what is no UTF-8.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const Json of_model = {{"producer_name", model.producer_name},
+                         {"graph_name", model.graph_name},
+                         {"domain", model.domain},
+                         {"description", model.description},
+                         {"graph_description", model.graph_description},
+                         {"version", model.version},
+                         {"custom_metadata_map", model.custom_metadata_map}};
+  return WithField(WithField(metadata, kModelIdentity, WriteLine(identity)), "model_metadata", WriteLine(of_model));
 }
 
 Result<std::string> ModelIdentityOfMetadata(const std::string& metadata) {

@@ -51,8 +51,14 @@ Expr RepeatHeads(Formula& formula, const Expr& data, int64_t heads) {
 }
 
 Expr Rotated(Formula& formula, const Expr& data, const Expr& cosine, const Expr& sine, bool interleaved) {
-  const int64_t size = formula.ok() ? Formula::ShapeOf(data)[3] : 0;
-  const int64_t rotated = formula.ok() ? 2 * Formula::ShapeOf(cosine)[3] : 0;
+  if (!formula.ok()) return nullptr;
+  const Shape shape = Formula::ShapeOf(data);
+  const Shape angles = Formula::ShapeOf(cosine);
+  if (shape.size() != 4 || angles.size() != 4 || 2 * angles[3] > shape[3])
+    return formula.Refuse("cosines " + ToString(angles) + " do not turn " + ToString(shape) +
+                          "; (batch, 1, length, half) turns (batch, heads, length, size)");
+  const int64_t size = shape[3];
+  const int64_t rotated = 2 * angles[3];
   const auto [first, second] = RotaryHalves(formula, rotated == size ? data : formula.Slice(data, 3, 0, rotated), interleaved);
   const Expr real = formula.Call("subtract", formula.Call("multiply", cosine, first), formula.Call("multiply", sine, second));
   const Expr imaginary = formula.Call("add", formula.Call("multiply", sine, first), formula.Call("multiply", cosine, second));

@@ -1,5 +1,7 @@
 #include "collage/onnx/node_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "collage/onnx/rows.h"
@@ -127,6 +129,11 @@ Result<std::vector<Expr>> NodeReader::ReadAs(const std::string& op_type, std::ve
 
 Result<Expr> NodeReader::Scalar(double value, DType dtype) {
   if (dtype == DType::kString) return Fail("strings take part in no arithmetic");
+  if (!IsFloatingPoint(dtype) && dtype != DType::kBool) {
+    const auto [least, most] = LimitsOfInteger(dtype);
+    const bool fits = value > static_cast<double>(least) - 1 && value < static_cast<double>(most) + 1;
+    if (!fits) return Fail(fmt::format("data of type {} is not supported: {} is computed with, which it cannot hold", Name(dtype), value));
+  }
   return MakeConstant(ScalarOf(value, dtype));
 }
 

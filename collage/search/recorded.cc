@@ -79,8 +79,8 @@ json ToJson(const SearchCandidate& candidate, const std::vector<Cost>& bounds, c
                         {"outputs", variant.output_layouts}});
     if (names) variants.back()["name"] = (*names)[v];
   }
-  return {{"inside", candidate.inside.ToVector()}, {"backend", candidate.backend}, {"inputs", candidate.inputs},
-          {"outputs", candidate.outputs},          {"variants", variants},         {"is_partition", candidate.is_partition}};
+  return {{"inside", candidate.inside.ToVector()}, {"backend", candidate.backend},    {"inputs", candidate.inputs},
+          {"outputs", candidate.outputs},          {"variants", std::move(variants)}, {"is_partition", candidate.is_partition}};
 }
 
 /// Throws where a field is missing or of another kind; `bounds` and `names` get those of its variants.
@@ -191,17 +191,17 @@ std::string ToJson(const RecordedProblem& recorded) {
   json calls = json::array();
   for (const RecordedCall& call : recorded.calls) calls.push_back({call.candidate, call.library, call.nodes.ToVector()});
   return json{{"layout_count", problem.layout_count},
-              {"tensors", tensors},
-              {"candidates", candidates},
-              {"conversions", conversions},
-              {"transitions", transitions},
+              {"tensors", std::move(tensors)},
+              {"candidates", std::move(candidates)},
+              {"conversions", std::move(conversions)},
+              {"transitions", std::move(transitions)},
               {"backends", recorded.backends},
               {"nodes", recorded.nodes},
               {"operators", recorded.operators},
               {"onnx_nodes", recorded.onnx_nodes},
-              {"calls", calls},
-              {"chosen", chosen}}
-      .dump();
+              {"calls", std::move(calls)},
+              {"chosen", std::move(chosen)}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);  // names are as the model has them, which may be no UTF-8
 }
 
 Result<RecordedProblem> ParseRecorded(const std::string& text) {

@@ -233,9 +233,21 @@ def microsoft():
     yield "decoder_packed", node("DecoderMaskedMultiHeadAttention", (1, 1, 24), num_heads=2), "give inputs 1 and 2"
     step = {"k": ones(1, 1, 8), "v": ones(1, 1, 8), " ": None, "  ": None, "pk": ones(1, 2, 3, 5), "pv": ones(1, 2, 3, 5)}
     yield "decoder_past", node("DecoderMaskedMultiHeadAttention", (1, 1, 8), step, num_heads=2), "input 5 (past) has shape (1, 2, 3, 5), to which (1, 2, 1, 4) is not one step more"
+    turns = {"p": np.zeros(6, np.int64), "c": ones(5, 4), "s": ones(5, 4)}
+    yield "rotary_places", node("RotaryEmbedding", (2, 3, 16), turns, num_heads=2), "cosines (6, 1, 4) do not turn (2, 2, 3, 8)"
     kernel = {"w": ones(3, 1, 2)}
     yield "convolution_dilation", node("CausalConvWithState", (1, 3, 4), kernel, dilation=0), "attribute 'dilation' is 0; 1 or more is right"
     yield "convolution_window", node("CausalConvWithState", (1, 3, 4), kernel, state_window=2), "attribute 'state_window' is 2; only 0 is supported"
+
+
+    tokens = {"l": np.array([1], np.int32), "t": np.array(2, np.int32)}
+    integers = model(
+        [make_node("GroupQueryAttention", ["x", "x", "x", "", "", "l", "t"], ["y"], domain="com.microsoft", num_heads=2, kv_num_heads=2)],
+        inputs=[make_tensor_value_info("x", TensorProto.INT16, [1, 2, 16])],
+        initializers=[array(name, value) for name, value in tokens.items()],
+    )
+    integers.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    yield "attention_type", integers, "data of type int16 is not supported: -inf is computed with"
 
 
 def raw_files():
