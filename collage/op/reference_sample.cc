@@ -130,10 +130,12 @@ class Analysis {
   std::vector<std::optional<ValueRange>> quantised_;
 };
 
-/// Whole numbers in [low, high].
+/// Whole numbers in [low, high], as far as the type holds them.
 void FillWhole(Tensor& tensor, uint64_t seed, const ValueRange& range) {
-  const double low = std::ceil(range.low);
-  const auto count = static_cast<uint64_t>(std::max(1.0, std::floor(range.high) - low + 1));
+  const auto [least, most] = LimitsOfInteger(tensor.dtype());
+  const auto held = [least = static_cast<double>(least), most = static_cast<double>(most)](double x) { return std::clamp(x, least, most); };
+  const double low = held(std::ceil(range.low));
+  const auto count = static_cast<uint64_t>(std::max(1.0, held(std::floor(range.high)) - low + 1));
   Tensor wide = IsNarrow(tensor.dtype()) ? Tensor(TensorType{tensor.shape(), WideType(tensor.dtype())}) : tensor;
   VisitElementType(wide.dtype(), [&](auto element) {
     using T = decltype(element);

@@ -131,6 +131,15 @@ TEST(SuitableInputsTest, IndicesAreInRangeAndReachAllOfIt) {
   EXPECT_THAT(inputs[2].ToInt64(), Each(testing::AllOf(testing::Ge(0), testing::Le(1))));
 }
 
+TEST(SuitableInputsTest, IndicesThatATypeCannotHoldAreTheNearestThatItCan) {
+  const Expr function = Parsed(
+      "fn (%t: Tensor[(4, 2), float32], %i: Tensor[(40), uint8], %p: Tensor[(1, 9), uint4]) {"
+      "  (take(%t, add(cast(%i, dtype=\"int64\"), 5i64), axis=0), take(%t, add(cast(%p, dtype=\"int64\"), 5i64), axis=0)) }");
+  const std::vector<Tensor> inputs = SuitableInputs(function, 1).value();
+  EXPECT_THAT(inputs[1].ToDouble(), Each(0));
+  EXPECT_THAT(inputs[2].ToDouble(), Each(0));
+}
+
 TEST(SuitableInputsTest, LengthsOfSequencesAreSomeOfTheirSteps) {
   const Expr function = Parsed(
       "fn (%x: Tensor[(3, 400, 2), float32], %w: Tensor[(1, 4, 2), float32], %r: Tensor[(1, 4, 1), float32],"
