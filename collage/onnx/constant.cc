@@ -16,7 +16,7 @@ Result<std::vector<Expr>> ReadConstant(NodeReader& node) {
     return std::vector<Expr>{MakeConstant(Tensor::Scalar(COLLAGE_TRY(node.Float("value_float", 0)), DType::kFloat32))};
   }
   if (node.HasAttribute("value_int")) {
-    return std::vector<Expr>{MakeConstant(Tensor::Scalar(COLLAGE_TRY(node.Int("value_int", 0)), DType::kInt64))};
+    return std::vector<Expr>{MakeConstant(Tensor::Scalar(COLLAGE_TRY(node.Int64("value_int", 0)), DType::kInt64))};
   }
   if (node.HasAttribute("value_floats")) {
     const std::vector<float> values = COLLAGE_TRY(node.Floats("value_floats", {}));

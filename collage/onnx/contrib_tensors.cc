@@ -138,7 +138,7 @@ Result<std::vector<Expr>> WordsOf(NodeReader& node, Formula& bits) {
 Result<std::vector<Expr>> ReadMurmurHash3(NodeReader& node) {
   Formula bits(node, DType::kUInt32);
   const std::vector<Expr> words = COLLAGE_TRY(WordsOf(node, bits));
-  const int64_t seed = COLLAGE_TRY(node.Int("seed", 0));
+  const int64_t seed = COLLAGE_TRY(node.Int64("seed", 0));
   if (seed < 0 || seed > std::numeric_limits<uint32_t>::max())
     return Fail("attribute 'seed' is " + std::to_string(seed) + "; an unsigned number of 32 bits is right");
   Expr hash = bits.Number(static_cast<double>(seed));

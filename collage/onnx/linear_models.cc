@@ -302,7 +302,7 @@ Result<std::vector<Expr>> ReadImputer(NodeReader& node) {
     replaced = COLLAGE_TRY(node.Float("replaced_value_float", 0));
   } else {
     for (const int64_t value : COLLAGE_TRY(node.Ints(name, {}))) imputed.push_back(static_cast<double>(value));
-    replaced = static_cast<double>(COLLAGE_TRY(node.Int("replaced_value_int64", 0)));
+    replaced = static_cast<double>(COLLAGE_TRY(node.Int64("replaced_value_int64", 0)));
   }
   if (imputed.empty()) return Fail("attribute '" + std::string(name) + "' has no elements");
   if (imputed.size() > 1) COLLAGE_TRY_STATUS(CheckLength(name, imputed.size(), type.shape.empty() ? 1 : type.shape.back()));

@@ -39,10 +39,10 @@ Result<Tensor> DefaultValue(const NodeReader& node, DType dtype) {
   if (IsFloatingPoint(dtype)) return ScalarOf(COLLAGE_TRY(node.Float("default_float", -0.0F)), dtype);
   Tensor value(TensorType{{}, dtype});
   if (dtype == DType::kInt64) {
-    *value.MutableData<int64_t>() = COLLAGE_TRY(node.Int("default_int64", -1));
+    *value.MutableData<int64_t>() = COLLAGE_TRY(node.Int64("default_int64", -1));
     return value;
   }
-  return ScalarOf(static_cast<double>(COLLAGE_TRY(node.Int("default_int64", -1))), dtype);
+  return ScalarOf(static_cast<double>(COLLAGE_TRY(node.Int64("default_int64", -1))), dtype);
 }
 
 /// values[i] for the first key i that an element equals, else the default value; NaN equals NaN.

@@ -69,7 +69,13 @@ Result<T> NodeReader::Attribute(const std::string& name, T fallback, const char*
   return Fail("attribute '" + name + "' must be " + form);
 }
 
-Result<int64_t> NodeReader::Int(const std::string& name, int64_t fallback) const { return Attribute(name, fallback, "an integer"); }
+Result<int64_t> NodeReader::Int(const std::string& name, int64_t fallback) const {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const int64_t value = COLLAGE_TRY(Int64(name, fallback));
+  if (value >= -kMost && value <= kMost) return value;
+  return Fail(fmt::format("attribute '{}' is {}; {} to {} is right", name, value, -kMost, kMost));
+}
+Result<int64_t> NodeReader::Int64(const std::string& name, int64_t fallback) const { return Attribute(name, fallback, "an integer"); }
 Result<float> NodeReader::Float(const std::string& name, float fallback) const { return Attribute(name, fallback, "a float"); }
 Result<std::string> NodeReader::String(const std::string& name, std::string fallback) const {
   return Attribute(name, std::move(fallback), "a string");

@@ -37,7 +37,10 @@ class NodeReader {
   [[nodiscard]] Result<std::vector<int64_t>> IntsInput(size_t index, const std::string& meaning) const;
 
   [[nodiscard]] bool HasAttribute(const std::string& name) const { return attributes_.contains(name); }
+  /// From -2^31 to 2^31, such as axes and counts: products of two of them and sums of those cannot overflow.
   [[nodiscard]] Result<int64_t> Int(const std::string& name, int64_t fallback) const;
+  /// Any integer, as an element of a tensor.
+  [[nodiscard]] Result<int64_t> Int64(const std::string& name, int64_t fallback) const;
   [[nodiscard]] Result<float> Float(const std::string& name, float fallback) const;
   [[nodiscard]] Result<std::string> String(const std::string& name, std::string fallback) const;
   [[nodiscard]] Result<std::vector<int64_t>> Ints(const std::string& name, std::vector<int64_t> fallback) const;

@@ -99,7 +99,7 @@ Result<std::vector<Expr>> ReadStringSplit(NodeReader& node) {
   if (type.dtype != DType::kString) return Fail("data is " + ToString(type) + ", expected strings");
   const Tensor value = COLLAGE_TRY(KnownStrings(node));
   const std::string delimiter = COLLAGE_TRY(node.String("delimiter", ""));
-  const int64_t most = COLLAGE_TRY(node.Int("maxsplit", std::numeric_limits<int64_t>::max()));
+  const int64_t most = COLLAGE_TRY(node.Int64("maxsplit", std::numeric_limits<int64_t>::max()));
   std::vector<std::vector<std::string>> pieces;
   std::vector<int64_t> counts;
   int64_t longest = 0;

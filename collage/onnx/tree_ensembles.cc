@@ -61,6 +61,12 @@ Status CheckRange(const std::string& attribute, int64_t value, int64_t end) {
   return Fail("attribute '" + attribute + "' has " + std::to_string(value) + ", expected 0 to " + std::to_string(end - 1));
 }
 
+Result<int64_t> ReadTargets(const NodeReader& node) {
+  const int64_t targets = COLLAGE_TRY(node.Int("n_targets", 1));
+  if (targets < 1) return Fail("attribute 'n_targets' is " + std::to_string(targets) + "; 1 or more is right");
+  return targets;
+}
+
 /// A branch that two others lead to would be walked in both of their trees; and no walk ends in a circle. Gives the most branches on a way
 /// from a root to a leaf.
 Result<size_t> DepthOf(const Ensemble& ensemble) {
@@ -300,7 +306,7 @@ Result<Ensemble> ReadEnsemble(const NodeReader& node) {
     ensemble.branches.push_back(std::move(branch));
   }
   COLLAGE_TRY_STATUS(ReadMembers(node, ensemble.branches));
-  ensemble.targets = COLLAGE_TRY(node.Int("n_targets", 1));
+  ensemble.targets = COLLAGE_TRY(ReadTargets(node));
   for (int64_t leaf = 0; leaf < ensemble.leaves; ++leaf) {
     const auto place = static_cast<size_t>(leaf);
     COLLAGE_TRY_STATUS(CheckRange("leaf_targetids", targets[place], ensemble.targets));
@@ -428,7 +434,7 @@ Expr Row(Formula& formula, const std::vector<double>& values) {
 }
 
 Result<std::vector<Expr>> ReadTreeEnsembleRegressor(NodeReader& node) {
-  const int64_t targets = COLLAGE_TRY(node.Int("n_targets", 1));
+  const int64_t targets = COLLAGE_TRY(ReadTargets(node));
   Ensemble ensemble = COLLAGE_TRY(ReadNumberedEnsemble(node, "target", targets));
   ensemble.aggregate = COLLAGE_TRY(node.String("aggregate_function", "SUM"));
   COLLAGE_TRY(PlaceOf(ensemble.aggregate, kAggregates, "aggregate_function"));

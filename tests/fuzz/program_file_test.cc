@@ -80,7 +80,7 @@ class ProgramFile : public ::testing::Test {
     return model.executable.Run(inputs);
   }
 
-  const Device device_;
+  const Device device_{};
   const std::filesystem::path path_ = std::filesystem::temp_directory_path() / ("program_file_" + std::to_string(::getpid()) + ".collage");
   std::vector<std::string> blobs_;
 };

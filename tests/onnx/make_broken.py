@@ -247,7 +247,20 @@ def microsoft():
         initializers=[array(name, value) for name, value in tokens.items()],
     )
     integers.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    no_heads = node("GroupQueryAttention", (1, 2, 16), {" ": None, "  ": None, "   ": None, "    ": None, **tokens}, num_heads=2, kv_num_heads=2**63 - 1)
+    yield "attention_heads", no_heads, "attribute 'kv_num_heads' is 9223372036854775807; -2147483648 to 2147483648 is right"
     yield "attention_type", integers, "data of type int16 is not supported: -inf is computed with"
+
+
+def trees():
+    fields = {"nodes_featureids": [0], "nodes_splits": array("s", np.zeros(1, np.float32)), "nodes_modes": array("m", np.zeros(1, np.uint8))}
+    ends = {"nodes_truenodeids": [0], "nodes_falsenodeids": [0], "nodes_trueleafs": [1], "nodes_falseleafs": [1]}
+    leaves = {"leaf_targetids": [0], "leaf_weights": array("w", np.ones(1, np.float32)), "tree_roots": [0]}
+    for name, targets in (("no", 0), ("negative", -1)):
+        node = make_node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", n_targets=targets, **fields, **ends, **leaves)
+        only = model([node], inputs=[shaped(2, 3)])
+        only.opset_import.append(helper.make_opsetid("ai.onnx.ml", 5))
+        yield f"tree_{name}_targets", only, f"attribute 'n_targets' is {targets}; 1 or more is right"
 
 
 def raw_files():
@@ -265,7 +278,7 @@ def main():
         link = os.path.join(folder, name)
         if not os.path.islink(link):
             os.symlink(target, link)
-    for family in (graphs, shapes, attributes, tensors, microsoft, raw_files):
+    for family in (graphs, shapes, attributes, tensors, microsoft, trees, raw_files):
         for name, content, message in family():
             with open(os.path.join(folder, name + ".onnx"), "wb") as file:
                 file.write(content if isinstance(content, bytes) else content.SerializeToString())
