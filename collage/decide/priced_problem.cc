@@ -1,6 +1,7 @@
 #include "collage/decide/priced_problem.h"
 
 #include <algorithm>
+#include <string>
 
 #include "collage/support/clock.h"
 
@@ -8,20 +9,42 @@ namespace collage {
 
 PricedProblem::PricedProblem(const Arms& arms, const std::vector<bool>& allowed, Searched searched,
                              std::shared_ptr<SharedCoverGraph> covers)
-    : arms_(arms), problem_(arms.problem), forbidden_(allowed), searched_(std::move(searched)), search_({}, std::move(covers)) {
+    : arms_(arms), forbidden_(allowed), searched_(std::move(searched)), search_({}, std::move(covers)) {
   forbidden_.flip();
-  forbidden_.resize(problem_.candidates.size(), false);
-  problem_.conversion = [this](size_t tensor, size_t from, size_t to) {
+  forbidden_.resize(arms_.problem.candidates.size(), false);
+}
+
+void PricedProblem::EnsureProblem() {
+  if (problem_) return;
+  problem_ = arms_.problem;
+  problem_->conversion = [this](size_t tensor, size_t from, size_t to) {
     const size_t kernel = arms_.conversion_kernel && from != to ? arms_.conversion_kernel(tensor, from, to) : Arms::kNoKernel;
     return kernel == Arms::kNoKernel ? Cost() : (*costs_)[kernel];
   };
 }
 
-void PricedProblem::SetCost(size_t candidate, size_t variant, const std::vector<Cost>& costs, Cost for_partition) {
+Cost PricedProblem::CostOf(size_t candidate, size_t variant, const std::vector<Cost>& costs) const {
   const size_t kernel = arms_.kernel_of[candidate][variant];
-  const Cost cost = kernel == Arms::kNoKernel ? Cost() : costs[kernel];
-  SearchCandidate& priced = problem_.candidates[candidate];
+  return kernel == Arms::kNoKernel ? Cost() : costs[kernel];
+}
+
+void PricedProblem::SetCost(size_t candidate, size_t variant, const std::vector<Cost>& costs, Cost for_partition) {
+  const Cost cost = CostOf(candidate, variant, costs);
+  SearchCandidate& priced = problem_->candidates[candidate];
   priced.variants[variant].cost = priced.is_partition ? cost + for_partition : cost;
+}
+
+std::optional<size_t> PricedProblem::FirstWithoutCost(const std::vector<Cost>& costs) const {
+  IndexSet covered;
+  for (size_t c = 0; c < arms_.problem.candidates.size(); ++c) {
+    bool is_known = false;
+    for (size_t v = 0; v < arms_.problem.candidates[c].variants.size(); ++v) is_known = is_known || CostOf(c, v, costs).IsKnown();
+    if (is_known && !forbidden_[c]) covered |= arms_.problem.candidates[c].inside;
+  }
+  for (size_t node = 0; node < arms_.problem.node_count; ++node) {
+    if (!covered.Contains(node)) return node;
+  }
+  return std::nullopt;
 }
 
 Result<SearchResult> PricedProblem::SearchBelow(const std::vector<Cost>& costs, Cost plan, Cost below) {
@@ -35,20 +58,25 @@ Result<Cost> PricedProblem::BoundBelow(const std::vector<Cost>& costs, Cost plan
 }
 
 Result<SearchResult> PricedProblem::Search(const std::vector<Cost>& costs, Cost for_partition, const std::optional<EnoughGain>& enough) {
+  if (!problem_) {
+    if (const std::optional<size_t> node = FirstWithoutCost(costs)) return Fail("no valid candidate covers node " + std::to_string(*node));
+  }
+  EnsureProblem();
   costs_ = &costs;
-  for (size_t c = 0; c < problem_.candidates.size(); ++c) {
-    for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) SetCost(c, v, costs, for_partition);
+  for (size_t c = 0; c < problem_->candidates.size(); ++c) {
+    for (size_t v = 0; v < problem_->candidates[c].variants.size(); ++v) SetCost(c, v, costs, for_partition);
   }
   const Clock::time_point start = Clock::now();
-  Result<SearchResult> found = search_.Search(problem_, forbidden_, enough);
+  Result<SearchResult> found = search_.Search(*problem_, forbidden_, enough);
   if (searched_) searched_(found, !enough.has_value(), Clock::SecondsSince(start));
   return found;
 }
 
 Cost PricedProblem::PriceOf(const std::vector<SearchChoice>& cover, const std::vector<Cost>& costs) {
+  EnsureProblem();
   costs_ = &costs;
   for (const SearchChoice& choice : cover) SetCost(choice.candidate, choice.variant, costs, {});
-  return PriceOfCover(problem_, cover);
+  return PriceOfCover(*problem_, cover);
 }
 
 Result<SearchResult> SearchAt(const Arms& arms, const std::vector<Cost>& costs, const std::vector<bool>& allowed) {

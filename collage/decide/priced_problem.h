@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "collage/decide/decide.h"
@@ -11,7 +12,9 @@
 
 namespace collage {
 
-/// Sets the costs of a problem that is kept for searching again and again.
+/// Sets the costs of a problem that is kept for searching again and again. The problem is copied, and its tables are made, by the first
+/// search in which every operator has a candidate of a known cost: before, as for a backend of which nothing was measured, there is nothing
+/// to search for.
 class PricedProblem {
  public:
   using Searched = decltype(DecideOptions::searched);
@@ -36,10 +39,13 @@ class PricedProblem {
 
  private:
   Result<SearchResult> Search(const std::vector<Cost>& costs, Cost for_partition, const std::optional<EnoughGain>& enough);
+  [[nodiscard]] Cost CostOf(size_t candidate, size_t variant, const std::vector<Cost>& costs) const;
   void SetCost(size_t candidate, size_t variant, const std::vector<Cost>& costs, Cost for_partition);
+  [[nodiscard]] std::optional<size_t> FirstWithoutCost(const std::vector<Cost>& costs) const;
+  void EnsureProblem();
 
   const Arms& arms_;
-  SearchProblem problem_;
+  std::optional<SearchProblem> problem_;
   std::vector<bool> forbidden_;
   Searched searched_;
   IncrementalSearch search_;

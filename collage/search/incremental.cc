@@ -25,22 +25,6 @@ constexpr size_t kStatesOfANode = 50;
 constexpr SweepLimits kRough{4, 4};
 constexpr Picoseconds kFar = 1000;
 
-Result<SearchResult> NotCovered(size_t node) { return Fail("no valid candidate covers node " + std::to_string(node)); }
-
-/// A node without any candidate of a known cost, as there are at the beginning of a decision.
-std::optional<size_t> FirstWithoutCost(const SearchProblem& problem, const std::vector<bool>& forbidden) {
-  IndexSet covered;
-  for (size_t c = 0; c < problem.candidates.size(); ++c) {
-    const SearchCandidate& candidate = problem.candidates[c];
-    const auto is_known = [](const SearchVariant& variant) { return variant.cost.IsKnown(); };
-    if (!forbidden[c] && std::ranges::any_of(candidate.variants, is_known)) covered |= candidate.inside;
-  }
-  for (size_t node = 0; node < problem.node_count; ++node) {
-    if (!covered.Contains(node)) return node;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 class IncrementalSearch::State {
@@ -132,6 +116,8 @@ class IncrementalSearch::State {
     if (answer.found) return *answer.found;
     return NotCovered(answer.furthest);
   }
+
+  static Result<SearchResult> NotCovered(size_t node) { return Fail("no valid candidate covers node " + std::to_string(node)); }
 
   /// Looks for the cheapest cover in a band above the lower bound, and widens it until there is one. The band is swept without the
   /// variants that no cover in it has; variants that only covers dearer than a known one have are left out for good.
@@ -282,8 +268,6 @@ Result<SearchResult> IncrementalSearch::Search(const SearchProblem& problem, con
                                                const std::optional<EnoughGain>& enough) {
   if (problem.node_count == 0) return SearchResult{};
   if (!state_ || !state_->IsOf(problem)) {
-    // A sweep would find the same after seconds, and so do tables of many candidates.
-    if (const std::optional<size_t> node = FirstWithoutCost(problem, forbidden)) return NotCovered(*node);
     // What was shared fits the first problem only.
     std::shared_ptr<SharedCoverGraph> covers = state_ ? nullptr : covers_;
     state_ = std::make_unique<State>(problem, options_, covers ? std::move(covers) : std::make_shared<SharedCoverGraph>());
