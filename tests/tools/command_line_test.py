@@ -281,7 +281,7 @@ class GoodInputTest(CommandLineTestCase):
 
     def crash_in_a_plan(self, model, cache, seconds):
         """A compile whose process gets SIGSEGV so long after it began with whole plans. Gives its exit code and what it said."""
-        words = [BINARY, "compile", model, "-o", self.folder / "out.collage", "--cache", cache, "--threads", "1", "--budget", "20s"]
+        words = [BINARY, "compile", model, "-o", self.folder / "out.collage", "--cache", cache, "--threads", "1", "--budget", "60s"]
         supervisor = subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         said = []
         for line in supervisor.stderr:
