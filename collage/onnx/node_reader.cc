@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "collage/onnx/rows.h"
 #include "collage/op/table.h"
@@ -137,7 +138,9 @@ Result<Expr> NodeReader::Scalar(double value, DType dtype) {
   if (dtype == DType::kString) return Fail("strings take part in no arithmetic");
   if (!IsFloatingPoint(dtype) && dtype != DType::kBool) {
     const auto [least, most] = LimitsOfInteger(dtype);
-    const bool fits = value > static_cast<double>(least) - 1 && value < static_cast<double>(most) + 1;
+    const double whole = std::trunc(value);
+    // One more than the greatest is a power of two, which a double holds.
+    const bool fits = whole >= static_cast<double>(least) && whole < static_cast<double>(most / 2 + 1) * 2;
     if (!fits) return Fail(fmt::format("data of type {} is not supported: {} is computed with, which it cannot hold", Name(dtype), value));
   }
   return MakeConstant(ScalarOf(value, dtype));

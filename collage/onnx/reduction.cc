@@ -30,14 +30,11 @@ Result<Expr> Reduce(NodeReader& node, const std::string& op, const Expr& data) {
 }
 
 /// What the largest or smallest of nothing is: the end of the type on the other side.
-double EndOf(DType dtype, bool largest) {
-  double end = largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-  VisitElementType(dtype, [&](auto element) {
-    using T = decltype(element);
-    if constexpr (std::is_integral_v<T>)
-      end = static_cast<double>(largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max());
-  });
-  return end;
+Tensor EndOf(DType dtype, bool largest) {
+  if (IsFloatingPoint(dtype)) return ScalarOf((largest ? -1 : 1) * std::numeric_limits<double>::infinity(), dtype);
+  const auto [least, most] = LimitsOfInteger(dtype);
+  // No double holds both ends of 64 bits.
+  return largest ? Tensor::Scalar(least, dtype) : Tensor::Scalar(most, dtype);
 }
 
 /// Of bool, the largest is whether any is True and the smallest whether all are.
@@ -50,7 +47,7 @@ Result<std::vector<Expr>> ReadExtreme(NodeReader& node) {
   const Expr numbers = COLLAGE_TRY(formula.Done(formula.Cast(data, dtype)))[0];
   if (type.ElementCount() > 0) return formula.Done(formula.Cast(COLLAGE_TRY(Reduce(node, op.text, numbers)), type.dtype));
   const Shape shape = COLLAGE_TRY(TensorTypeOf(COLLAGE_TRY(Reduce(node, "sum", numbers)))).shape;
-  const Expr end = formula.Number(EndOf(dtype, std::string(op.text) == "max"));
+  const Expr end = MakeConstant(EndOf(dtype, std::string(op.text) == "max"));
   return formula.Done(formula.Cast(formula.Broadcast(end, shape), type.dtype));
 }
 

@@ -324,6 +324,22 @@ TEST(DecideTest, WhereTimeEndsBeforeAnyPlanHasRunTheBoundSaysWhatIsOpen) {
   EXPECT_GT(decided, 20u);
 }
 
+TEST(DecideTest, WhereTimeHasEndedNothingIsSearchedForBesideAPlanThatIsKnown) {
+  OperatorsInARow row(3, 1);
+  for (size_t node = 0; node < 3; ++node) row.Add(node, node, 0, 1e-3);
+  std::vector<Evidence> evidence(row.facts.size());
+  Hurried measurer(row, row.seconds);
+  size_t searches = 0;
+  DecideOptions options;
+  options.rival = Cost::Seconds(1);
+  options.searched = [&](const Result<SearchResult>&, bool, double) { ++searches; };
+  const Result<Decision> decision = Decide(row, evidence, measurer, options);
+  ASSERT_FALSE(decision);
+  EXPECT_EQ(decision.error().message, kTimeEnded);
+  EXPECT_EQ(searches, 0u);
+  EXPECT_TRUE(measurer.alone.empty());
+}
+
 TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatAsksForLeast) {
   constexpr size_t kNodes = 12;
   OperatorsInARow row(kNodes, 2);

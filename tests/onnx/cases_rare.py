@@ -43,6 +43,10 @@ def empty_results(cases):
     node = make_node("Resize", ["x", "", "s"], ["y"], mode="linear")
     cases.add("Resize_to_none", 13, [node], {"x": data(1, 2, 4, 5)}, {"s": np.array([1, 1, 0.1, 2], F)})
     add("DynamicQuantizeLinear", "all", 11, 0, outputs=("y", "s", "z"))
+    for op in ("ReduceMax", "ReduceMin"):
+        nodes = [make_node("Slice", ["x", "zero", "zero", "axis"], ["e"]), make_node(op, ["e", "axis"], ["y"], keepdims=0)]
+        whole = np.arange(6, dtype=np.int64).reshape(2, 3)
+        cases.add(f"{op}_of_no_int64", 20, nodes, {"x": whole}, {"zero": ints(0), "axis": ints(1)}, ("y",))
 
 
 def batches_behind(cases):

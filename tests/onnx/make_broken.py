@@ -238,8 +238,6 @@ def microsoft():
     kernel = {"w": ones(3, 1, 2)}
     yield "convolution_dilation", node("CausalConvWithState", (1, 3, 4), kernel, dilation=0), "attribute 'dilation' is 0; 1 or more is right"
     yield "convolution_window", node("CausalConvWithState", (1, 3, 4), kernel, state_window=2), "attribute 'state_window' is 2; only 0 is supported"
-
-
     tokens = {"l": np.array([1], np.int32), "t": np.array(2, np.int32)}
     integers = model(
         [make_node("GroupQueryAttention", ["x", "x", "x", "", "", "l", "t"], ["y"], domain="com.microsoft", num_heads=2, kv_num_heads=2)],

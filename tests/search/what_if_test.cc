@@ -80,6 +80,13 @@ TEST(WhatIfTest, NamesAreRecordedAndFilesOfBeforeDoWithout) {
   EXPECT_EQ(ParseRecorded(wrong).error().message, "recorded problem: onnx_nodes are not as many as nodes");
 }
 
+// A model may name its nodes so.
+TEST(WhatIfTest, NamesThatAreNoUtf8AreReplaced) {
+  RecordedProblem recorded = ThreeOfAModel();
+  recorded.onnx_nodes[0][0] = "conv\xff";
+  EXPECT_EQ(ParseRecorded(ToJson(recorded)).value().onnx_nodes[0][0], "conv\xef\xbf\xbd");
+}
+
 TEST(WhatIfTest, ForbiddingABackendForbidsKernelsThatCallIt) {
   RecordedProblem recorded = Three();
   recorded.calls = {{3, 0, IndexSet({0})}};
