@@ -33,6 +33,7 @@ Result<Expr> Reduce(NodeReader& node, const std::string& op, const Expr& data) {
 Tensor EndOf(DType dtype, bool largest) {
   if (IsFloatingPoint(dtype)) return ScalarOf((largest ? -1 : 1) * std::numeric_limits<double>::infinity(), dtype);
   const auto [least, most] = LimitsOfInteger(dtype);
+  if (IsNarrow(dtype)) return ScalarOf(largest ? static_cast<double>(least) : static_cast<double>(most), dtype);
   // No double holds both ends of 64 bits.
   return largest ? Tensor::Scalar(least, dtype) : Tensor::Scalar(most, dtype);
 }
