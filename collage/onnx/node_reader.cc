@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "collage/onnx/rows.h"
@@ -140,7 +141,7 @@ Result<Expr> NodeReader::Scalar(double value, DType dtype) {
     const auto [least, most] = LimitsOfInteger(dtype);
     const double whole = std::trunc(value);
     // One more than the greatest is a power of two, which a double holds.
-    const bool fits = whole >= static_cast<double>(least) && whole < static_cast<double>(most / 2 + 1) * 2;
+    const bool fits = whole >= static_cast<double>(least) && whole < std::exp2(std::bit_width(most));
     if (!fits) return Fail(fmt::format("data of type {} is not supported: {} is computed with, which it cannot hold", Name(dtype), value));
   }
   return MakeConstant(ScalarOf(value, dtype));

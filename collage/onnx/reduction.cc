@@ -4,6 +4,7 @@
 #include "collage/onnx/direct.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/rows.h"
+#include "collage/tensor/narrow.h"
 
 namespace collage::onnx_io {
 namespace {
