@@ -43,8 +43,9 @@ class BuiltProgram {
  private:
   BuiltProgram(std::shared_ptr<OpenClContext> context, std::string source) : context_(std::move(context)), source_(std::move(source)) {}
   Status FromSource(const std::vector<std::string>& kernels);
+  Status FromSource(const std::vector<std::string>& kernels, const char* options);
   Status FromCode(const std::string& code, const std::vector<std::string>& kernels);
-  Status Build(const std::vector<std::string>& kernels);
+  Status Build(const std::vector<std::string>& kernels, const char* options);
   void Release();
   [[nodiscard]] std::string BuildLog() const;
 

@@ -4,6 +4,7 @@
 #include "tests/backend/device_harness.h"
 #include "tests/backend/generated_functions.h"
 #include "tests/backend/opencl/opencl_test.h"
+#include "tests/support/log_lines.h"
 
 namespace collage {
 namespace {
@@ -14,10 +15,12 @@ using testing_backend::FunctionOf;
 using OpenClTypesTest = testing_backend::OpenClTest;
 
 TEST_F(OpenClTypesTest, EveryVariantComputesWhatTheReferenceDoes) {
+  const LogLines log;
   for (const auto& [name, function] : testing_backend::GeneratedFunctions()) {
     SCOPED_TRACE(name);
     ExpectAgreement(function);
   }
+  EXPECT_EQ(log.Count("built again with the driver's declarations"), 0u);
 }
 
 TEST_F(OpenClTypesTest, EveryNumberIsCastAsTheReferenceDoes) {
