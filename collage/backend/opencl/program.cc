@@ -37,7 +37,7 @@ float4 READER read_imagef(__read_only image2d_t, int2);
 
 bool ReadsDeclarationsAnew(cl_device_id id) {
   cl_platform_id platform = nullptr;
-  clGetDeviceInfo(id, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr);
+  clGetDeviceInfo(id, CL_DEVICE_PLATFORM, sizeof(cl_platform_id), &platform, nullptr);
   char name[80] = "";
   return clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, nullptr) == CL_SUCCESS &&
          std::string_view(name) == "Portable Computing Language";
