@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "collage/backend/registry.h"
 #include "collage/cost/comparison.h"
@@ -111,11 +113,36 @@ std::vector<double> Ratios(const RaceResult& a, const RaceResult& b) {
   return ratios;
 }
 
+// Where a program's memory lies makes it a few percent faster or slower, so each is loaded twice: what two copies of one program differ by
+// is the noise of this comparison.
+constexpr size_t kCopies = 2;
+
+struct Answer {
+  std::vector<double> ratios;  ///< of the first program to the second, of all rounds and copies
+  double ratio;
+  std::optional<Interval> interval;
+  double noise;
+  bool is_real;   ///< the difference
+  bool is_known;  ///< it is real, or too small to matter
+};
+
+/// Of the copies in turn: results[0] and results[2] are the first program's.
+Answer AnswerOf(const std::vector<RaceResult>& results, const Declared& declared) {
+  Answer answer{Ratios(results[0], results[1]), 1, {}, 0, false, false};
+  const std::vector<double> of_copies = Ratios(results[2], results[3]);
+  answer.ratios.insert(answer.ratios.end(), of_copies.begin(), of_copies.end());
+  for (size_t i = 0; i < kCopies; ++i)
+    answer.noise = std::max(answer.noise, std::abs(PairedRatio(results[i].rounds, results[i + kCopies].rounds) - 1));
+  answer.ratio = Median(answer.ratios);
+  answer.interval = MedianInterval(answer.ratios, declared.confidence);
+  const Comparison verdict = Compare(answer.ratios, std::vector<double>(answer.ratios.size(), 1.0), declared);
+  answer.is_real = (verdict == Comparison::kBetter || verdict == Comparison::kWorse) && std::abs(answer.ratio - 1) > answer.noise;
+  answer.is_known = answer.is_real || verdict == Comparison::kTie;
+  return answer;
+}
+
 Status RunCompare(const Options& options) {
   JsonOutput json = COLLAGE_TRY(JsonOutput::Create(options.json));
-  // Where a program's memory lies makes it a few percent faster or slower, so each is loaded twice: what two copies of one program differ
-  // by is the noise of this comparison.
-  constexpr size_t kCopies = 2;
   const std::array<std::vector<CpuStatement>, 2> cpus = COLLAGE_TRY(CpusOfFiles(options));
   std::vector<Loaded> loaded;
   for (size_t copy = 0; copy < 2 * kCopies; ++copy) loaded.push_back(COLLAGE_TRY(Load(options.files[copy % 2], options, cpus[copy % 2])));
@@ -125,6 +152,10 @@ Status RunCompare(const Options& options) {
   RaceOptions race;
   race.threads = options.threads;
   race.budget_seconds = options.duration;
+  race.is_answered = [&race](const std::vector<RaceResult>& results) {
+    const bool has_failed = std::ranges::any_of(results, [](const RaceResult& result) { return result.rounds.empty(); });
+    return has_failed || AnswerOf(results, race.declared).is_known;
+  };
   TerminalProgress terminal(options.duration);
   const std::vector<RaceResult> results =
       Race(contestants, race, {[&](const ProgressEvent& event) { terminal.Show(event); }, &InterruptRequested()});
@@ -132,14 +163,7 @@ Status RunCompare(const Options& options) {
     if (!result.failure.empty()) return Fail(result.name + ": " + result.failure);
   }
   terminal.Clear();
-  std::vector<double> ratios = Ratios(results[0], results[1]);
-  const std::vector<double> of_copies = Ratios(results[2], results[3]);
-  ratios.insert(ratios.end(), of_copies.begin(), of_copies.end());
-  double noise = 0;
-  for (size_t i = 0; i < kCopies; ++i) noise = std::max(noise, std::abs(PairedRatio(results[i].rounds, results[i + kCopies].rounds) - 1));
-  const double ratio = Median(ratios);
-  const std::optional<Interval> interval = MedianInterval(ratios, race.declared.confidence);
-  const bool is_real = interval && (interval->low > 1 || interval->high < 1) && std::abs(ratio - 1) > noise;
+  const Answer answer = AnswerOf(results, race.declared);
 
   nlohmann::ordered_json report = {{"programs", nlohmann::ordered_json::array()}};
   for (size_t i = 0; i < 2; ++i) {
@@ -147,21 +171,21 @@ Status RunCompare(const Options& options) {
     report["programs"].push_back({{"file", options.files[i]}, {"median_ms", median_ms}});
     std::fprintf(json.Text(), "%10.4f ms  %s\n", median_ms, options.files[i].c_str());
   }
-  report["ratio"] = ratio;
-  if (interval) report["interval"] = {interval->low, interval->high};
+  report["ratio"] = answer.ratio;
+  if (answer.interval) report["interval"] = {answer.interval->low, answer.interval->high};
   report["confidence"] = race.declared.confidence;
-  report["noise"] = noise;
-  report["rounds"] = ratios.size();
-  report["is_real"] = is_real;
-  const std::string between =
-      interval ? fmt::format(" ({:.0f}% confidence: {:.3f} to {:.3f})", 100 * race.declared.confidence, interval->low, interval->high)
-               : std::string(" (too few rounds for an interval)");
-  std::fprintf(json.Text(), "the first takes %.3f times as long as the second%s; two copies of one program differ by %.1f%%\n", ratio,
-               between.c_str(), 100 * noise);
+  report["noise"] = answer.noise;
+  report["rounds"] = answer.ratios.size();
+  report["is_real"] = answer.is_real;
+  const std::string between = answer.interval ? fmt::format(" ({:.0f}% confidence: {:.3f} to {:.3f})", 100 * race.declared.confidence,
+                                                            answer.interval->low, answer.interval->high)
+                                              : std::string(" (too few rounds for an interval)");
+  std::fprintf(json.Text(), "the first takes %.3f times as long as the second%s; two copies of one program differ by %.1f%%\n",
+               answer.ratio, between.c_str(), 100 * answer.noise);
   std::fprintf(json.Text(), "%s\n",
-               !is_real    ? "no difference between them is shown"
-               : ratio < 1 ? "the first is faster"
-                           : "the second is faster");
+               !answer.is_real    ? "no difference between them is shown"
+               : answer.ratio < 1 ? "the first is faster"
+                                  : "the second is faster");
   return json.WriteValue(report);
 }
 

@@ -22,6 +22,11 @@ Comparison Compare(const std::vector<double>& a, const std::vector<double>& b, c
   return interval->low > 1 ? Comparison::kWorse : Comparison::kNeedMore;
 }
 
+bool MayBeFaster(const std::vector<double>& a, const std::vector<double>& b, const Declared& declared) {
+  const std::optional<Interval> interval = MedianInterval(Ratios(a, b), declared.confidence);
+  return !interval || interval->low < 1 - declared.smallest_difference;
+}
+
 double PairedRatio(const std::vector<double>& a, const std::vector<double>& b) { return Median(Ratios(a, b)); }
 
 std::vector<size_t> BestFirst(const std::vector<std::vector<double>>& times, const Declared& declared,

@@ -15,6 +15,11 @@ enum class Comparison { kBetter, kWorse, kTie, kNeedMore };
 /// The one comparison: of kernels, schedules, plans and whole compiles.
 Comparison Compare(const std::vector<double>& a, const std::vector<double>& b, const Declared& declared);
 
+/// Whether `a` may be faster than `b` by more than the smallest difference: where the interval reaches that far, or there are too few pairs
+/// for one. Who need not fear that of anybody may be chosen, however little is known of the others' order (PAC best-arm identification,
+/// Even-Dar et al., JMLR 2006).
+bool MayBeFaster(const std::vector<double>& a, const std::vector<double>& b, const Declared& declared);
+
 /// The median of a[i] / b[i]; there must be one pair.
 double PairedRatio(const std::vector<double>& a, const std::vector<double>& b);
 

@@ -80,8 +80,9 @@ struct CompileOptions {
   /// Seconds for tuning the schedules of generated kernels before they are priced in context. What earlier compiles have tuned is used in
   /// any case.
   double tuning_seconds = 0;
-  /// Seconds at most for the end-to-end race of the final plans.
-  double race_seconds = 8;
+  /// Seconds kept for the end-to-end race of the final plans: what sixteen plans take in the fewest rounds that can tell, in turns that
+  /// fill caches (RaceOptions).
+  double race_seconds = 12;
   /// Where the program is saved; empty: nowhere.
   std::filesystem::path output;
   /// A folder: the plan of each single backend is saved there as well, as NAME.collage. Empty: they are not kept.

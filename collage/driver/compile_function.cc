@@ -158,9 +158,13 @@ class Compile {
   }
 
   /// A short budget is for deciding first of all: a race of two plans that nobody has looked into tells little.
-  [[nodiscard]] double SecondsOfRace() const {
-    constexpr double kShare = 1.0 / 7;
-    return std::min(options_.race_seconds, seconds_left_ * kShare);
+  [[nodiscard]] double SecondsOfRace() const { return std::min(options_.race_seconds, seconds_left_ * kShareOfRace); }
+
+  /// Where plans cannot be told apart their race takes of what a settled decision has left of the budget as long again as what came before
+  /// it, or its share of the budget where all was known: deciding knows of a plan's kernels, and only the race of the plan beside others.
+  [[nodiscard]] Clock::time_point EndOfRace() const {
+    const double spent = Clock::SecondsSince(start_);
+    return Clock::After(std::min(std::max(spent, seconds_left_ * kShareOfRace), seconds_left_ - spent));
   }
 
   /// Leaves time for what comes after: building the plans that race, and the race. None for runs of the reference that tell how far
@@ -447,7 +451,7 @@ class Compile {
     return RacePlans(
         *placement_, plans, pricer_, lower_, [this] { return Reference().Sample(); }, [this] { return Reference().Rounding(); },
         measurer_ ? measurer_->anchor() : nullptr, measurer_ ? MedianAnchorSeconds(evidence_, measurer_->anchor_number()) : 0,
-        SecondsOfRace(), options_, racing, [this](const Plan& plan, double excess) { return FindWrong(plan, excess); },
+        SecondsOfRace(), EndOfRace(), options_, racing, [this](const Plan& plan, double excess) { return FindWrong(plan, excess); },
         [this] {
           if (measurer_) measurer_->ForgetPrograms();
         });
@@ -544,6 +548,7 @@ class Compile {
     return {};
   }
 
+  static constexpr double kShareOfRace = 1.0 / 7;
   static constexpr double kForever = 1e9;  // seconds that no compile has: what is settled needs no more
 
   const CompileOptions& options_;

@@ -1,6 +1,7 @@
 #include "collage/driver/race.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "collage/cost/comparison.h"
@@ -105,10 +106,11 @@ class PlanRace {
     GiveBackConstants(placement.function());  // the hash has read them
   }
 
-  Result<RaceOutcome> Run(const Plan* first, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds) {
+  Result<RaceOutcome> Run(const Plan* first, ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds,
+                          Clock::time_point end) {
     const bool is_known = COLLAGE_TRY(FindEarlier(anchor));
     if (!is_known && pricer_.allows_only_cached()) return Fail(NotInCache("the race of the plans for this model"));
-    if (!is_known) COLLAGE_TRY_STATUS(RaceNow(anchor, usual_anchor_seconds, race_seconds));
+    if (!is_known) COLLAGE_TRY_STATUS(RaceNow(anchor, usual_anchor_seconds, race_seconds, end));
     if (is_of_wrong_kernels_) return RaceOutcome{.is_of_wrong_kernels = true};
     const std::vector<size_t> ranking = Ranking();
     for (const size_t i : ranking) COLLAGE_TRY_STATUS(RecallVerdict(i));
@@ -201,7 +203,7 @@ class PlanRace {
     return order;
   }
 
-  Status RaceNow(ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds) {
+  Status RaceNow(ProfiledPlan* anchor, double usual_anchor_seconds, double race_seconds, Clock::time_point end) {
     raced_ = true;
     const ReferenceSample& sample = *COLLAGE_TRY(sample_());
     results_.assign(entries_.size() + 1, {});
@@ -211,7 +213,9 @@ class PlanRace {
       if (is_of_wrong_kernels_) return {};
       const std::vector<size_t> group = COLLAGE_TRY(BuildGroup(waiting, is_first));
       if (is_of_wrong_kernels_) return {};
-      RaceGroup(group, sample, is_first ? anchor : nullptr, usual_anchor_seconds, race_seconds);
+      const double share = race_seconds * static_cast<double>(group.size()) / static_cast<double>(entries_.size());
+      const double left = waiting.empty() ? -Clock::SecondsSince(end) : 0;
+      RaceGroup(group, sample, is_first ? anchor : nullptr, usual_anchor_seconds, std::max(share, left));
       if (IsTimeOver()) DropAll(waiting);
       for (const size_t i : group) {
         if (i != base_ && !waiting.empty()) entries_[i].lowered.reset();
@@ -305,9 +309,17 @@ class PlanRace {
     if (is_first) contestants.push_back(contestant(base_, kAgain));
     RaceOptions race;
     race.threads = options_.threads;
-    race.budget_seconds = race_seconds * static_cast<double>(group.size()) / static_cast<double>(entries_.size());
+    race.budget_seconds = race_seconds;
     race.patience_seconds = pricer_.patience_seconds();
     race.declared = options_.declared;
+    // Neither of the copy and the anchor, nor of plans that by all that deciding knows of their parts differ by less than matters.
+    race.is_answered = [&](const std::vector<RaceResult>& results) {
+      const auto is_alike = [&](size_t a, size_t b) {
+        const double ratio = entries_[group[a]].plan->result.cost.ToSeconds() / entries_[group[b]].plan->result.cost.ToSeconds();
+        return std::abs(ratio - 1) <= options_.declared.smallest_difference;
+      };
+      return IsFastestKnown({results.begin(), results.begin() + static_cast<ptrdiff_t>(group.size())}, options_.declared, is_alike);
+    };
     race.tells_apart = std::ranges::any_of(group, [&](size_t i) { return i != base_ && !entries_[i].has_no_time; });
     if (anchor) anchor->Clear();
     if (anchor) contestants.push_back({"anchor", [anchor] { return anchor->Run(/*keep=*/true); }});
@@ -519,11 +531,11 @@ class PlanRace {
 
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
                               const GetSample& sample, const GetRounding& rounding, ProfiledPlan* anchor, double usual_anchor_seconds,
-                              double race_seconds, const CompileOptions& options, const Progress& progress, const BlameKernels& blame,
-                              const std::function<void()>& forget_anchor) {
+                              double race_seconds, Clock::time_point end, const CompileOptions& options, const Progress& progress,
+                              const BlameKernels& blame, const std::function<void()>& forget_anchor) {
   std::vector<Entry> entries = COLLAGE_TRY(Rewrite(placement, contestants));
   return PlanRace(placement, pricer, lower, sample, rounding, options, progress, blame, forget_anchor, std::move(entries))
-      .Run(contestants.data(), anchor, usual_anchor_seconds, race_seconds);
+      .Run(contestants.data(), anchor, usual_anchor_seconds, race_seconds, end);
 }
 
 Result<RacedPlans> RaceWithinMemory(const PlacementPointer& placement, const std::function<Result<FinalPlans>()>& make,

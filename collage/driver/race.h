@@ -59,10 +59,11 @@ Result<RacedPlans> RaceWithinMemory(const PlacementPointer& placement, const std
 /// earlier race of equal programs found is taken from the cache; a verdict only where content was the same. `anchor`, which may be null,
 /// tells the drift. Where the kernels of all have no room at the same time (KernelCache::HasRoom), plans race in groups, each beside the
 /// first plan, by which their times are compared; after the first group `forget_anchor` is called, which may be empty. Whoever is not built
-/// before the deadline of `progress` does not race, except for the first. `race_seconds` is for all rounds.
+/// before the deadline of `progress` does not race, except for the first. `race_seconds` is for all rounds; where plans cannot be told
+/// apart in it the race goes on until `end`.
 Result<RaceOutcome> RacePlans(const Placement& placement, const std::vector<Plan>& contestants, Pricer& pricer, const LowerOptions& lower,
                               const GetSample& sample, const GetRounding& rounding, ProfiledPlan* anchor, double usual_anchor_seconds,
-                              double race_seconds, const CompileOptions& options, const Progress& progress, const BlameKernels& blame = {},
-                              const std::function<void()>& forget_anchor = {});
+                              double race_seconds, Clock::time_point end, const CompileOptions& options, const Progress& progress,
+                              const BlameKernels& blame = {}, const std::function<void()>& forget_anchor = {});
 
 }  // namespace collage

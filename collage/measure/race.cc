@@ -1,6 +1,7 @@
 #include "collage/measure/race.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -17,6 +18,13 @@ namespace {
 
 // What takes no time at all ends too.
 constexpr int kMostRunsOfATurn = 2000;
+
+/// Of these, which have as many rounds.
+size_t FastestOf(const std::vector<RaceResult>& results, const std::vector<size_t>& candidates) {
+  const std::vector<double>& base = results[candidates.front()].rounds;
+  return *std::min_element(candidates.begin(), candidates.end(),
+                           [&](size_t a, size_t b) { return PairedRatio(results[a].rounds, base) < PairedRatio(results[b].rounds, base); });
+}
 
 class Runner {
  public:
@@ -62,32 +70,26 @@ class Runner {
       if (!RunOnce(i)) return;
       fastest = std::min(fastest, Clock::SecondsSince(start));
     }
-    runs_per_turn_[i] = std::clamp(static_cast<int>(SecondsPerTurn() / std::max(fastest, kTick)), 1, kMostRunsOfATurn);
+    runs_per_turn_[i] = static_cast<int>(std::clamp(std::ceil(SecondsPerTurn() / std::max(fastest, kTick)), 1.0, double{kMostRunsOfATurn}));
   }
 
   [[nodiscard]] double SecondsPerTurn() const {
     const auto turns = static_cast<double>(contestants_.size() * LeastRounds());
-    return std::min(options_.seconds_per_turn, options_.budget_seconds / 2 / turns);
+    return std::min(options_.seconds_per_turn, options_.budget_seconds / turns);
   }
 
   [[nodiscard]] size_t LeastRounds() const { return options_.tells_apart ? FewestForInterval(options_.declared.confidence) : 1; }
 
-  /// Lets those go who have lost. True when nobody who is left needs more.
+  /// Lets those go who have lost. True when what is asked is known, or nobody is left to ask about.
   bool IsDecided(std::vector<size_t>& order) const {
     std::erase_if(order, [&](size_t i) { return results_[i].rounds.empty(); });
     if (order.size() < 2) return true;
-    const std::vector<double>& base = results_[order.front()].rounds;  // all that are left have as many
-    const size_t fastest = *std::min_element(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return PairedRatio(results_[a].rounds, base) < PairedRatio(results_[b].rounds, base);
-    });
-    bool is_decided = true;
+    const size_t fastest = FastestOf(results_, order);
+    const bool is_known = options_.is_answered ? options_.is_answered(results_) : IsFastestKnown(results_, options_.declared);
     std::erase_if(order, [&](size_t i) {
-      if (i == fastest) return false;
-      const Comparison verdict = Compare(results_[i].rounds, results_[fastest].rounds, options_.declared);
-      is_decided = is_decided && verdict != Comparison::kNeedMore;
-      return verdict == Comparison::kWorse;
+      return i != fastest && Compare(results_[i].rounds, results_[fastest].rounds, options_.declared) == Comparison::kWorse;
     });
-    return is_decided;
+    return is_known;
   }
 
   void Turn(size_t i) {
@@ -109,6 +111,21 @@ class Runner {
 };
 
 }  // namespace
+
+bool IsFastestKnown(const std::vector<RaceResult>& results, const Declared& declared, const std::function<bool(size_t, size_t)>& is_alike) {
+  size_t rounds = 0;
+  for (const RaceResult& result : results) rounds = std::max(rounds, result.rounds.size());
+  std::vector<size_t> stayed;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (rounds > 0 && results[i].rounds.size() == rounds) stayed.push_back(i);
+  }
+  if (stayed.empty()) return true;
+  const size_t fastest = FastestOf(results, stayed);
+  return std::ranges::none_of(stayed, [&](size_t i) {
+    const bool is_asked = i != fastest && !(is_alike && is_alike(i, fastest));
+    return is_asked && MayBeFaster(results[i].rounds, results[fastest].rounds, declared);
+  });
+}
 
 std::vector<RaceResult> Race(const std::vector<Contestant>& contestants, const RaceOptions& options, const Progress& progress) {
   return Runner(contestants, options).Run(progress);

@@ -19,6 +19,16 @@ TEST(CompareTest, TellsBetterWorseTieAndDoubt) {
   EXPECT_EQ(Compare({0.9, 0.9}, base, {}), Comparison::kNeedMore);
 }
 
+TEST(CompareTest, SaysWhoMayBeFasterByWhatMatters) {
+  const std::vector<double> base(9, 1.0);
+  EXPECT_FALSE(MayBeFaster(std::vector<double>(9, 1.1), base, {}));
+  EXPECT_FALSE(MayBeFaster(std::vector<double>(9, 0.995), base, {})) << "less than makes a difference";
+  EXPECT_FALSE(MayBeFaster({0.995, 1.2, 0.995, 1.2, 0.995, 1.2}, base, {})) << "slower or as fast";
+  EXPECT_TRUE(MayBeFaster(std::vector<double>(9, 0.98), base, {}));
+  EXPECT_TRUE(MayBeFaster({0.9, 1.1, 0.9, 1.1, 0.9, 1.1}, base, {}));
+  EXPECT_TRUE(MayBeFaster({1.1, 1.1}, base, {})) << "too few";
+}
+
 TEST(BestFirstTest, TiesGoToWhoIsPreferredAndOthersFollowByTime) {
   const Times times = {
       std::vector<double>(9, 1.2), std::vector<double>(9, 1.004), std::vector<double>(9, 1.0), {}, std::vector<double>(9, 1.1)};

@@ -111,8 +111,8 @@ class Decided {
 
   Result<RaceOutcome> Race(const std::vector<Plan>& plans, const BlameKernels& blame = {}, const GetRounding& rounding = {}) {
     return RacePlans(
-        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, rounding, nullptr, 0, options_.race_seconds, options_,
-        options_.progress, blame);
+        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, rounding, nullptr, 0, options_.race_seconds, Clock::now(),
+        options_, options_.progress, blame);
   }
 
   /// Before a race: it has no time left.
