@@ -109,10 +109,16 @@ class Decided {
   [[nodiscard]] std::vector<Price> Prices() const { return Believe(placement_->arms.kernels, evidence_, options_.declared); }
   [[nodiscard]] FinalPlans Plans() const { return PlansToRace(*placement_, Prices(), {}, options_.declared).value(); }
 
-  Result<RaceOutcome> Race(const std::vector<Plan>& plans, const BlameKernels& blame = {}, const GetRounding& rounding = {}) {
+  /// It has so many seconds where it cannot tell.
+  Result<RaceOutcome> RaceFor(double seconds, const std::vector<Plan>& plans, const BlameKernels& blame = {},
+                              const GetRounding& rounding = {}) {
     return RacePlans(
-        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, rounding, nullptr, 0, options_.race_seconds, Clock::now(),
-        options_, options_.progress, blame);
+        *placement_, plans, pricer_, lower_, [this] { return &sample_; }, rounding, nullptr, 0, options_.race_seconds,
+        Clock::After(seconds), options_, options_.progress, blame);
+  }
+
+  Result<RaceOutcome> Race(const std::vector<Plan>& plans, const BlameKernels& blame = {}, const GetRounding& rounding = {}) {
+    return RaceFor(0, plans, blame, rounding);
   }
 
   /// Before a race: it has no time left.

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <random>
+
 #include "tests/driver/decided.h"
 
 namespace collage {
@@ -10,7 +13,9 @@ namespace {
 /// Each activation by itself or, where it may, two at once; all kernels take the time that they are told.
 class NamedBackend : public Backend {
  public:
-  NamedBackend(std::string name, bool pairs, double seconds) : name_(std::move(name)), pairs_(pairs), seconds_(seconds) {}
+  NamedBackend(std::string name, bool pairs, double seconds) : NamedBackend(std::move(name), pairs, [seconds] { return seconds; }) {}
+  NamedBackend(std::string name, bool pairs, std::function<double()> seconds)
+      : name_(std::move(name)), pairs_(pairs), seconds_(std::move(seconds)) {}
   [[nodiscard]] std::string_view Name() const override { return name_; }
   [[nodiscard]] Presence Probe(const Device&) const override { return Presence::Version("1"); }
   [[nodiscard]] BackendRules Rules() const override {
@@ -26,13 +31,13 @@ class NamedBackend : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<Kernel>> Compile(const Function& function, const Device& device,
                                                         const Variant& variant) const override {
-    return CompileTimed(function, device, variant, [seconds = seconds_] { return seconds; });
+    return CompileTimed(function, device, variant, seconds_);
   }
 
  private:
   std::string name_;
   bool pairs_;
-  double seconds_;
+  std::function<double()> seconds_;
 };
 
 std::vector<Plan> SinglesOf(const Decided& decided) {
@@ -74,6 +79,29 @@ TEST_F(TiedPlansTest, WhatIsFasterIsNoTie) {
   const NamedBackend b("beta", false, 1e-3);
   EXPECT_EQ(Winner(a, b), "beta");
   EXPECT_EQ(Winner(b, a), "beta");
+}
+
+// Prices say that one is faster; single runs waver by more.
+TEST_F(TiedPlansTest, ARaceThatCannotTellGoesOnUntilItsEnd) {
+  std::mt19937 random(1);
+  const auto wavering = [&random](double seconds) {
+    return [&random, seconds] { return seconds * (0.5 + static_cast<double>(random() % 1000) / 1000); };
+  };
+  const NamedBackend a("alpha", false, wavering(1e-3));
+  const NamedBackend b("beta", false, wavering(1.02e-3));
+  CompileOptions options;
+  options.race_seconds = 0.3;
+  const auto seconds_of_race = [&](double seconds_until_end) {
+    MeasurementCache cache = MeasurementCache::Open({}).value();
+    Decided decided(Parsed("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }"), {&a, &b}, cache, options);
+    EXPECT_TRUE(decided.Decide());
+    const std::vector<Plan> singles = SinglesOf(decided);
+    const Clock::time_point start = Clock::now();
+    EXPECT_TRUE(decided.RaceFor(seconds_until_end, singles));
+    return Clock::SecondsSince(start);
+  };
+  EXPECT_LT(seconds_of_race(0), 1);
+  EXPECT_GT(seconds_of_race(3), 2);
 }
 
 TEST_F(TiedPlansTest, WhereTimeIsOverOnlyWhatIsLikelyFastestRaces) {
