@@ -312,11 +312,13 @@ class PlanRace {
     race.budget_seconds = race_seconds;
     race.patience_seconds = pricer_.patience_seconds();
     race.declared = options_.declared;
-    // Neither of the copy and the anchor, nor of plans that by all that deciding knows of their parts differ by less than matters.
+    // Nothing is asked of the copy and the anchor, nor of searched plans that by their parts, mostly the same, differ by less than matters.
+    // The price of a library alone says less of how it stands to them.
     race.is_answered = [&](const std::vector<RaceResult>& results) {
       const auto is_alike = [&](size_t a, size_t b) {
         const double ratio = entries_[group[a]].plan->result.cost.ToSeconds() / entries_[group[b]].plan->result.cost.ToSeconds();
-        return std::abs(ratio - 1) <= options_.declared.smallest_difference;
+        const bool are_searched = entries_[group[a]].SingleBackends().empty() && entries_[group[b]].SingleBackends().empty();
+        return are_searched && std::abs(ratio - 1) <= options_.declared.smallest_difference;
       };
       return IsFastestKnown({results.begin(), results.begin() + static_cast<ptrdiff_t>(group.size())}, options_.declared, is_alike);
     };
