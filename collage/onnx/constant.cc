@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "collage/onnx/direct.h"
 #include "collage/onnx/rows.h"
@@ -79,7 +80,8 @@ Result<std::vector<Expr>> ReadRange(NodeReader& node) {
   Tensor result(type);
   VisitElementType(dtype, [&](auto element) {
     using T = decltype(element);
-    for (int64_t i = 0; i < type.ElementCount(); ++i) result.MutableData<T>()[i] = static_cast<T>(start + static_cast<double>(i) * delta);
+    const std::span<T> numbers(result.MutableData<T>(), static_cast<size_t>(type.ElementCount()));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<T>(start + static_cast<double>(i) * delta);
   });
   return std::vector<Expr>{MakeConstant(std::move(result))};
 }

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <span>
 
 #include "collage/onnx/data_type.h"
 #include "collage/onnx/formula.h"
@@ -37,7 +38,8 @@ Result<Expr> Drawn(NodeReader& node, const Shape& shape, DType dtype, Draw draw)
   const TensorType type{shape, DType::kFloat64};
   COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
   Tensor values(type);
-  for (int64_t i = 0; i < values.ElementCount(); ++i) values.MutableData<double>()[i] = draw(seed, static_cast<uint64_t>(i));
+  const std::span<double> numbers(values.MutableData<double>(), static_cast<size_t>(values.ElementCount()));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = draw(seed, i);
   return node.Call("cast", {MakeConstant(std::move(values))}, {{"dtype", std::string(Name(dtype))}});
 }
 
