@@ -1,5 +1,7 @@
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <span>
 
 #include "collage/onnx/direct.h"
@@ -52,38 +54,75 @@ Result<std::vector<Expr>> ReadConstantOfShape(NodeReader& node) {
 }
 
 /// A constant scalar input of Range.
-Result<double> RangeInput(const NodeReader& node, size_t index, const char* meaning, DType dtype) {
-  const Tensor value = COLLAGE_TRY(node.ConstantInput(index, meaning));
+Result<Tensor> RangeInput(const NodeReader& node, size_t index, const char* meaning, DType dtype) {
+  Tensor value = COLLAGE_TRY(node.ConstantInput(index, meaning));
   if (value.ElementCount() != 1 || value.dtype() != dtype) {
     return Fail("input " + std::to_string(index) + " (" + meaning + ") must be a scalar of the type of the others");
   }
-  return value.ToDouble()[0];
+  return value;
+}
+
+struct IntegerRange {
+  int64_t start;
+  int64_t delta;
+  uint64_t count;
+  [[nodiscard]] int64_t At(size_t i) const { return static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(delta)); }
+};
+
+/// Exact, where a double has too few digits: nanoseconds since 1970, say.
+Result<IntegerRange> RangeOfIntegers(int64_t start, int64_t limit, int64_t delta) {
+  if (delta == 0) return Fail("input 2 (delta) is 0");
+  const bool is_rising = delta > 0;
+  if (is_rising ? limit <= start : start <= limit) return IntegerRange{start, delta, 0};
+  const auto first = static_cast<uint64_t>(start);
+  const auto last = static_cast<uint64_t>(limit);
+  const uint64_t step = is_rising ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
+  const uint64_t distance = is_rising ? last - first : first - last;
+  return IntegerRange{start, delta, distance / step + (distance % step != 0 ? 1 : 0)};
+}
+
+template <class T>
+Tensor Filled(const TensorType& type, const std::function<T(size_t)>& value) {
+  Tensor result(type);
+  const std::span<T> numbers(result.MutableData<T>(), static_cast<size_t>(type.ElementCount()));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = value(i);
+  return result;
 }
 
 Result<std::vector<Expr>> ReadRange(NodeReader& node) {
   const DType dtype = COLLAGE_TRY(node.InputType(0)).dtype;
-  const double start = COLLAGE_TRY(RangeInput(node, 0, "start", dtype));
-  const double limit = COLLAGE_TRY(RangeInput(node, 1, "limit", dtype));
-  const double delta = COLLAGE_TRY(RangeInput(node, 2, "delta", dtype));
-  const double count = std::max(std::ceil((limit - start) / delta), 0.0);
+  if (dtype == DType::kString || dtype == DType::kBool) return Fail("a range of " + std::string(Name(dtype)) + " has no meaning");
+  const Tensor start = COLLAGE_TRY(RangeInput(node, 0, "start", dtype));
+  const Tensor limit = COLLAGE_TRY(RangeInput(node, 1, "limit", dtype));
+  const Tensor delta = COLLAGE_TRY(RangeInput(node, 2, "delta", dtype));
+  IntegerRange integers{};
+  double count = 0;
+  if (IsFloatingPoint(dtype)) {
+    count = std::max(std::ceil((limit.ToDouble()[0] - start.ToDouble()[0]) / delta.ToDouble()[0]), 0.0);
+  } else {
+    integers = COLLAGE_TRY(RangeOfIntegers(start.ToInt64()[0], limit.ToInt64()[0], delta.ToInt64()[0]));
+    count = static_cast<double>(integers.count);
+  }
   if (!(count <= 1e9)) return Fail("the range has " + std::to_string(count) + " elements");
   const TensorType type{{static_cast<int64_t>(count)}, dtype};
   COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
-  if (dtype == DType::kString || dtype == DType::kBool) return Fail("a range of " + std::string(Name(dtype)) + " has no meaning");
+  const auto at = [first = start.ToDouble()[0], step = delta.ToDouble()[0]](size_t i) { return first + static_cast<double>(i) * step; };
   if (IsSixteenBitFloat(dtype)) {
-    std::vector<float> values;
-    for (int64_t i = 0; i < type.ElementCount(); ++i) values.push_back(static_cast<float>(start + static_cast<double>(i) * delta));
     Tensor narrow(type);
-    Narrow(Tensor::FromVector(TensorType{type.shape, DType::kFloat32}, values), narrow);
+    Narrow(Filled<float>({type.shape, DType::kFloat32}, at), narrow);
     return std::vector<Expr>{MakeConstant(std::move(narrow))};
   }
-  Tensor result(type);
+  std::optional<Tensor> result;
   VisitElementType(dtype, [&](auto element) {
     using T = decltype(element);
-    const std::span<T> numbers(result.MutableData<T>(), static_cast<size_t>(type.ElementCount()));
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<T>(start + static_cast<double>(i) * delta);
+    if constexpr (std::is_floating_point_v<T>) {
+      result = Filled<T>(type, [&](size_t i) { return static_cast<T>(at(i)); });
+    } else {
+      result = Filled<T>(type, [&](size_t i) { return static_cast<T>(integers.At(i)); });
+    }
   });
-  return std::vector<Expr>{MakeConstant(std::move(result))};
+  if (!result) return Fail("a range of " + std::string(Name(dtype)) + " is not supported");
+  return std::vector<Expr>{MakeConstant(std::move(*result))};
 }
 
 template <int value>

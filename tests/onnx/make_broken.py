@@ -134,6 +134,8 @@ def attributes():
     yield "large_constant", model([make_node("ConstantOfShape", ["s"], ["y"])], initializers=[large]), "the constants that the model computes exceed 1000 MB"
     numbers = [array(name, np.float32(value)) for name, value in (("a", 0), ("b", 1), ("c", 0))]
     yield "endless_range", model([make_node("Range", ["a", "b", "c"], ["y"])], initializers=numbers), "the range has"
+    integers = [array(name, np.int64(value)) for name, value in (("a", 0), ("b", 1), ("c", 0))]
+    yield "standing_range", model([make_node("Range", ["a", "b", "c"], ["y"])], initializers=integers), "input 2 (delta) is 0"
     index = array("i", np.array([3], np.int64))
     yield "index_outside", model([make_node("Gather", ["x", "i"], ["y"], axis=1)], initializers=[index]), "the index 3 is outside an extent of 3"
 
