@@ -322,7 +322,9 @@ class PlanRace {
       };
       return IsFastestKnown({results.begin(), results.begin() + static_cast<ptrdiff_t>(group.size())}, options_.declared, is_alike);
     };
-    race.tells_apart = std::ranges::any_of(group, [&](size_t i) { return i != base_ && !entries_[i].has_no_time; });
+    // The base's times in the first group are what all others are compared by, those of other groups too.
+    const bool are_others_to_come = is_first && group.size() < entries_.size() && !IsTimeOver();
+    race.tells_apart = are_others_to_come || std::ranges::any_of(group, [&](size_t i) { return i != base_ && !entries_[i].has_no_time; });
     if (anchor) anchor->Clear();
     if (anchor) contestants.push_back({"anchor", [anchor] { return anchor->Run(/*keep=*/true); }});
     Progress racing = progress_;

@@ -172,6 +172,20 @@ Expr Adding(float weight, int times = 1) {
   return MakeFunction({x}, sum).value();
 }
 
+// The one that races in each group is what the others are compared by, and those of another group with it.
+TEST(GroupsTest, WhoRacesInEachGroupRacesOftenEnoughInTheFirst) {
+  const SimulatedClock clock;
+  const AddBackend fast("fast", 1e-3);
+  const AddBackend slow("slow", 1.1e-3);
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Decided decided(Adding(1), {&fast, &slow}, cache);
+  ASSERT_TRUE(decided.Decide());
+  decided.LimitWeights();
+  const RaceOutcome race = decided.Race(SinglesOf(decided)).value();
+  EXPECT_EQ(race.timings.size(), 3u);
+  EXPECT_TRUE(race.noise.has_value()) << "too few rounds";
+}
+
 // The one that races in each group is not built once more only to race by itself.
 TEST(GroupsTest, WhereNoTwoHaveRoomAndTimeIsOverOneRacesOnce) {
   const SimulatedClock clock;
