@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "collage/onnx/formula.h"
 #include "collage/onnx/node_reader.h"
@@ -77,9 +77,17 @@ Result<Expr> Slide(NodeReader& node, Expr data, const std::string& op, bool coun
 struct WindowPlaces {
   int64_t outputs = 1;
   int64_t taps = 1;
-  std::vector<int64_t> places;   ///< the extent of the plane for a tap in the padding
-  std::vector<int64_t> indices;  ///< the same counted in the order that storage_order asks for
+  Tensor places;   ///< (outputs, taps); the extent of the plane for a tap in the padding
+  Tensor indices;  ///< the same counted in the order that storage_order asks for
 };
+
+/// To the next one in row-major order, and behind the last to the first.
+void Advance(Shape& coordinates, const Shape& extents) {
+  for (size_t d = extents.size(); d-- > 0;) {
+    if (++coordinates[d] < extents[d]) return;
+    coordinates[d] = 0;
+  }
+}
 
 Result<WindowPlaces> PlacesOf(NodeReader& node, const Shape& spatial, const Window& window, bool column_major) {
   WindowPlaces result;
@@ -91,24 +99,30 @@ Result<WindowPlaces> PlacesOf(NodeReader& node, const Shape& spatial, const Wind
   }
   result.outputs = ElementCount(steps);
   COLLAGE_TRY_STATUS(node.folder().Reserve(16.0 * static_cast<double>(result.outputs) * static_cast<double>(result.taps)));
-  const std::vector<int64_t> step_strides = RowMajorStrides(steps);
-  const std::vector<int64_t> tap_strides = RowMajorStrides(window.kernel);
-  for (int64_t i = 0; i < result.outputs * result.taps; ++i) {
-    int64_t place = 0;
-    int64_t index = 0;
-    int64_t column_stride = 1;
-    bool inside = true;
-    for (size_t d = 0; d < spatial.size(); ++d) {
-      const int64_t step = i / result.taps / step_strides[d] % steps[d];
-      const int64_t tap = i % result.taps / tap_strides[d] % window.kernel[d];
-      const int64_t x = step * window.strides[d] + tap * window.dilations[d] - window.padding[d];
-      inside = inside && x >= 0 && x < spatial[d];
-      place = place * spatial[d] + x;
-      index += x * column_stride;
-      column_stride *= spatial[d];
+  const TensorType type{{result.outputs, result.taps}, DType::kInt64};
+  result.places = Tensor(type);
+  result.indices = Tensor(type);
+  auto* places = result.places.MutableData<int64_t>();
+  auto* indices = result.indices.MutableData<int64_t>();
+  const int64_t extent = ElementCount(spatial);
+  Shape step(spatial.size(), 0);
+  Shape tap(spatial.size(), 0);
+  for (int64_t i = 0; i < result.outputs; ++i, Advance(step, steps)) {
+    for (int64_t k = 0; k < result.taps; ++k, Advance(tap, window.kernel)) {
+      int64_t place = 0;
+      int64_t index = 0;
+      int64_t column_stride = 1;
+      bool inside = true;
+      for (size_t d = 0; d < spatial.size(); ++d) {
+        const int64_t x = step[d] * window.strides[d] + tap[d] * window.dilations[d] - window.padding[d];
+        inside = inside && x >= 0 && x < spatial[d];
+        place = place * spatial[d] + x;
+        index += x * column_stride;
+        column_stride *= spatial[d];
+      }
+      *places++ = inside ? place : extent;
+      *indices++ = !inside ? 0 : column_major ? index : place;
     }
-    result.places.push_back(inside ? place : ElementCount(spatial));
-    result.indices.push_back(!inside ? 0 : column_major ? index : place);
   }
   return result;
 }
@@ -120,6 +134,8 @@ Expr Int64s(const Shape& shape, const std::vector<int64_t>& values) {
 /// The second output of MaxPool: where in the whole tensor each largest element lies. Few models read it, so it is a composition:
 /// the elements under each window side by side, and which of them is the largest.
 Result<Expr> MaxPoolIndices(NodeReader& node, const Expr& data, const Shape& result) {
+  // However many planes there are, as of (2 147 483 647, 1, 0, 8).
+  if (ElementCount(result) == 0) return MakeConstant(Tensor(TensorType{result, DType::kInt64}));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   const Shape spatial(type.shape.begin() + 2, type.shape.end());
   Window window = COLLAGE_TRY(ReadWindow(node, type.shape, COLLAGE_TRY(node.Extents("kernel_shape", spatial.size(), 1, 1))));
@@ -131,12 +147,14 @@ Result<Expr> MaxPoolIndices(NodeReader& node, const Expr& data, const Shape& res
   const DType wide = IsFloatingPoint(type.dtype) ? type.dtype : DType::kFloat64;
   Formula formula(node, wide);
   const AttributeValue::List widths{AttributeValue(std::vector<int64_t>{0, 0}), AttributeValue(std::vector<int64_t>{0, 1})};
-  const Expr padded = formula.Apply("nn.pad", {formula.Reshape(formula.Cast(data, wide), {planes, extent}), formula.Number(-INFINITY)},
-                                    {{"pad_width", widths}, {"pad_mode", "constant"}});
-  const Expr side_by_side =
-      formula.Apply("take", {padded, Int64s({places.outputs, places.taps}, places.places)}, {{"axis", 1}, {"mode", "clip"}});
+  const Expr padded = formula.Apply(
+      "nn.pad", {formula.Reshape(formula.Cast(data, wide), {planes, extent}), formula.Number(-std::numeric_limits<double>::infinity())},
+      {{"pad_width", widths}, {"pad_mode", "constant"}});
+  const Expr side_by_side = formula.Apply("take", {padded, MakeConstant(places.places)}, {{"axis", 1}, {"mode", "clip"}});
   const Expr largest = formula.Apply("argmax", {side_by_side}, {{"axis", 2}, {"keepdims", true}});
-  const Expr indices = formula.Broadcast(Int64s({1, places.outputs, places.taps}, places.indices), {planes, places.outputs, places.taps});
+  const Expr indices =
+      formula.Broadcast(MakeConstant(places.indices.Reshaped({1, places.outputs, places.taps})), {planes, places.outputs, places.taps});
+  COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(sizeof(int64_t)) * static_cast<double>(planes)));
   std::vector<int64_t> firsts;
   for (int64_t plane = 0; plane < planes; ++plane) firsts.push_back(plane * extent);
   const Expr in_plane = formula.Apply("gather", {indices, largest}, {{"axis", 2}});

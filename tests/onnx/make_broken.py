@@ -134,6 +134,9 @@ def attributes():
     yield "large_constant", model([make_node("ConstantOfShape", ["s"], ["y"])], initializers=[large]), "the constants that the model computes exceed 1000 MB"
     numbers = [array(name, np.float32(value)) for name, value in (("a", 0), ("b", 1), ("c", 0))]
     yield "endless_range", model([make_node("Range", ["a", "b", "c"], ["y"])], initializers=numbers), "the range has"
+    planes = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1 << 31, 1, 1, 1])
+    pool = make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[1, 1])
+    yield "planes_of_indices", model([pool], inputs=[planes]), "the constants that the model computes exceed 1000 MB"
     integers = [array(name, np.int64(value)) for name, value in (("a", 0), ("b", 1), ("c", 0))]
     yield "standing_range", model([make_node("Range", ["a", "b", "c"], ["y"])], initializers=integers), "input 2 (delta) is 0"
     index = array("i", np.array([3], np.int64))
