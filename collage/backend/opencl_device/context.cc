@@ -14,18 +14,22 @@ constexpr cl_image_format kTexel = {CL_R, CL_FLOAT};
 template <class Number>
 Number NumberOf(cl_device_id id, cl_device_info what) {
   Number number = 0;
-  clGetDeviceInfo(id, what, sizeof number, &number, nullptr);
+  clGetDeviceInfo(id, what, sizeof(Number), &number, nullptr);
   return number;
 }
 
-std::string TextOf(cl_device_id id, cl_device_info what) {
+/// `get` is clGetDeviceInfo or clGetPlatformInfo.
+template <class Get, class Object>
+std::string TextOf(Get get, Object object, cl_uint what) {
   size_t bytes = 0;
-  if (clGetDeviceInfo(id, what, 0, nullptr, &bytes) != CL_SUCCESS || bytes == 0) return {};
+  if (get(object, what, 0, nullptr, &bytes) != CL_SUCCESS || bytes == 0) return {};
   std::string text(bytes, '\0');
-  clGetDeviceInfo(id, what, bytes, text.data(), nullptr);
+  get(object, what, bytes, text.data(), nullptr);
   while (!text.empty() && text.back() == '\0') text.pop_back();
   return text;
 }
+
+std::string TextOf(cl_device_id id, cl_device_info what) { return TextOf(clGetDeviceInfo, id, what); }
 
 std::string WhyNot(cl_device_id id) {
   if (!NumberOf<cl_bool>(id, CL_DEVICE_AVAILABLE)) return "the driver says that it is not available";
@@ -86,6 +90,10 @@ OpenClContext::~OpenClContext() {
 
 std::string OpenClContext::Identity() const {
   return TextOf(id_, CL_DEVICE_NAME) + " (" + TextOf(id_, CL_DEVICE_VERSION) + "), driver " + TextOf(id_, CL_DRIVER_VERSION);
+}
+
+std::string OpenClContext::Platform() const {
+  return TextOf(clGetPlatformInfo, NumberOf<cl_platform_id>(id_, CL_DEVICE_PLATFORM), CL_PLATFORM_NAME);
 }
 
 Status OpenClContext::Copy(void* to, const void* from, size_t bytes) {

@@ -41,6 +41,8 @@ class OpenClContext final : public DeviceContext {
   [[nodiscard]] cl_device_id id() const { return id_; }
   /// The device and its driver in words: code that a driver gives is for these alone.
   [[nodiscard]] std::string Identity() const;
+  /// The name of the OpenCL implementation.
+  [[nodiscard]] std::string Platform() const;
   /// Whether a texture may have so many elements; false for all where the device has none.
   [[nodiscard]] bool TakesTexture(size_t elements) const;
   /// The same memory as an address of an allocation, which owns the buffer. Errors on other addresses.
