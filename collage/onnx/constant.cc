@@ -1,7 +1,5 @@
 #include <cmath>
 #include <cstring>
-#include <functional>
-#include <optional>
 #include <span>
 
 #include "collage/onnx/direct.h"
@@ -81,12 +79,22 @@ Result<IntegerRange> RangeOfIntegers(int64_t start, int64_t limit, int64_t delta
   return IntegerRange{start, delta, distance / step + (distance % step != 0 ? 1 : 0)};
 }
 
-template <class T>
-Tensor Filled(const TensorType& type, const std::function<T(size_t)>& value) {
-  Tensor result(type);
-  const std::span<T> numbers(result.MutableData<T>(), static_cast<size_t>(type.ElementCount()));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = value(i);
-  return result;
+/// Of the numbers value(0), value(1), ...
+template <class Value>
+Result<std::vector<Expr>> Counted(NodeReader& node, DType dtype, double count, const Value& value) {
+  if (!(count <= 1e9)) return Fail("the range has " + std::to_string(count) + " elements");
+  const Shape shape{static_cast<int64_t>(count)};
+  COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(TensorType{shape, dtype}.ByteCount())));
+  Tensor wide(TensorType{shape, WideType(dtype)});
+  VisitElementType(wide.dtype(), [&](auto element) {
+    using T = decltype(element);
+    const std::span<T> numbers(wide.MutableData<T>(), static_cast<size_t>(shape[0]));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<T>(value(i));
+  });
+  if (!IsNarrow(dtype)) return std::vector<Expr>{MakeConstant(std::move(wide))};
+  Tensor narrow(TensorType{shape, dtype});
+  Narrow(wide, narrow);
+  return std::vector<Expr>{MakeConstant(std::move(narrow))};
 }
 
 Result<std::vector<Expr>> ReadRange(NodeReader& node) {
@@ -95,34 +103,14 @@ Result<std::vector<Expr>> ReadRange(NodeReader& node) {
   const Tensor start = COLLAGE_TRY(RangeInput(node, 0, "start", dtype));
   const Tensor limit = COLLAGE_TRY(RangeInput(node, 1, "limit", dtype));
   const Tensor delta = COLLAGE_TRY(RangeInput(node, 2, "delta", dtype));
-  IntegerRange integers{};
-  double count = 0;
-  if (IsFloatingPoint(dtype)) {
-    count = std::max(std::ceil((limit.ToDouble()[0] - start.ToDouble()[0]) / delta.ToDouble()[0]), 0.0);
-  } else {
-    integers = COLLAGE_TRY(RangeOfIntegers(start.ToInt64()[0], limit.ToInt64()[0], delta.ToInt64()[0]));
-    count = static_cast<double>(integers.count);
+  if (!IsFloatingPoint(dtype)) {
+    const IntegerRange range = COLLAGE_TRY(RangeOfIntegers(start.ToInt64().front(), limit.ToInt64().front(), delta.ToInt64().front()));
+    return Counted(node, dtype, static_cast<double>(range.count), [range](size_t i) { return range.At(i); });
   }
-  if (!(count <= 1e9)) return Fail("the range has " + std::to_string(count) + " elements");
-  const TensorType type{{static_cast<int64_t>(count)}, dtype};
-  COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(type.ByteCount())));
-  const auto at = [first = start.ToDouble()[0], step = delta.ToDouble()[0]](size_t i) { return first + static_cast<double>(i) * step; };
-  if (IsSixteenBitFloat(dtype)) {
-    Tensor narrow(type);
-    Narrow(Filled<float>({type.shape, DType::kFloat32}, at), narrow);
-    return std::vector<Expr>{MakeConstant(std::move(narrow))};
-  }
-  std::optional<Tensor> result;
-  VisitElementType(dtype, [&](auto element) {
-    using T = decltype(element);
-    if constexpr (std::is_floating_point_v<T>) {
-      result = Filled<T>(type, [&](size_t i) { return static_cast<T>(at(i)); });
-    } else {
-      result = Filled<T>(type, [&](size_t i) { return static_cast<T>(integers.At(i)); });
-    }
-  });
-  if (!result) return Fail("a range of " + std::string(Name(dtype)) + " is not supported");
-  return std::vector<Expr>{MakeConstant(std::move(*result))};
+  const double first = start.ToDouble().front();
+  const double step = delta.ToDouble().front();
+  const double count = std::max(std::ceil((limit.ToDouble().front() - first) / step), 0.0);
+  return Counted(node, dtype, count, [first, step](size_t i) { return first + static_cast<double>(i) * step; });
 }
 
 template <int value>

@@ -127,15 +127,9 @@ Result<WindowPlaces> PlacesOf(NodeReader& node, const Shape& spatial, const Wind
   return result;
 }
 
-Expr Int64s(const Shape& shape, const std::vector<int64_t>& values) {
-  return MakeConstant(Tensor::FromVector(TensorType{shape, DType::kInt64}, values));
-}
-
 /// The second output of MaxPool: where in the whole tensor each largest element lies. Few models read it, so it is a composition:
 /// the elements under each window side by side, and which of them is the largest.
 Result<Expr> MaxPoolIndices(NodeReader& node, const Expr& data, const Shape& result) {
-  // However many planes there are, as of (2 147 483 647, 1, 0, 8).
-  if (ElementCount(result) == 0) return MakeConstant(Tensor(TensorType{result, DType::kInt64}));
   const TensorType type = COLLAGE_TRY(TensorTypeOf(data));
   const Shape spatial(type.shape.begin() + 2, type.shape.end());
   Window window = COLLAGE_TRY(ReadWindow(node, type.shape, COLLAGE_TRY(node.Extents("kernel_shape", spatial.size(), 1, 1))));
@@ -155,10 +149,10 @@ Result<Expr> MaxPoolIndices(NodeReader& node, const Expr& data, const Shape& res
   const Expr indices =
       formula.Broadcast(MakeConstant(places.indices.Reshaped({1, places.outputs, places.taps})), {planes, places.outputs, places.taps});
   COLLAGE_TRY_STATUS(node.folder().Reserve(static_cast<double>(sizeof(int64_t)) * static_cast<double>(planes)));
-  std::vector<int64_t> firsts;
-  for (int64_t plane = 0; plane < planes; ++plane) firsts.push_back(plane * extent);
+  Tensor firsts(TensorType{{planes, 1, 1}, DType::kInt64});
+  for (int64_t plane = 0; plane < planes; ++plane) firsts.MutableData<int64_t>()[plane] = plane * extent;
   const Expr in_plane = formula.Apply("gather", {indices, largest}, {{"axis", 2}});
-  const Expr in_all = formula.Call("add", in_plane, Int64s({planes, 1, 1}, firsts));
+  const Expr in_all = formula.Call("add", in_plane, MakeConstant(std::move(firsts)));
   return COLLAGE_TRY(formula.Done(formula.Reshape(in_all, result)))[0];
 }
 

@@ -43,6 +43,7 @@ def empty_results(cases):
     node = make_node("Resize", ["x", "", "s"], ["y"], mode="linear")
     cases.add("Resize_to_none", 13, [node], {"x": data(1, 2, 4, 5)}, {"s": np.array([1, 1, 0.1, 2], F)})
     add("DynamicQuantizeLinear", "all", 11, 0, outputs=("y", "s", "z"))
+    add("MaxPool", "batch", 12, 0, outputs=("y", "i"), kernel_shape=[2, 2])
     for op in ("ReduceMax", "ReduceMin"):
         nodes = [make_node("Slice", ["x", "zero", "zero", "axis"], ["e"]), make_node(op, ["e", "axis"], ["y"], keepdims=0)]
         whole = np.arange(6, dtype=np.int64).reshape(2, 3)
