@@ -14,7 +14,7 @@ constexpr cl_image_format kTexel = {CL_R, CL_FLOAT};
 template <class Number>
 Number NumberOf(cl_device_id id, cl_device_info what) {
   Number number = 0;
-  clGetDeviceInfo(id, what, sizeof(Number), &number, nullptr);
+  clGetDeviceInfo(id, what, sizeof number, &number, nullptr);
   return number;
 }
 
@@ -93,7 +93,9 @@ std::string OpenClContext::Identity() const {
 }
 
 std::string OpenClContext::Platform() const {
-  return TextOf(clGetPlatformInfo, NumberOf<cl_platform_id>(id_, CL_DEVICE_PLATFORM), CL_PLATFORM_NAME);
+  cl_platform_id platform = nullptr;
+  clGetDeviceInfo(id_, CL_DEVICE_PLATFORM, sizeof(cl_platform_id), &platform, nullptr);
+  return TextOf(clGetPlatformInfo, platform, CL_PLATFORM_NAME);
 }
 
 Status OpenClContext::Copy(void* to, const void* from, size_t bytes) {
