@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -347,20 +348,33 @@ Status PlanMeasurer::RunTurn(ProfiledPlan& program, int least_runs, double secon
   return {};
 }
 
-/// Runs the anchor for a while, and then the program. Each by itself, as it runs where it is used: with runs of the other between, both had
-/// cold caches. Drift within a round is small.
+/// Runs the anchor for a while, then the program, and the anchor again. Each by itself, as it runs where it is used: with runs of the other
+/// between, both had cold caches. Drift within a round is small; who uses the machine for a moment only slows a turn down, so of the
+/// anchor's two the faster one counts.
 Result<Measurer::Found> PlanMeasurer::RunRound(ProfiledPlan& program) {
   constexpr double kSeconds = 0.2;   // many runs of a fast program
   constexpr int kLeastRuns = 7;      // of a slow one: a median that two disturbances leave alone
   constexpr int kLeastOfAnchor = 3;  // a median; what it is off by, the program's kernels tell that ran in others
-  if (&program != &*anchor_) {
-    if (const Status ran = RunTurn(*anchor_, kLeastOfAnchor, kSecondsFillingCaches); !ran) return Blame(*anchor_, ran.error());
+  double anchor_seconds = std::numeric_limits<double>::infinity();
+  const auto run_anchor = [&]() -> Status {
+    COLLAGE_TRY_STATUS(RunTurn(*anchor_, kLeastOfAnchor, kSecondsFillingCaches));
+    anchor_seconds = std::min(anchor_seconds, anchor_->Whole());
+    return {};
+  };
+  const bool is_anchor = &program == &*anchor_;
+  if (!is_anchor) {
+    if (const Status ran = run_anchor(); !ran) return Blame(*anchor_, ran.error());
   }
   if (const Status ran = RunTurn(program, kLeastRuns, kSeconds); !ran) return Blame(program, ran.error());
-  if (first_anchor_seconds_ == 0) first_anchor_seconds_ = anchor_->Whole();
-  seconds_of_last_ = program.Whole() / anchor_->Whole() * first_anchor_seconds_;
-  // The anchor's kernels ran in a turn of their own, which the program's cannot be compared with by more than the whole.
-  return Learn(program, anchor_->Whole());
+  if (is_anchor) {
+    anchor_seconds = program.Whole();
+  } else if (const Status ran = run_anchor(); !ran) {
+    return Blame(*anchor_, ran.error());
+  }
+  if (first_anchor_seconds_ == 0) first_anchor_seconds_ = anchor_seconds;
+  seconds_of_last_ = program.Whole() / anchor_seconds * first_anchor_seconds_;
+  // The anchor's kernels ran in turns of their own, which the program's cannot be compared with by more than the whole.
+  return Learn(program, anchor_seconds);
 }
 
 Measurer::Found PlanMeasurer::Learn(const ProfiledPlan& program, double anchor_seconds) const {
