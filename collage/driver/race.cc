@@ -488,6 +488,9 @@ class PlanRace {
       if (i == winner && !results_[kSearched].rounds.empty()) outcome.timings.push_back(timing(kOneAfterAnother, kSearched));
       if (i != winner && entries_[i].is_right.value_or(true)) outcome.timings.push_back(timing(kSideBySide, i));
     }
+    const bool is_searched_named = entries_[winner].plan->name == kSideBySide || !entries_[kSearched].SingleBackends().empty();
+    if (winner != kSearched && !is_searched_named && !results_[kSearched].rounds.empty() && entries_[kSearched].is_right.value_or(true))
+      outcome.timings.push_back(timing(entries_[kSearched].plan->name, kSearched));
     for (size_t i = 0; i < entries_.size(); ++i) {
       for (const char* name : {kInFloat32, kBranchesInTurn}) {
         const bool is_other = entries_[i].Is(name) && i != winner;

@@ -106,6 +106,15 @@ Json InputsJson(const CompileReport& report) {
   return inputs;
 }
 
+bool IsSpread(const PlanTiming& timing) { return timing.name == kOneAfterAnother || timing.name == kSideBySide; }
+
+std::string NameInRace(const PlanTiming& timing, const CompileReport& report) {
+  if (timing.name == "chosen") return "chosen (" + report.winner + ")";
+  if (timing.name == kInFloat32) return timing.name + " (as far as known)";
+  const bool is_of_several = IsSpread(timing) || timing.name == kBranchesInTurn || timing.name == kSearchedPlan;
+  return is_of_several ? timing.name : timing.name + " alone";
+}
+
 Json ReportJson(const CompileReport& report);
 
 /// Of several profiles.
@@ -138,10 +147,12 @@ Json ReportJson(const CompileReport& report) {
       plan.back()["work"] = {{"flops", entry.work->flops}, {"bytes", entry.work->bytes}, {"roofline_us", entry.work->roofline_us}};
   }
   Json timings = Json::object();
+  Json titles = Json::object();
   Json ratios = Json::object();
   Json differences = Json::object();
   for (const PlanTiming& timing : report.end_to_end) {
     timings[timing.name] = timing.median_ms;
+    titles[timing.name] = NameInRace(timing, report);
     ratios[timing.name] = timing.ratio;
     differences[timing.name] = OrNull(timing.difference);
   }
@@ -156,6 +167,7 @@ Json ReportJson(const CompileReport& report) {
                {"forbids", report.forbids},
                {"plan", std::move(plan)},
                {"end_to_end_ms", std::move(timings)},
+               {"end_to_end_title", std::move(titles)},
                {"end_to_end_ratio", std::move(ratios)},
                {"difference_from_reference", std::move(differences)},
                {"searcher", report.searcher},
@@ -315,14 +327,6 @@ std::string StatementText(const CompileReport& report) {
 }  // namespace
 
 namespace {
-
-bool IsSpread(const PlanTiming& timing) { return timing.name == kOneAfterAnother || timing.name == kSideBySide; }
-
-std::string NameInRace(const PlanTiming& timing, const CompileReport& report) {
-  if (timing.name == "chosen") return "chosen (" + report.winner + ")";
-  if (timing.name == kInFloat32) return timing.name + " (as far as known)";
-  return IsSpread(timing) || timing.name == kBranchesInTurn ? timing.name : timing.name + " alone";
-}
 
 /// What running on several CPUs at the same time has gained; nothing where it did not race.
 std::string SideBySideText(const CompileReport& report) {

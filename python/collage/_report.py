@@ -60,8 +60,7 @@ def _race(report: Report) -> str:
         return ""
     rows = []
     for name, median in times.items():
-        title = f"chosen ({report['winner']})" if name == "chosen" else f"{name} alone"
-        rows.append([title, _time(median * 1000), f"{report['end_to_end_ratio'][name]:.3f}"])
+        rows.append([report["end_to_end_title"][name], _time(median * 1000), f"{report['end_to_end_ratio'][name]:.3f}"])
     return _table(["plan", "median", "times chosen"], rows)
 
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 
+#include "collage/explain/plan_names.h"
 #include "tests/driver/decided.h"
 
 namespace collage {
@@ -79,6 +80,23 @@ TEST_F(TiedPlansTest, WhatIsFasterIsNoTie) {
   const NamedBackend b("beta", false, 1e-3);
   EXPECT_EQ(Winner(a, b), "beta");
   EXPECT_EQ(Winner(b, a), "beta");
+}
+
+TEST_F(TiedPlansTest, TheSearchedPlanThatLostIsTimedBesideTheWinner) {
+  const NamedBackend a("alpha", false, 1.5e-3);
+  const NamedBackend b("beta", false, 1e-3);
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  Decided decided(Parsed("fn (%x: Tensor[(1, 8), float32]) { nn.relu(nn.relu(%x)) }"), {&a, &b}, cache);
+  ASSERT_TRUE(decided.Decide());
+  std::vector<Plan> plans = SinglesOf(decided);
+  ASSERT_EQ(plans.size(), 2u);
+  plans[0].name = kSearchedPlan;
+  plans[0].is_single_backend = false;
+  const RaceOutcome race = decided.Race(plans).value();
+  std::vector<std::string> names;
+  for (const PlanTiming& timing : race.timings) names.push_back(timing.name);
+  ASSERT_EQ(names, (std::vector<std::string>{"chosen", kSearchedPlan, "beta"}));
+  EXPECT_NEAR(race.timings[1].ratio, 1.5, 0.1);
 }
 
 // Prices say that one is faster; single runs waver by more.

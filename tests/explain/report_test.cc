@@ -103,6 +103,18 @@ TEST(ReportTest, WhatIsNotThereIsNullAndReadsBack) {
   EXPECT_FALSE(read.noise);
 }
 
+// The searched plan is no backend's, and is timed beside the library that won.
+TEST(ReportTest, EveryPlanOfTheRaceHasOneTitle) {
+  CompileReport report = Example();
+  report.winner = "openvino";
+  report.end_to_end = {{"chosen", 1.5, 1}, {"searched", 1.6, 1.07}, {"openvino", 1.5, 1}, {"in float32", 2, 1.3}};
+  const std::string json = ToJson(report);
+  for (const std::string title : {"chosen (openvino)", "searched", "openvino alone", "in float32 (as far as known)"}) {
+    EXPECT_THAT(PlanTable(report), testing::HasSubstr("\n  " + title + " "));
+    EXPECT_THAT(json, testing::HasSubstr(": \"" + title + "\""));
+  }
+}
+
 TEST(ReportTest, OfTooFewRoundsNoNoiseIsKnown) {
   CompileReport report = Example();
   EXPECT_THAT(PlanTable(report), testing::HasSubstr("noise of this race (A/A): not known, too few rounds"));

@@ -53,7 +53,7 @@ class Report {
     const chosen = report.end_to_end_ms.chosen;
     const figures = [];
     if (chosen) figures.push([timeText(chosen * 1000), "a run, median of the race"]);
-    const others = Object.entries(report.end_to_end_ratio).filter(([name]) => name !== "chosen").sort((a, b) => a[1] - b[1]);
+    const others = Object.entries(report.end_to_end_ratio).filter(([name]) => report.end_to_end_title[name].endsWith(" alone")).sort((a, b) => a[1] - b[1]);
     if (others.length) figures.push([`${others[0][1].toFixed(2)} ×`, `the best single backend’s time over it (${others[0][0]})`]);
     const drift = chosen ? `; in the race all took ${report.drift.toFixed(2)} × their prices` : "";
     figures.push([timeText(predictedUs(report)), `predicted${drift}`], [String(report.plan.length), "partitions"]);

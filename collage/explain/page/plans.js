@@ -21,8 +21,8 @@ function showRace(page, report) {
     const most = Math.max(...Object.values(report.end_to_end_ms));
     const table = html("table", {}, html("tr", {}, html("th", {}, "Plan"), html("th", { class: "number" }, "Median"), html("th", { class: "number" }, "Times the chosen"), html("th", {}, "")));
     for (const name of names) {
-      const backend = name === "chosen" ? "" : name.split(/[ @(]/)[0];
-      const title = name === "chosen" ? `chosen (${report.winner})` : `${name} alone`;
+      const title = report.end_to_end_title[name];
+      const backend = title.endsWith(" alone") ? name.split(/[ @(]/)[0] : "";
       table.append(html("tr", { class: name === "chosen" ? "chosen" : "" }, html("td", {}, backend ? key(backend, title) : html("b", {}, title)), html("td", { class: "number" }, timeText(report.end_to_end_ms[name] * 1000)),
         html("td", { class: "number" }, `${report.end_to_end_ratio[name].toFixed(3)} ×`), html("td", {}, meter(report.end_to_end_ms[name] / most, backend || "host"))));
     }
