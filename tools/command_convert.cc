@@ -116,10 +116,11 @@ PartitionedModel::Step ToStep(const ControlProgram::Step& step) {
   return {kind_of(), step.callee, step.inputs, step.outputs, step.condition, step.otherwise, step.otherwise_inputs};
 }
 
-PartitionedModel ToPartitionedModel(const ProfilePartitions& partitions, const Device& host, Entries& entries) {
+Result<PartitionedModel> ToPartitionedModel(const ProfilePartitions& partitions, const Device& host, Entries& entries) {
   PartitionedModel model;
   for (const PartitionProgram& block : partitions.blocks) model.blocks.push_back(ToPartitionedBlock(block, host, entries));
   for (const ControlProgram::Function& function : partitions.control.functions) {
+    if (!function.failure.empty()) return Fail("no node of ONNX only fails, as this does: " + function.failure);
     model.functions.push_back({function.name, function.types, function.parameters, function.constants, {}, function.results});
     for (const ControlProgram::Step& step : function.steps) model.functions.back().steps.push_back(ToStep(step));
   }
@@ -142,7 +143,7 @@ Status Convert(const Options& options) {
   const ProfilePartitions partitions = COLLAGE_TRY(ReadPartitions(options.file, profile));
   Result<Entries> entries = Entries::Of(info.metadata, profile);
   if (!entries) return Fail(entries.error().At(options.file));
-  PartitionedModel model = ToPartitionedModel(partitions, info.device, *entries);
+  PartitionedModel model = COLLAGE_TRY(ToPartitionedModel(partitions, info.device, *entries));
   if (options.plain) model.nodes = PartitionedModel::Nodes::kInPlace;
   const Result<PartitionedForm> form = WritePartitioned(model);
   if (!form) return Fail(form.error().At(options.file));

@@ -6,6 +6,7 @@
 
 #include "collage/backend/host_reference_team.h"
 #include "collage/cost/statistics.h"
+#include "collage/driver/compared_inputs.h"
 #include "collage/driver/control_report.h"
 #include "collage/driver/kernel_work.h"
 #include "collage/driver/part_options.h"
@@ -50,6 +51,9 @@ class ControlCompile {
   Result<CompiledModel> Run() {
     if (!options_.single_backends.empty()) return Fail("--single-backends: a program with control flow has no plans of single backends");
     control_ = COLLAGE_TRY(ToControlProgram(outlined_));
+    for (const ControlProgram::Function& function : control_.program.functions) {
+      if (!function.failure.empty()) spdlog::warn("a run may fail: {}", function.failure);
+    }
     RunReference();
     LoweredModel whole = COLLAGE_TRY(CompileWhole());
     CompileReport report = ReportOfControl(name_, options_, reports_);
@@ -80,6 +84,7 @@ class ControlCompile {
       });
     }
     work_.assign(control_.blocks.size(), 0);
+    const std::vector<std::vector<Tensor>> compared_with = ComparedWith(outlined_);
     const Clock::time_point end = Clock::After(kShareOfReference * options_.budget_seconds);
     for (uint64_t seed = 0; seed < kSamples; ++seed) {
       // Comparisons of what is no number may go either way in a kernel, and a loop that waits for one may not end.
@@ -94,15 +99,21 @@ class ControlCompile {
       options_.progress.Report({"running the reference", seed, kSamples, {}});
       std::vector<Tensor> inputs;
       for (const Expr& parameter : outlined_.Main().parameters) {
-        for (const TensorType& type : FlattenTensors(parameter->type()))
+        for (const TensorType& type : FlattenTensors(parameter->type())) {
+          const std::vector<Tensor>& numbers = compared_with[inputs.size()];
+          const size_t chosen = seed % (numbers.size() + 1);
           FillRandom(inputs.emplace_back(type), kSeed + 100 * seed + inputs.size());
+          if (chosen < numbers.size()) inputs.back() = numbers[chosen];
+        }
       }
       const HostReferenceTeam team(options_.threads);
       Result<std::vector<Tensor>> expected = InterpretMain(outlined_, inputs, interpreter);
       if (expected && finite) samples_.push_back({std::move(inputs), std::move(*expected), {}});
     }
     if (samples_.empty())
-      not_compared_ = "the whole program: on random inputs the reference executor did not end in time, or met what is no finite number";
+      not_compared_ =
+          "the whole program: on random inputs the reference executor did not end in time, met what is no finite number, or took a branch "
+          "that does not fit";
   }
 
   /// The blocks joined. Each may be right on numbers of its own and the whole wrong on those that the blocks hand on, where sums cancel,

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "collage/ir/block.h"
+#include "collage/ir/failure.h"
 #include "collage/ir/visit.h"
 
 namespace collage {
@@ -22,6 +23,7 @@ class FunctionReader {
 
   Result<ControlProgram::Function> Read(const std::string& name, const Function& function) {
     result_.name = name;
+    result_.failure = FailureOf(function);
     for (const Expr& parameter : function.parameters) Add(parameter, parameter->type());
     result_.parameters = result_.types.size();
     const std::vector<const Expr*> order = PostOrderList(function.body);

@@ -147,6 +147,7 @@ constexpr const char* kStepKinds[] = {"block", "call", "branch"};
 Json FunctionJson(const ControlProgram::Function& function, ContainerWriter& writer) {
   Json json = {{"name", function.name}, {"parameters", function.parameters}, {"results", function.results}};
   if (!function.result_names.empty()) json["result_names"] = function.result_names;
+  if (!function.failure.empty()) json["failure"] = function.failure;
   json["types"] = Json::array();
   for (const TensorType& type : function.types) json["types"].push_back(TypeJson(type));
   json["constants"] = Json::array();
@@ -187,6 +188,7 @@ Result<ControlProgram::Function> FunctionFromJson(const Json& json, const Contai
   function.parameters = COLLAGE_TRY(NumberFromJson(json, "parameters"));
   function.results = COLLAGE_TRY(NumbersFromJson(json, "results"));
   if (json.contains("result_names")) function.result_names = json.at("result_names").get<std::vector<std::string>>();
+  function.failure = json.value("failure", std::string());
   for (const Json& type : json.at("types")) function.types.push_back(COLLAGE_TRY(TypeFromJson(type)));
   for (const Json& constant : json.at("constants")) {
     const size_t number = COLLAGE_TRY(NumberFromJson(constant, "tensor"));

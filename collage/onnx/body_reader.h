@@ -21,6 +21,8 @@ class BodyReader {
 
   /// Errors are located at the nodes of the body, or say that the bodies of the model were read too often.
   virtual Result<ReadBody> Read(const OnnxGraph& body, const std::vector<Expr>& inputs) = 0;
+  /// Errors that a body has whatever it is given: operators that are not supported, names that nobody gives a value. They name the node.
+  virtual Status Check(const OnnxGraph& body) = 0;
   /// A name for a function of the module that begins with `hint`.
   virtual std::string FreshName(const std::string& hint) = 0;
   virtual void AddFunction(const std::string& name, Expr function) = 0;

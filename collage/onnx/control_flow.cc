@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "collage/ir/failure.h"
 #include "collage/onnx/formula.h"
 #include "collage/onnx/iteration.h"
 #include "collage/onnx/rows.h"
@@ -10,33 +11,62 @@
 namespace collage::onnx_io {
 namespace {
 
+constexpr const char* kBranches[] = {"then_branch", "else_branch"};
+
 Result<std::vector<Expr>> ReadBranch(NodeReader& node, const std::string& name) {
   const std::shared_ptr<const OnnxGraph> graph = COLLAGE_TRY(node.GraphAttribute(name));
+  if (graph->outputs.size() != node.output_count())
+    return Fail(name + " has " + std::to_string(graph->outputs.size()) + " outputs where " + std::to_string(node.output_count()) +
+                " are right");
   Result<ReadBody> body = node.bodies().Read(*graph, {});
-  if (!body) return Fail(body.error().At(name));
-  if (body->outputs.size() == node.output_count()) return std::move(body->outputs);
-  return Fail(name + " has " + std::to_string(body->outputs.size()) + " outputs where " + std::to_string(node.output_count()) +
-              " are right");
+  return body ? Result<std::vector<Expr>>(std::move(body->outputs)) : Fail(body.error().At(name));
+}
+
+Type TypeOf(const std::vector<Expr>& values) { return values.size() == 1 ? values[0]->type() : MakeTuple(values)->type(); }
+
+/// What stands for a branch that cannot be read: exporters write one for each sampling rate, say, of which shapes fit one. ONNX asks of a
+/// branch nothing where it is not taken, and a run that takes it fails. Errors where the branch is wrong whatever the shapes are, or waits
+/// for values.
+Result<Expr> Unreadable(NodeReader& node, const std::string& name, const Error& error, const Type& type) {
+  const std::shared_ptr<const OnnxGraph> graph = COLLAGE_TRY(node.GraphAttribute(name));
+  const bool is_wrong = graph->outputs.size() != node.output_count() || !node.bodies().Check(*graph);
+  if (is_wrong || node.folder().required() != nullptr) return Fail(error);
+  const std::string text =
+      "node '" + node.origin().ToString() + "': the run takes a branch that does not fit the program: " + error.message;
+  const std::string function = node.bodies().FreshName("cannot_run");
+  node.bodies().AddFunction(function, COLLAGE_TRY(MakeFailure(function, type, text)));
+  return CallFailure(function, type);
 }
 
 Result<std::vector<Expr>> ReadIf(NodeReader& node) {
   const Expr condition = COLLAGE_TRY(AsScalar(node, COLLAGE_TRY(node.Input(0)), "the condition"));
   if (const Tensor* known = ConstantValue(condition)) {
     if (known->dtype() != DType::kBool) return Fail("the condition is " + ToString(condition->type()) + ", expected bool");
-    return ReadBranch(node, *known->Data<bool>() ? "then_branch" : "else_branch");
+    return ReadBranch(node, kBranches[*known->Data<bool>() ? 0 : 1]);
   }
-  std::vector<Expr> then_values = COLLAGE_TRY(ReadBranch(node, "then_branch"));
-  std::vector<Expr> else_values = COLLAGE_TRY(ReadBranch(node, "else_branch"));
-  for (size_t i = 0; i < then_values.size(); ++i) {
-    if (then_values[i]->type() == else_values[i]->type()) continue;
+  std::vector<Result<std::vector<Expr>>> values;
+  for (const char* name : kBranches) values.push_back(ReadBranch(node, name));
+  if (!values[0] && !values[1]) return Fail(values[0].error());
+  for (size_t i = 0; values[0] && values[1] && i < node.output_count(); ++i) {
+    const Type& then_type = (*values[0])[i]->type();
+    const Type& else_type = (*values[1])[i]->type();
+    if (then_type == else_type) continue;
     node.folder().RequireValue(condition);
-    return Fail("output " + std::to_string(i) + " is " + ToString(then_values[i]->type()) + " in then_branch and " +
-                ToString(else_values[i]->type()) + " in else_branch: its type depends on the condition, which is not a constant");
+    return Fail("output " + std::to_string(i) + " is " + ToString(then_type) + " in then_branch and " + ToString(else_type) +
+                " in else_branch: its type depends on the condition, which is not a constant");
   }
-  if (then_values.size() == 1) return std::vector<Expr>{COLLAGE_TRY(MakeIf(condition, then_values[0], else_values[0]))};
-  const Expr both = COLLAGE_TRY(MakeIf(condition, MakeTuple(std::move(then_values)), MakeTuple(std::move(else_values))));
+  std::vector<Expr> branches;
+  for (size_t i = 0; i < 2; ++i) {
+    if (!values[i]) {
+      branches.push_back(COLLAGE_TRY(Unreadable(node, kBranches[i], values[i].error(), TypeOf(*values[1 - i]))));
+    } else {
+      branches.push_back(values[i]->size() == 1 ? values[i]->front() : MakeTuple(*values[i]));
+    }
+  }
+  const Expr chosen = COLLAGE_TRY(MakeIf(condition, branches[0], branches[1]));
+  if (node.output_count() == 1) return std::vector<Expr>{chosen};
   std::vector<Expr> outputs;
-  for (size_t i = 0; i < node.output_count(); ++i) outputs.push_back(COLLAGE_TRY(MakeTupleGetItem(both, i)));
+  for (size_t i = 0; i < node.output_count(); ++i) outputs.push_back(COLLAGE_TRY(MakeTupleGetItem(chosen, i)));
   return outputs;
 }
 

@@ -253,6 +253,21 @@ Result<ReadBody> GraphReader::Read(const OnnxGraph& body, const std::vector<Expr
   return ReadBody{std::move(outputs), std::move(reader.captured_)};
 }
 
+Status GraphReader::Check(const OnnxGraph& body) {
+  std::unordered_set<std::string> given{""};
+  for (const OnnxInput& input : body.inputs) given.insert(input.name);
+  for (const auto& [name, tensor] : body.initializers) given.insert(name);
+  for (size_t i = 0; i < body.nodes.size(); ++i) {
+    COLLAGE_TRY_STATUS(CheckNode(body, i));
+    for (const std::string& name : body.nodes[i].inputs) {
+      if (given.contains(name)) continue;
+      if (const Result<Expr> value = Lookup(name); !value) return Fail(value.error().At(PlaceOfNode(body, i)));
+    }
+    given.insert(body.nodes[i].outputs.begin(), body.nodes[i].outputs.end());
+  }
+  return {};
+}
+
 std::string GraphReader::PlaceOf(size_t index) const { return PlaceOfNode(graph_, index); }
 
 Status CheckNode(const OnnxGraph& graph, size_t index) {

@@ -67,6 +67,7 @@ class GraphReader : public BodyReader {
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
   Result<ReadBody> Read(const OnnxGraph& body, const std::vector<Expr>& inputs) override;
+  Status Check(const OnnxGraph& body) override;
   std::string FreshName(const std::string& hint) override { return model_.names.Fresh(hint); }
   void AddFunction(const std::string& name, Expr function) override { model_.functions.Set(name, std::move(function)); }
 

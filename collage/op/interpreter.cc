@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "collage/ir/failure.h"
 #include "collage/op/function_uses.h"
 #include "collage/support/check.h"
 
@@ -254,6 +255,7 @@ class Interpreter {
     } else if (op) {
       Finish(expr, RunOperator(expr, *op->def, call.attributes, arguments));
     } else {
+      if (const std::string failure = FailureOf(*callee.AsClosure()->function->As<Function>()); !failure.empty()) return Fail(failure);
       if (IsTail()) {
         stack_.resize(frames_.back().first_item);
         frames_.pop_back();

@@ -38,6 +38,7 @@ struct ControlProgram {
     std::vector<Step> steps;
     std::vector<size_t> results;
     std::vector<std::string> result_names = {};  ///< of an entry that names them otherwise than the program does; else empty
+    std::string failure = {};                    ///< what a call of it fails with; empty for one that may run
   };
   std::vector<Function> functions;
   /// So many of the first functions may be entered, one a profile: the one that takes what a run is given. No two take the same types.

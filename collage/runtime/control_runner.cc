@@ -166,6 +166,7 @@ Status ControlRunner::Call(const Step& step) {
 
 /// With what is passed as its parameters.
 Status ControlRunner::Enter(size_t function) {
+  if (const std::string& failure = program_.functions[function].failure; !failure.empty()) return Fail(failure);
   if (frames_.size() == kDeepestCall)
     return Fail("function '" + program_.functions[function].name + "' is called " + std::to_string(kDeepestCall) + " levels deep");
   Frame frame{function, 0, EmptyTensors(function)};

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "collage/ir/failure.h"
 #include "collage/ir/scope_tree.h"
 #include "collage/ir/visit.h"
 #include "collage/support/name_supply.h"
@@ -323,7 +324,7 @@ Result<IRModule> OutlineBlocks(const IRModule& module) {
   for (const std::string& name : Reached(module)) {
     const Expr function = module.Find(name);
     if (!function) return Fail("@" + name + " is called, but the module has no such function");
-    if (IsKernel(function)) {
+    if (IsKernel(function) || !FailureOf(*function->As<Function>()).empty()) {
       result.Set(name, function);
       continue;
     }

@@ -86,6 +86,33 @@ constexpr const char* kLoop = R"(
     if (less(%i, 50)) { @loop(add(%i, 1), add(tanh(%x), %step), %step) } else { (%i, %x) }
   })";
 
+TEST_F(ControlTest, AFailureIsTheErrorOfTheRunThatCallsIt) {
+  const std::string text = R"(
+def @main(%x: Tensor[(3,), float32], %p: bool) -> Tensor[(3,), float32] { if (%p) { exp(%x) } else { @misfit() } }
+def @misfit(Failure="the rate is none of the model's") -> Tensor[(3,), float32] { @misfit() }
+)";
+  LoweredModel model = Lowered(text);
+  ASSERT_TRUE(SaveProgram(model, "", folder_ / "program"));
+  Result<LoweredModel> loaded = LoadProgram(folder_ / "program", options_);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  std::vector<Tensor> inputs = RandomInputs(model.executable, 1);
+  for (LoweredModel* one : {&model, &*loaded}) {
+    for (const bool fits : {false, true, false}) {
+      inputs[1] = Tensor::Scalar(fits, DType::kBool);
+      const Result<std::vector<Tensor>> expected = InterpretMain(Parse(text), inputs);
+      const Result<std::vector<Tensor>> outputs = one->executable.Run(inputs);
+      ASSERT_EQ(outputs.has_value(), fits);
+      ASSERT_EQ(expected.has_value(), fits);
+      if (fits) {
+        EXPECT_TRUE(BitwiseEqual((*outputs)[0], (*expected)[0]));
+      } else {
+        EXPECT_THAT(outputs.error().message, HasSubstr("the rate is none of the model's"));
+        EXPECT_THAT(expected.error().message, HasSubstr("the rate is none of the model's"));
+      }
+    }
+  }
+}
+
 TEST_F(ControlTest, BranchesGiveWhatTheReferenceGives) {
   ExpectRight("def @main(%x: Tensor[(3), float32], %c: bool) { if (%c) { nn.relu(%x) } else { %x } }");
   ExpectRight(R"(def @main(%x: Tensor[(3), float32], %c: bool, %d: bool) {

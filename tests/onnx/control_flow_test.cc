@@ -8,6 +8,7 @@
 #include "collage/ir/print.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/verify.h"
+#include "collage/op/interpreter.h"
 #include "collage/op/table.h"
 #include "collage/support/file.h"
 #include "tests/onnx/expected.h"
@@ -70,6 +71,21 @@ TEST(OnnxControlFlow, RefusesWhatHasNoTypes) {
     ASSERT_FALSE(model);
     EXPECT_NE(model.error().message.find(expected), std::string::npos) << model.error().message;
   }
+}
+
+// Shapes of the inputs fit one of two branches; which one a run takes, its inputs say.
+TEST(OnnxControlFlow, ABranchThatDoesNotFitFailsWhereItIsTaken) {
+  const Result<OnnxModel> model = ReadCase("if_one_branch_fits_16");
+  ASSERT_TRUE(model) << model.error().message;
+  Tensor x(TensorType{{2, 8}, DType::kFloat32});
+  FillRandom(x, 1);
+  EXPECT_TRUE(InterpretMain(model->module, {x, Tensor::Scalar(int64_t{16000}, DType::kInt64)}));
+  const auto other = InterpretMain(model->module, {x, Tensor::Scalar(int64_t{8000}, DType::kInt64)});
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("node 'rates': the run takes a branch that does not fit the program: else_branch: node 0 giving 'n' "
+                                       "(MatMul, opset 16)"),
+            std::string::npos)
+      << other.error().message;
 }
 
 TEST(OnnxControlFlow, LoopsAreFunctionsThatCallThemselves) {

@@ -71,6 +71,17 @@ def conditionals(cases):
         for q in (False, True):
             cases.add(f"if_nested_{p}_{q}", 13, [outer], {"p": np.array(p), "q": np.array(q), "x": x})
     shape = make_node("If", ["p"], ["y"], then_branch=branch(make_node("Concat", ["x", "x"], ["r"], axis=0)), else_branch=branch(make_node("Relu", ["x"], ["r"])))
+    # As exporters write a model of two sampling rates: shapes of inputs fit one branch.
+    rate = make_node("Equal", ["rate", "r16"], ["p"])
+    fits = [make_node("MatMul", ["x", "w8"], ["m"]), make_node("Relu", ["m"], ["r"])]
+    other = [make_node("MatMul", ["x", "w6"], ["n"]), make_node("Abs", ["n"], ["s"])]
+    weights = {"w8": data(8, 5), "w6": data(6, 5), "r16": np.array(16000, I)}
+    one = make_node("If", ["p"], ["y"], "rates", then_branch=branch(*fits), else_branch=branch(*other, outputs=("s",)))
+    cases.add("if_one_branch_fits", 16, [rate, one], {"x": data(2, 8), "rate": np.array(16000, I)}, weights)
+    two = make_node("If", ["p"], ["y", "z"], then_branch=branch(*other, outputs=("n", "s")), else_branch=branch(*fits, outputs=("m", "r")))
+    cases.add("if_one_branch_fits_two_outputs", 16, [rate, two], {"x": data(2, 8), "rate": np.array(8000, I)}, weights, ("y", "z"))
+    around = make_node("If", ["q"], ["o"], then_branch=branch(one, outputs=("y",)), else_branch=branch(make_node("MatMul", ["x", "w8"], ["r"])))
+    cases.add("if_one_branch_fits_inside", 16, [rate, around], {"x": data(2, 8), "rate": np.array(16000, I), "q": np.array(False)}, weights, ("o",))
     cases.add("if_constant", 13, [shape], {"x": x}, {"p": np.array(True)})
 
 
@@ -193,6 +204,9 @@ def refusals(cases):
     cases.add("unknown_operator_inside", "node 'outer' (If, opset 13): then_branch: node 'inner' (Unheard, opset 13): this operator is not supported", [inside], {"x": x, "p": np.array(True)})
     missing = make_node("If", ["p"], ["y"], "outer", then_branch=branch(make_node("Neg", ["nowhere"], ["r"], "inner")), else_branch=branch(make_node("Neg", ["x"], ["r"])))
     cases.add("unknown_value_inside", "then_branch: node 'inner' (Neg, opset 13): reads 'nowhere', which no input", [missing], {"x": x, "p": np.array(True)})
+    misfit = make_node("Reshape", ["x", "seven"], ["r"], "misfit")
+    neither = make_node("If", ["p"], ["y"], "outer", then_branch=branch(misfit), else_branch=branch(misfit))
+    cases.add("no_branch_fits", "node 'outer' (If, opset 13): then_branch: node 'misfit' (Reshape, opset 13): cannot view (2, 4) as (7,)", [neither], {"x": x, "p": np.array(True)}, {"seven": np.array([7], I)})
     cases.add("no_branch", "attribute 'else_branch' is required and absent", [make_node("If", ["p"], ["y"], then_branch=branch(make_node("Neg", ["x"], ["r"])))], {"x": x, "p": np.array(True)})
     cases.add("body_inputs", "its body has 3 inputs and 2 outputs, expected 2 inputs and at least 1 outputs", [make_node("Loop", ["trips", "true"], ["y"], body=loop_body(step, ["h"], ["n"]))], trips, true)
     cases.add("scan_counts", "attribute 'num_scan_inputs' is 3, expected 1 to 1", [make_node("Scan", ["x"], ["y"], body=body([make_node("Neg", ["e"], ["o"])], ["e"], ["o"]), num_scan_inputs=3)], {"x": x})

@@ -86,6 +86,19 @@ class ControlFlowTest(InOneFolderTestCase):
                 with self.subTest(model=name, case=case):
                     self.assert_right(program, case)
 
+    def test_a_branch_that_does_not_fit_fails_where_a_run_takes_it(self):
+        program = self.compile("if_one_branch_fits_16", "--json", self.folder / "report.json")
+        # Random rates are none of the model's: the comparison takes those that it asks about.
+        self.assertIsNotNone(json.loads((self.folder / "report.json").read_text())["difference_from_reference"].get("chosen"))
+        self.assert_right(program, "if_one_branch_fits_16")
+        np.savez(self.folder / "other.npz", x=np.ones((2, 8), np.float32), rate=np.int64(8000))
+        done = self.collage("run", program, "--inputs", self.folder / "other.npz")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("node 'rates': the run takes a branch that does not fit the program: else_branch: node 0 giving 'n' (MatMul, opset 16)", done.stderr)
+        done = self.collage("convert", program, "--to", self.folder / "plan.onnx")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("no node of ONNX only fails", done.stderr)
+
     def test_kernels_may_be_compiled_again(self):
         self.assert_right(self.compile("if_in_loop_13"), "if_in_loop_13", "--recompile")
 
