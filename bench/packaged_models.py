@@ -129,45 +129,23 @@ def expected(model, inputs):
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         results.append(dict(zip((output.name for output in session.get_outputs()), session.run(None, inputs))))
-    return results[0], difference(results[1], results[0])
-
-
-def difference(ours, theirs):
-    """The largest, relative to the largest value of its output; of integers the share that differs."""
-    worst = 0.0
-    for name, right in theirs.items():
-        left = ours[name]
-        if left.shape != right.shape:
-            return float("inf")
-        if right.size == 0:
-            continue
-        if right.dtype.kind != "f":
-            worst = max(worst, float(np.mean(left != right)))
-            continue
-        left, right = left.astype(np.float64), right.astype(np.float64)
-        finite = np.isfinite(right)
-        if not np.array_equal(left[~finite], right[~finite], equal_nan=True) or not np.isfinite(left[finite]).all():
-            return float("inf")
-        worst = max(worst, float(np.abs(left - right)[finite].max(initial=0) / max(np.abs(right)[finite].max(initial=0), 1e-30)))
-    return worst
+    return results[0], peers.relative_difference(results[1], results[0])
 
 
 def computed(arguments, model, words, inputs, folder):
-    """Outputs by name; RuntimeError with what Collage says where it refuses."""
-
-    def collage(*command):
-        done = subprocess.run([arguments.collage, *map(str, command)], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError((done.stderr.strip().splitlines() or ["no word"])[-1])
-
-    archive, output, program = folder / "inputs.npz", folder / "outputs", folder / "model.collage"
+    """Outputs by name; Failure with what Collage says where it refuses."""
+    archive, program, output = folder / "inputs.npz", folder / "model.collage", folder / "outputs"
     np.savez(archive, **inputs)
     if arguments.budget:
-        collage("compile", model, "-o", program, "--budget", arguments.budget, "--threads", arguments.threads, *words)
-        collage("run", program, "--inputs", archive, "--output", output)
+        command = ["compile", model, "-o", program, "--budget", arguments.budget, "--threads", arguments.threads]
     else:
-        collage("run", model, "--reference", "--inputs", archive, "--output", output, *words)
-    return {str(file.relative_to(output).with_suffix("")): np.load(file) for file in output.rglob("*.npy")}
+        command = ["run", model, "--reference", "--inputs", archive, "--output", output]
+    done = subprocess.run([arguments.collage, *map(str, command), *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise peers.Failure((done.stderr.strip().splitlines() or ["no word"])[-1])
+    if arguments.budget:
+        return peers.collage_outputs(arguments, program, archive, folder)
+    return peers.outputs_in(output)
 
 
 def main():
@@ -193,10 +171,10 @@ def main():
             try:
                 inputs, words = inputs_of(name, model)
                 right, spread = expected(model, inputs)
-                worst = difference(computed(arguments, model, words, inputs, folder), right)
+                worst = peers.relative_difference(computed(arguments, model, words, inputs, folder), right)
                 is_right = worst <= max(arguments.tolerance, 2 * spread)
                 print(f"{'ok' if is_right else 'DIFFERS':8} {worst:8.1e}  its own levels {spread:8.1e}  {name}", flush=True)
-            except RuntimeError as refusal:
+            except peers.Failure as refusal:
                 is_right = False
                 print(f"REFUSED  {name}: {refusal}", flush=True)
             finally:

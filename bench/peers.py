@@ -357,7 +357,12 @@ def collage_outputs(arguments, plan, archive, folder):
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise Failure(f"collage run: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
-    return {path.relative_to(target).as_posix()[: -len(".npy")]: np.load(path) for path in target.rglob("*.npy")}
+    return outputs_in(target)
+
+
+def outputs_in(folder):
+    """What `collage run --output` wrote, by the names of outputs, which may hold slashes."""
+    return {path.relative_to(folder).as_posix()[: -len(".npy")]: np.load(path) for path in folder.rglob("*.npy")}
 
 
 def relative_difference(ours, theirs):
