@@ -20,7 +20,7 @@ struct RaceOutcome {
   std::string objection;             ///< where no plan agrees with the reference, though its kernels do: what the best one does; else empty
   size_t winner = 0;
   std::optional<LoweredModel> lowered;  ///< the program that raced
-  std::vector<PlanTiming> timings;      ///< "chosen" first, then the single backends in the order of the contestants
+  std::vector<PlanTiming> timings;      ///< "chosen" first, then others of several backends, then the single ones in their order
   std::vector<MissingPlan> missing;     ///< single backends that failed in the race, or differ from the reference
   /// How far an A/A pair of the same race is apart: half the interval of their ratio. Nothing where there were too few rounds to tell.
   std::optional<double> noise;

@@ -37,7 +37,7 @@ struct PlanEntry {
 
 /// A whole plan timed end to end against the others of the same race.
 struct PlanTiming {
-  std::string name;  ///< "chosen" or the backend that it uses alone
+  std::string name;  ///< "chosen", one of plan_names.h, or the backend that it uses alone
   double median_ms = 0;
   double ratio = 1;  ///< median over rounds of its time divided by the chosen plan's
   /// Largest difference of an output from the reference executor, relative to the largest value.

@@ -4,6 +4,12 @@
 
 namespace collage {
 
+std::string FailureOf(const Function& function) {
+  const AttributeValue* failure = function.attributes.Find(kFailureAttribute);
+  const std::string* text = failure ? failure->AsString() : nullptr;
+  return text ? *text : std::string();
+}
+
 Result<Expr> CallFailure(const std::string& name, const Type& result) {
   FunctionType type;
   type.result = std::make_shared<const Type>(result);

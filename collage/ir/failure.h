@@ -12,11 +12,7 @@ namespace collage {
 inline constexpr const char* kFailureAttribute = "Failure";
 
 /// The text; empty for a function that may run.
-inline std::string FailureOf(const Function& function) {
-  const AttributeValue* failure = function.attributes.Find(kFailureAttribute);
-  const std::string* text = failure ? failure->AsString() : nullptr;
-  return text ? *text : std::string();
-}
+std::string FailureOf(const Function& function);
 
 /// Such a function without parameters, for the module under this name. Errors of types that no function gives.
 Result<Expr> MakeFailure(const std::string& name, const Type& result, const std::string& text);

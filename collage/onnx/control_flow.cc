@@ -13,13 +13,16 @@ namespace {
 
 constexpr const char* kBranches[] = {"then_branch", "else_branch"};
 
-Result<std::vector<Expr>> ReadBranch(NodeReader& node, const std::string& name) {
-  const std::shared_ptr<const OnnxGraph> graph = COLLAGE_TRY(node.GraphAttribute(name));
-  if (graph->outputs.size() != node.output_count())
-    return Fail(name + " has " + std::to_string(graph->outputs.size()) + " outputs where " + std::to_string(node.output_count()) +
-                " are right");
-  Result<ReadBody> body = node.bodies().Read(*graph, {});
-  return body ? Result<std::vector<Expr>>(std::move(body->outputs)) : Fail(body.error().At(name));
+Result<std::shared_ptr<const OnnxGraph>> BranchOf(NodeReader& node, size_t which) {
+  std::shared_ptr<const OnnxGraph> graph = COLLAGE_TRY(node.GraphAttribute(kBranches[which]));
+  if (graph->outputs.size() == node.output_count()) return graph;
+  return Fail(std::string(kBranches[which]) + " has " + std::to_string(graph->outputs.size()) + " outputs where " +
+              std::to_string(node.output_count()) + " are right");
+}
+
+Result<std::vector<Expr>> ReadBranch(NodeReader& node, const OnnxGraph& graph, size_t which) {
+  Result<ReadBody> body = node.bodies().Read(graph, {});
+  return body ? Result<std::vector<Expr>>(std::move(body->outputs)) : Fail(body.error().At(kBranches[which]));
 }
 
 Type TypeOf(const std::vector<Expr>& values) { return values.size() == 1 ? values[0]->type() : MakeTuple(values)->type(); }
@@ -27,10 +30,8 @@ Type TypeOf(const std::vector<Expr>& values) { return values.size() == 1 ? value
 /// What stands for a branch that cannot be read: exporters write one for each sampling rate, say, of which shapes fit one. ONNX asks of a
 /// branch nothing where it is not taken, and a run that takes it fails. Errors where the branch is wrong whatever the shapes are, or waits
 /// for values.
-Result<Expr> Unreadable(NodeReader& node, const std::string& name, const Error& error, const Type& type) {
-  const std::shared_ptr<const OnnxGraph> graph = COLLAGE_TRY(node.GraphAttribute(name));
-  const bool is_wrong = graph->outputs.size() != node.output_count() || !node.bodies().Check(*graph);
-  if (is_wrong || node.folder().required() != nullptr) return Fail(error);
+Result<Expr> Unreadable(NodeReader& node, const OnnxGraph& graph, const Error& error, const Type& type) {
+  if (!node.bodies().Check(graph) || node.folder().required() != nullptr) return Fail(error);
   const std::string text =
       "node '" + node.origin().ToString() + "': the run takes a branch that does not fit the program: " + error.message;
   const std::string function = node.bodies().FreshName("cannot_run");
@@ -42,10 +43,11 @@ Result<std::vector<Expr>> ReadIf(NodeReader& node) {
   const Expr condition = COLLAGE_TRY(AsScalar(node, COLLAGE_TRY(node.Input(0)), "the condition"));
   if (const Tensor* known = ConstantValue(condition)) {
     if (known->dtype() != DType::kBool) return Fail("the condition is " + ToString(condition->type()) + ", expected bool");
-    return ReadBranch(node, kBranches[*known->Data<bool>() ? 0 : 1]);
+    const size_t which = *known->Data<bool>() ? 0 : 1;
+    return ReadBranch(node, *COLLAGE_TRY(BranchOf(node, which)), which);
   }
-  std::vector<Result<std::vector<Expr>>> values;
-  for (const char* name : kBranches) values.push_back(ReadBranch(node, name));
+  const std::shared_ptr<const OnnxGraph> graphs[] = {COLLAGE_TRY(BranchOf(node, 0)), COLLAGE_TRY(BranchOf(node, 1))};
+  const Result<std::vector<Expr>> values[] = {ReadBranch(node, *graphs[0], 0), ReadBranch(node, *graphs[1], 1)};
   if (!values[0] && !values[1]) return Fail(values[0].error());
   for (size_t i = 0; values[0] && values[1] && i < node.output_count(); ++i) {
     const Type& then_type = (*values[0])[i]->type();
@@ -58,7 +60,7 @@ Result<std::vector<Expr>> ReadIf(NodeReader& node) {
   std::vector<Expr> branches;
   for (size_t i = 0; i < 2; ++i) {
     if (!values[i]) {
-      branches.push_back(COLLAGE_TRY(Unreadable(node, kBranches[i], values[i].error(), TypeOf(*values[1 - i]))));
+      branches.push_back(COLLAGE_TRY(Unreadable(node, *graphs[i], values[i].error(), TypeOf(*values[1 - i]))));
     } else {
       branches.push_back(values[i]->size() == 1 ? values[i]->front() : MakeTuple(*values[i]));
     }

@@ -41,15 +41,14 @@ class SlowBehindOthers : public TwoWays {
   mutable Clock::time_point since_;
 };
 
-/// Seconds of the second way and of the first, its anchor, in a round of which `before` is told.
-Row RoundOf(
-    const HostLibrary& library, const std::function<void()>& before = [] {}) {
+/// Seconds of the second way and of the first, its anchor, in a round of which `before` is told where it is given.
+Row RoundOf(const HostLibrary& library, const std::function<void()>& before = nullptr) {
   MeasurementCache cache = MeasurementCache::Open({}).value();
   Decided decided(Parsed("fn (%x: Tensor[(1, 8), float32]) { nn.relu(%x) }"), {&library}, cache);
   size_t candidate = 0;
   while (!decided.placement().candidates[candidate].is_partition) ++candidate;
   EXPECT_TRUE(decided.measurer().MeasureInProgram({{candidate, 0}}));
-  before();
+  if (before) before();
   const Measurer::Found found = decided.measurer().MeasureInProgram({{candidate, 1}}).value();
   EXPECT_EQ(found.size(), 1u) << "the anchor's kernels ran in another turn";
   return found.front().second.in_program.at(0).row;
