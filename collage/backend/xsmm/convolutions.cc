@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collage/backend/xsmm/forms.h"
+#include "collage/backend/xsmm/small_groups.h"
 #include "collage/backend/xsmm/strassen.h"
 #include "collage/backend/xsmm/winograd.h"
 #include "collage/op/window.h"
@@ -178,11 +179,11 @@ Result<Problem> ReadProblem(const Chain& chain) {
 Result<std::vector<Form>> ConvolutionForms(const Chain& chain, const InstructionSet& instructions) {
   const Problem problem = COLLAGE_TRY(ReadProblem(chain));
   const VolumeWindow& window = problem.window;
+  if (!chain.IsConstant(chain.base->inputs[1])) return Fail("libxsmm: the weights of a convolution must be constant");
   // The library's products of fewer columns leave the rest of a vector empty.
   if (problem.groups != 1 && (problem.input_channels / problem.groups % instructions.lanes != 0 ||
                               problem.output_channels / problem.groups % instructions.lanes != 0))
-    return Fail("libxsmm: the channels of a group are no whole vectors");
-  if (!chain.IsConstant(chain.base->inputs[1])) return Fail("libxsmm: the weights of a convolution must be constant");
+    return SmallGroupsForms(problem, instructions);
   if (problem.groups == 1 && window.Taps() == 1 && window.pad_begin == Triple{0, 0, 0} && window.pad_end == Triple{0, 0, 0})
     return PointwiseForms(chain, problem, instructions);
   return WindowForms(chain, problem, instructions);

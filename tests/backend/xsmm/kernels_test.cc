@@ -232,7 +232,8 @@ TEST(XsmmTest, EverySizeOfAPartComputesTheSame) {
   const Expr x = Input({1, 64, 33, 35});
   const Expr pointwise = Pointwise(x, 96);
   const Expr winograd = CallOp("nn.conv2d", {x, RandomConstant({96, 64, 3, 3}, 2)}, {{"padding", std::vector<int64_t>{1, 1}}});
-  for (const Expr& product : {pointwise, winograd}) {
+  const Expr grouped = CallOp("nn.conv2d", {x, RandomConstant({96, 4, 3, 3}, 2)}, {{"groups", int64_t{16}}});
+  for (const Expr& product : {pointwise, winograd, grouped}) {
     const Expr function = FunctionOf({x}, CallOp("nn.relu", {product}));
     const std::vector<Tensor> inputs = RandomInputs(function);
     const Tensor expected = Reference(function, inputs);
@@ -402,6 +403,66 @@ TEST(XsmmTest, ConvolutionsInGroups) {
   }
 }
 
+// Of any width but whole vectors, as many channels of the result as of the data, more or fewer.
+TEST(XsmmTest, ConvolutionsInSmallGroups) {
+  xsmm::Dice dice(4);
+  int offered = 0;
+  for (int round = 0; round < 80; ++round) {
+    const Window down = RollWindow(dice);
+    const Window across = dice.Roll(0, 3) == 0 ? down : RollWindow(dice);
+    const int64_t width = dice.Roll(1, 12);
+    const int64_t results = dice.Flip() ? width : dice.Roll(1, 12);
+    const int64_t groups = 16 * dice.Roll(1, 3);
+    const Shape data = {dice.Roll(1, 2), groups * width, down.extent, across.extent};
+    const Attributes attributes = {{"groups", groups},
+                                   {"strides", std::vector<int64_t>{down.stride, across.stride}},
+                                   {"dilation", std::vector<int64_t>{down.dilation, across.dilation}},
+                                   {"padding", std::vector<int64_t>{down.pad_begin, across.pad_begin, down.pad_end, across.pad_end}}};
+    const Expr x = Input(data);
+    const Expr product = CallOp("nn.conv2d", {x, RandomConstant({groups * results, width, down.kernel, across.kernel}, 2)}, attributes);
+    const Expr biased = CallOp("nn.bias_add", {product, RandomConstant({groups * results}, 3)});
+    const Expr residual = Input(product->type().AsTensor()->shape);
+    SCOPED_TRACE("round " + std::to_string(round) + ": " + ToString(data) + " to " + std::to_string(groups * results) + " in " +
+                 std::to_string(groups) + " by " + std::to_string(down.kernel) + "x" + std::to_string(across.kernel));
+    // Depthwise, or many groups of few channels of the result and many of the data.
+    if (VariantsOf(FunctionOf({x}, product)).empty()) continue;
+    ++offered;
+    EXPECT_THAT(CheckAllVariants(Xsmm(), FunctionOf({x}, product)), ElementsAre("groups/acdb"));
+    CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("nn.relu", {biased})));
+    CheckAllVariants(Xsmm(), FunctionOf({x}, Gelu(biased)));
+    CheckAllVariants(Xsmm(), FunctionOf({x, residual}, CallOp("nn.relu", {CallOp("add", {residual, biased})})));
+  }
+  EXPECT_GT(offered, 40);
+}
+
+TEST(XsmmTest, ConvolutionsOfVolumesInSmallGroups) {
+  xsmm::Dice dice(5);
+  for (int round = 0; round < 20; ++round) {
+    const std::array<Window, 3> windows = {RollWindow(dice), RollWindow(dice), RollWindow(dice)};
+    Attributes attributes = {{"groups", int64_t{16}}};
+    std::vector<int64_t> strides, dilation, begin, end;
+    Shape data = {1, 64};
+    Shape weight = {32, 4};
+    for (const Window& window : windows) {
+      data.push_back(std::min<int64_t>(window.extent, 8 + (window.kernel - 1) * window.dilation));
+      weight.push_back(window.kernel);
+      strides.push_back(window.stride);
+      dilation.push_back(window.dilation);
+      begin.push_back(window.pad_begin);
+      end.push_back(window.pad_end);
+    }
+    begin.insert(begin.end(), end.begin(), end.end());
+    attributes.Set("strides", strides);
+    attributes.Set("dilation", dilation);
+    attributes.Set("padding", begin);
+    const Expr x = Input(data);
+    SCOPED_TRACE(ToString(data) + " by " + ToString(weight));
+    const std::vector<std::string> names =
+        CheckAllVariants(Xsmm(), FunctionOf({x}, CallOp("nn.conv3d", {x, RandomConstant(weight, 2)}, attributes)));
+    EXPECT_THAT(names, ElementsAre("groups/acdeb"));
+  }
+}
+
 TEST(XsmmTest, ResultsFromPaddingAloneAreNoProduct) {
   const Expr x = Input({1, 3, 4, 4});
   const Expr product = CallOp("nn.conv2d", {x, RandomConstant({8, 3, 3, 3}, 2)}, {{"padding", std::vector<int64_t>{3, 3}}});
@@ -440,7 +501,7 @@ TEST(XsmmTest, OtherFunctionsAreDeclined) {
        {CallOp("nn.relu", {x}), CallOp("nn.softmax", {CallOp("nn.matmul", {x, x})}),
         CallOp("add", {CallOp("nn.matmul", {x, x}), RandomConstant({4, 1}, 1)}), CallOp("nn.matmul", {x, x}, {{"transpose_a", true}})})
     EXPECT_THAT(VariantsOf(FunctionOf({x}, body)), IsEmpty());
-  for (const Expr& body : {convolution({8, 4, 1, 1}, {{"groups", 2}}), convolution({8, 1, 3, 3}, {{"groups", 8}}),
+  for (const Expr& body : {convolution({10, 4, 1, 1}, {{"groups", 2}}), convolution({8, 1, 3, 3}, {{"groups", 8}}),
                            convolution({8, 8, 1, 1}, {{"padding", Ints{1, 1}}})})
     EXPECT_THAT(VariantsOf(FunctionOf({image}, body)), IsEmpty());
 }
