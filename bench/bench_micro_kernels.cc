@@ -7,6 +7,8 @@
 // Cases named "chain" are blocks of MobileNet and EfficientNet: the chain in one kernel of libxsmm's, in its best schedule, beside the best
 // kernel of any library for each convolution, run one after another ("apart"; each reads what the one before has written where they want
 // the same layout, and no conversion is counted).
+// Cases named "attention" are such a chain as well.
+// Cases named "groups" count no products with zeros; "merged" computes the same with several groups as one, zeros between.
 // Cases named "decode" are the products of GPT-2 with few rows and int8-weights permitted: the first is libxsmm's kernel of integers then,
 // and "xsmm" its kernel of float32. They are warm as well: what a cache holds does not show what fewer bytes from memory gain.
 
@@ -73,6 +75,21 @@ Case ConvolutionCase(int64_t size, int64_t inputs, int64_t outputs, int64_t wind
           2.0 * static_cast<double>(size_of_result * size_of_result * inputs * outputs * window * window)};
 }
 
+/// A convolution by 3x3 of a square image in groups of `width` channels; computed in groups of `merged`, where all but `width` weights of
+/// each channel are zero. Operations are those that are no products with zeros.
+Case GroupsCase(int64_t size, int64_t channels, int64_t width, int64_t merged, int64_t stride) {
+  const int64_t size_of_result = (size - 1) / stride + 1;
+  const std::string result = TypeOf({1, channels, size_of_result, size_of_result});
+  const std::string body = "nn.conv2d(%x, " + Constant(0, {channels, merged, 3, 3}) +
+                           ", padding=[1, 1], groups=" + std::to_string(channels / merged) + ", strides=[" + std::to_string(stride) + ", " +
+                           std::to_string(stride) + "])";
+  return {"groups" + (stride > 1 ? "/" + std::to_string(stride) : std::string()) + " " + std::to_string(size * size) + "x" +
+              std::to_string(channels) + " by " + std::to_string(width) + (merged > width ? " merged" : ""),
+          "fn (%x: " + TypeOf({1, channels, size, size}) + ") -> " + result + " { %1 = " + body + "; %2 = nn.bias_add(%1, " +
+              Constant(1, {channels}) + "); nn.relu(%2) }",
+          2.0 * static_cast<double>(size_of_result * size_of_result * channels * width * 9)};
+}
+
 /// The heads of attention: queries by keys.
 Case ScoresCase(int64_t heads, int64_t rows, int64_t depth) {
   const std::string in = TypeOf({heads, rows, depth});
@@ -80,6 +97,20 @@ Case ScoresCase(int64_t heads, int64_t rows, int64_t depth) {
   return {"scores " + std::to_string(heads) + "x" + std::to_string(rows) + "x" + std::to_string(depth),
           "fn (%x: " + in + ", %y: " + in + ") -> " + result + " { %1 = nn.batch_matmul(%x, %y); multiply(%1, 0.125f) }",
           2.0 * static_cast<double>(heads * rows * rows * depth)};
+}
+
+/// Attention of so many queries to as many keys, and its steps apart.
+Case AttentionCase(int64_t heads, int64_t rows, int64_t depth) {
+  const std::string in = TypeOf({heads, rows, depth});
+  const std::string scores = TypeOf({heads, rows, rows});
+  const std::string scaled = "%1 = nn.matmul(%x, %k, transpose_b=True); ";
+  return {"attention " + std::to_string(heads) + "x" + std::to_string(rows) + "x" + std::to_string(depth),
+          "fn (%x: " + in + ", %k: " + in + ", %v: " + in + ") -> " + in + " { " + scaled +
+              "%2 = multiply(%1, 0.125f); %3 = nn.softmax(%2); nn.matmul(%3, %v) }",
+          4.0 * static_cast<double>(heads * rows * rows * depth),
+          {"fn (%x: " + in + ", %k: " + in + ") -> " + scores + " { " + scaled + "multiply(%1, 0.125f) }",
+           "fn (%x: " + scores + ") -> " + scores + " { nn.softmax(%x) }",
+           "fn (%x: " + scores + ", %v: " + in + ") -> " + in + " { nn.matmul(%x, %v) }"}};
 }
 
 /// A convolution of a chain by 1x1, or depthwise where `window` is larger.
@@ -418,6 +449,19 @@ std::vector<Case> Cases() {
     for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{56, 128, 128}, {28, 256, 256}, {14, 512, 512}})
       cases.push_back(ConvolutionCase(shape[0], shape[1], shape[2], 3, has_tail, 2));
   }
+  // Of ResNeXt and RegNet: size, channels, width, in how wide groups, stride.
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{56, 128, 4, 4, 1},
+                                                                             {56, 128, 4, 16, 1},
+                                                                             {56, 256, 8, 8, 2},
+                                                                             {56, 256, 8, 16, 2},
+                                                                             {28, 256, 8, 8, 1},
+                                                                             {28, 256, 8, 16, 1},
+                                                                             {28, 144, 24, 24, 1},
+                                                                             {28, 96, 6, 6, 1}})
+    cases.push_back(GroupsCase(shape[0], shape[1], shape[2], shape[3], shape[4]));
+  // Of BERT, ViT, a latent of a diffusion model, Whisper.
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{4, 64, 64}, {12, 197, 64}, {8, 1024, 40}, {6, 1500, 64}})
+    cases.push_back(AttentionCase(shape[0], shape[1], shape[2]));
   AddChains(cases);
   AddDecodeSteps(cases);
   return cases;

@@ -6,6 +6,7 @@
 #include "collage/backend/entry.h"
 #include "collage/backend/match_function.h"
 #include "collage/backend/tuning.h"
+#include "collage/backend/xsmm/attention.h"
 #include "collage/backend/xsmm/fused_rule.h"
 #include "collage/backend/xsmm/kernel.h"
 #include "collage/backend/xsmm/recurrent_kernel.h"
@@ -19,7 +20,8 @@ using xsmm::Form;
 using xsmm::InstructionSet;
 
 /// libxsmm generates code for small products. Larger ones, batches of them and convolutions are cut into parts of a size that stays in
-/// the nearest cache; what follows element by element is done on each tile while it is there. Recurrent layers are products in a loop.
+/// the nearest cache; what follows element by element is done on each tile while it is there. Recurrent layers are products in a loop,
+/// attention is two of them.
 class XsmmBackend final : public Backend {
  public:
   [[nodiscard]] std::string_view Name() const override { return "xsmm"; }
@@ -36,6 +38,7 @@ class XsmmBackend final : public Backend {
     rules.patterns.push_back(PatternRule::Growing("xsmm.conv2d", xsmm::FusedConvolutionsRule(), CheckMatch));
     for (const char* op : {"nn.conv2d", "nn.conv3d", "nn.dense", "nn.matmul", "nn.batch_matmul", "nn.matmul_nbits"})
       rules.patterns.push_back(WithTail(op));
+    rules.patterns.push_back(PatternRule::Growing("xsmm.attention", xsmm::AttentionRule(), CheckMatch));
     for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) rules.patterns.push_back(Alone(op));
     // Factors behind a product are nothing in its weights.
     rules.passes = {"fold_constants", "fold_batch_norm", "eliminate_dead_code"};
@@ -50,6 +53,7 @@ class XsmmBackend final : public Backend {
       const OpSequence& sequence = *parsed->sequence;
       return {{kRecurrent, std::vector<Layout>(sequence.parameters.size()), std::vector<Layout>(sequence.results.size())}};
     }
+    if (parsed->attention) return {{kAttention, std::vector<Layout>(parsed->sequence->parameters.size()), {Layout()}}};
     for (const Form& form : parsed->forms)
       variants.push_back({form.name, xsmm::InputLayouts(parsed->chain, form), {form.result}, form.rounds_weights});
     return variants;
@@ -59,6 +63,7 @@ class XsmmBackend final : public Backend {
                                                     const Variant& variant) const override {
     const Result<Parsed> parsed = Parse(function);
     if (!parsed) return {};
+    if (parsed->attention) return {xsmm::AttentionTuning(*parsed->attention)};
     for (const Form& form : parsed->forms) {
       if (form.name == variant.name) return {form.size};
     }
@@ -69,21 +74,27 @@ class XsmmBackend final : public Backend {
                                                         const Variant& variant) const override {
     const Parsed parsed = COLLAGE_TRY(Parse(function));
     if (parsed.layer && variant.name == kRecurrent) return xsmm::MakeRecurrentKernel(*parsed.layer, device.threads);
-    for (const Form& form : parsed.forms) {
-      if (form.name != TemplateName(variant.name)) continue;
+    const auto size_of = [&](const TuningParameter& size) {
       const std::map<std::string, int> tuned = TunedValues(variant.name);
-      const auto size = tuned.find(form.size.name);
-      return xsmm::MakeKernel(parsed.chain, form, size == tuned.end() ? form.size.values[0] : size->second, device);
+      const auto at = tuned.find(size.name);
+      return at == tuned.end() ? size.values[0] : at->second;
+    };
+    if (parsed.attention && TemplateName(variant.name) == kAttention)
+      return xsmm::MakeAttentionKernel(*parsed.attention, size_of(xsmm::AttentionTuning(*parsed.attention)), device.threads);
+    for (const Form& form : parsed.forms) {
+      if (form.name == TemplateName(variant.name)) return xsmm::MakeKernel(parsed.chain, form, size_of(form.size), device);
     }
     return Fail("libxsmm: there is no variant '" + variant.name + "' of this function on this processor");
   }
 
  private:
   static constexpr const char* kRecurrent = "recurrent";
+  static constexpr const char* kAttention = "attention";
 
   struct Parsed {
     std::unique_ptr<const OpSequence> sequence;      // what the others refer to
     std::optional<xsmm::RecurrentLayer> layer = {};  // instead of a chain
+    std::optional<xsmm::Attention> attention = {};   // likewise
     Chain chain = {};
     std::vector<Form> forms = {};  // in which this processor may run it
   };
@@ -93,10 +104,14 @@ class XsmmBackend final : public Backend {
       xsmm::RecurrentLayer layer = COLLAGE_TRY(xsmm::ParseRecurrentLayer(*sequence));
       return Parsed{std::move(sequence), std::move(layer)};
     }
+    if (xsmm::MayBeAttention(*sequence)) {
+      xsmm::Attention attention = COLLAGE_TRY(xsmm::ParseAttention(*sequence));
+      return Parsed{std::move(sequence), {}, std::move(attention)};
+    }
     Chain chain = COLLAGE_TRY(xsmm::ParseChain(*sequence));
     chain.may_round_weights = Permits(function, DType::kInt8);
     std::vector<Form> forms = COLLAGE_TRY(xsmm::Forms(chain, COLLAGE_TRY(xsmm::DetectInstructionSet())));
-    return Parsed{std::move(sequence), {}, std::move(chain), std::move(forms)};
+    return Parsed{std::move(sequence), {}, {}, std::move(chain), std::move(forms)};
   }
 
   // An operator and what follows it element by element, as far as tile loops go.

@@ -80,13 +80,17 @@ std::vector<Layout> InputLayouts(const Chain& chain, const Form& form) {
   return layouts;
 }
 
+std::unique_ptr<Kernel> MakeProgramKernel(std::vector<Port> inputs, Port output, std::optional<size_t> accumulated_input,
+                                          std::shared_ptr<const Program> program) {
+  return std::make_unique<ProgramKernel>(std::move(inputs), std::move(output), accumulated_input, std::move(program));
+}
+
 Result<std::unique_ptr<Kernel>> MakeKernel(const Chain& chain, const Form& form, int64_t size, const Device& device) {
   const std::vector<Layout> layouts = InputLayouts(chain, form);
   std::vector<Port> inputs;
   for (size_t i = 0; i < layouts.size(); ++i) inputs.push_back({chain.TypeOf(chain.sequence->parameters[i]), layouts[i]});
   const Port output{chain.TypeOf(chain.sequence->results[0]), form.result};
-  return std::make_unique<ProgramKernel>(std::move(inputs), output, AccumulatedPort(chain),
-                                         COLLAGE_TRY(form.make(chain, form, size, device.threads)));
+  return MakeProgramKernel(std::move(inputs), output, AccumulatedPort(chain), COLLAGE_TRY(form.make(chain, form, size, device.threads)));
 }
 
 }  // namespace collage::xsmm

@@ -3,42 +3,13 @@
 #include <array>
 #include <bit>
 
+#include "collage/backend/xsmm/exponential.h"
 #include "collage/backend/xsmm/vectors.h"
 
 namespace collage::xsmm {
 namespace {
 
-// Comparisons are such that what is no number stays so.
-COLLAGE_INLINE float Bounded(float x, float low, float high) {
-  const float above = x < low ? low : x;
-  return above > high ? high : above;
-}
 COLLAGE_INLINE float Absolute(float x) { return x < 0 ? -x : x; }
-
-// exp(x) = 2^n exp(r) with |r| <= ln(2) / 2, ln(2) split in two as by Cody and Waite (1980), and the Taylor polynomial of degree 6, which
-// is exact to 1.2e-7. Saturates at exp(-80) and exp(80), so that what is multiplied with it or divided by it is no denormal number: those
-// take a hundred cycles each.
-COLLAGE_INLINE float Exponential(float x) {
-  constexpr float kReciprocalOfLn2 = 1.44269504F;
-  constexpr float kLn2High = 0.693359375F;
-  constexpr float kLn2Low = -2.12194440e-4F;
-  constexpr float kRounder = 12582912.0F;  // 1.5 * 2^23: what is added to it is rounded to an integer, in the last bits of the mantissa
-  const float bounded = Bounded(x, -80.0F, 80.0F);
-  const float rounded = bounded * kReciprocalOfLn2 + kRounder;
-  const float n = rounded - kRounder;
-  const float r = (bounded - n * kLn2High) - n * kLn2Low;
-  float sum = 1.0F / 720;
-  sum = sum * r + 1.0F / 120;
-  sum = sum * r + 1.0F / 24;
-  sum = sum * r + 1.0F / 6;
-  sum = sum * r + 0.5F;
-  sum = sum * r + 1.0F;
-  sum = sum * r + 1.0F;
-  constexpr uint32_t kBias = 127;
-  constexpr uint32_t kMantissaBits = 23;
-  const uint32_t power = std::bit_cast<uint32_t>(rounded) - std::bit_cast<uint32_t>(kRounder);
-  return sum * std::bit_cast<float>((power + kBias) << kMantissaBits);
-}
 
 // 1 / x for x from 1 to 2^125, whose reciprocals are normal numbers; 1 + exp(80) is less. Subtracting the bits of x from a constant negates
 // the exponent and nearly inverts the mantissa: with this constant, found by trying those around it, within 0.051 of 1 / x. Each of

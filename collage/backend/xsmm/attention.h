@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "collage/backend/backend.h"
+#include "collage/backend/xsmm/micro_kernel.h"
+#include "collage/ir/op_sequence.h"
+#include "collage/op/matrix_product.h"
+#include "collage/pattern/rule.h"
+
+namespace collage::xsmm {
+
+/// Attention (Vaswani et al., 2017) as its calls say it: a product of queries and keys, pointwise steps on these scores, a softmax of each
+/// row and the product with values. The heads of the result may be put side by side by a transpose.
+struct Attention {
+  /// What a score becomes before the softmax.
+  struct Step {
+    enum class Kind {
+      kScale,   ///< times `number`
+      kShift,   ///< plus `number`
+      kAdd,     ///< plus what a tensor has there
+      kSelect,  ///< `number` where a tensor of bool says `replaced`
+    };
+    Kind kind = Kind::kScale;
+    float number = 0;
+    bool replaced = false;
+    size_t value = 0;                   ///< the tensor: index into the sequence's values
+    std::vector<int64_t> batches = {};  ///< where its matrix for each batch begins, in elements
+    int64_t row_stride = 0;             ///< from row to row of scores
+    bool is_one_a_row = false;          ///< all scores of a row see the same element
+  };
+
+  const OpSequence* sequence = nullptr;
+  size_t queries = 0, keys = 0, values = 0;  ///< indices into the sequence's values
+  MatrixProduct scores;                      ///< queries [rows][depth] x keys [depth][columns]
+  MatrixProduct mixture;                     ///< softmax of these x values
+  std::vector<Step> steps;
+  /// Of the batches that follow one another in the result, so many are heads, whose rows lie side by side in one row; 1: none are.
+  int64_t heads_side_by_side = 1;
+};
+
+/// Whether a function ends in a second product, so that it may be attention.
+bool MayBeAttention(const OpSequence& sequence);
+
+/// Of such a function, which must outlive the result. Errors name what no loop here does.
+Result<Attention> ParseAttention(const OpSequence& sequence);
+
+/// How matches of it grow: from the product of queries and keys, which are computed both.
+FusionRule AttentionRule();
+
+/// Rows of scores that are computed together: the variant's own first.
+TuningParameter AttentionTuning(const Attention& attention);
+
+/// One thread takes some rows of scores through all of it, in its second-level cache. All tensors are plain.
+Result<std::unique_ptr<Kernel>> MakeAttentionKernel(const Attention& attention, int64_t rows, int threads);
+
+}  // namespace collage::xsmm

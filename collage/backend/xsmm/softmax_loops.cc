@@ -1,0 +1,104 @@
+#include "collage/backend/xsmm/softmax_loops.h"
+
+#include "collage/backend/xsmm/exponential.h"
+#include "collage/backend/xsmm/vectors.h"
+
+namespace collage::xsmm {
+namespace {
+
+template <int64_t lanes>
+COLLAGE_INLINE typename Of<lanes>::Vector& At(float* place) {
+  return *reinterpret_cast<typename Of<lanes>::Vector*>(place);
+}
+
+// Two of each, so that no step waits for the one before.
+template <int64_t lanes>
+COLLAGE_INLINE float LargestOf(float* row, int64_t count) {
+  using Vector = typename Of<lanes>::Vector;
+  float largest = row[0];
+  int64_t i = 0;
+  if (count >= 2 * lanes) {
+    Vector first = At<lanes>(row);
+    Vector second = At<lanes>(row + lanes);
+    for (i = 2 * lanes; i + 2 * lanes <= count; i += 2 * lanes) {
+      const Vector a = At<lanes>(row + i);
+      const Vector b = At<lanes>(row + i + lanes);
+      first = a > first ? a : first;
+      second = b > second ? b : second;
+    }
+    first = second > first ? second : first;
+    for (int64_t lane = 0; lane < lanes; ++lane) largest = first[lane] > largest ? first[lane] : largest;
+  }
+  for (; i < count; ++i) largest = row[i] > largest ? row[i] : largest;
+  return largest;
+}
+
+template <int64_t lanes>
+COLLAGE_INLINE float Exponentials(float* row, int64_t count) {
+  using Vector = typename Of<lanes>::Vector;
+  const float largest = LargestOf<lanes>(row, count);
+  Vector first{};
+  Vector second{};
+  int64_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    Vector a = At<lanes>(row + i) - largest;
+    Vector b = At<lanes>(row + i + lanes) - largest;
+    TakeExponential<lanes>(a);
+    TakeExponential<lanes>(b);
+    first += a;
+    second += b;
+    At<lanes>(row + i) = a;
+    At<lanes>(row + i + lanes) = b;
+  }
+  first += second;
+  float sum = 0;
+  for (; i < count; ++i) sum += row[i] = Exponential(row[i] - largest);
+  for (int64_t lane = 0; lane < lanes; ++lane) sum += first[lane];
+  return sum;
+}
+
+// Plain loops, which the compiler turns into vectors.
+COLLAGE_INLINE void Scale(float* row, int64_t count, float factor) {
+  for (int64_t i = 0; i < count; ++i) row[i] *= factor;
+}
+COLLAGE_INLINE void Add(float* __restrict__ row, int64_t count, const float* __restrict__ addend) {
+  for (int64_t i = 0; i < count; ++i) row[i] += addend[i];
+}
+COLLAGE_INLINE void Shift(float* row, int64_t count, float addend) {
+  for (int64_t i = 0; i < count; ++i) row[i] += addend;
+}
+COLLAGE_INLINE void Select(float* __restrict__ row, int64_t count, const uint8_t* __restrict__ choice, bool replaced, float otherwise) {
+  for (int64_t i = 0; i < count; ++i) row[i] = (choice[i] != 0) == replaced ? otherwise : row[i];
+}
+COLLAGE_INLINE void CopyScaled(const float* __restrict__ from, int64_t count, float factor, float* __restrict__ to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i] * factor;
+}
+
+COLLAGE_FOR_AVX512 void ScaleOfAvx512(float* row, int64_t count, float factor) { Scale(row, count, factor); }
+COLLAGE_FOR_AVX512 void AddOfAvx512(float* row, int64_t count, const float* addend) { Add(row, count, addend); }
+COLLAGE_FOR_AVX512 void ShiftOfAvx512(float* row, int64_t count, float addend) { Shift(row, count, addend); }
+COLLAGE_FOR_AVX512 void SelectOfAvx512(float* row, int64_t count, const uint8_t* choice, bool replaced, float otherwise) {
+  Select(row, count, choice, replaced, otherwise);
+}
+COLLAGE_FOR_AVX512 float ExponentialsOfAvx512(float* row, int64_t count) { return Exponentials<16>(row, count); }
+COLLAGE_FOR_AVX512 void CopyScaledOfAvx512(const float* from, int64_t count, float factor, float* to) {
+  CopyScaled(from, count, factor, to);
+}
+
+COLLAGE_FOR_AVX2 void ScaleOfAvx2(float* row, int64_t count, float factor) { Scale(row, count, factor); }
+COLLAGE_FOR_AVX2 void AddOfAvx2(float* row, int64_t count, const float* addend) { Add(row, count, addend); }
+COLLAGE_FOR_AVX2 void ShiftOfAvx2(float* row, int64_t count, float addend) { Shift(row, count, addend); }
+COLLAGE_FOR_AVX2 void SelectOfAvx2(float* row, int64_t count, const uint8_t* choice, bool replaced, float otherwise) {
+  Select(row, count, choice, replaced, otherwise);
+}
+COLLAGE_FOR_AVX2 float ExponentialsOfAvx2(float* row, int64_t count) { return Exponentials<8>(row, count); }
+COLLAGE_FOR_AVX2 void CopyScaledOfAvx2(const float* from, int64_t count, float factor, float* to) { CopyScaled(from, count, factor, to); }
+
+}  // namespace
+
+SoftmaxLoops SoftmaxLoopsFor(int64_t lanes) {
+  if (lanes == 16) return {ScaleOfAvx512, AddOfAvx512, ShiftOfAvx512, SelectOfAvx512, ExponentialsOfAvx512, CopyScaledOfAvx512};
+  return {ScaleOfAvx2, AddOfAvx2, ShiftOfAvx2, SelectOfAvx2, ExponentialsOfAvx2, CopyScaledOfAvx2};
+}
+
+}  // namespace collage::xsmm
