@@ -96,7 +96,11 @@ class ExportedGraph(Graph):
     def gelu(self, data):
         curve = self.node("Erf", [self.node("Div", [data, self.scalar(math.sqrt(2))])])
         product = self.node("Mul", [data, self.node("Add", [curve, self.scalar(1)])])
-        return self.same("Mul", [product, self.scalar(0.5)], gain=ACTIVATION_GAINS["gelu"])
+        result = self.node("Mul", [product, self.scalar(0.5)])
+        self.gains[result] = ACTIVATION_GAINS["gelu"]
+        if data in self.channels:
+            self.channels[result] = self.channels[data]
+        return result
 
     def conv(self, data, features, kernel, stride=1, groups=1, scale=1.0, pad=None):
         """A convolution with bias; `scale` is the variance of what it gives."""
@@ -142,7 +146,7 @@ class ExportedGraph(Graph):
         operands = [self.initializer(f"{name}.weight", weight), self.initializer(f"{name}.bias", bias)]
         return self.node("Gemm", [data, *operands], output, alpha=1.0, beta=1.0, transB=1)
 
-    def layer_norm(self, data, name, features, epsilon=1e-5):
+    def layer_norm(self, data, name, features, epsilon=1e-5, output=None):
         scale = self.initializer(f"{name}.weight", self.weights.uniform(f"{name}.weight", [features], 0.8, 1.2))
         shift = self.initializer(f"{name}.bias", self.weights.normal(f"{name}.bias", [features], 0.1))
-        return self.node("LayerNormalization", [data, scale, shift], axis=-1, epsilon=epsilon)
+        return self.node("LayerNormalization", [data, scale, shift], output, axis=-1, epsilon=epsilon)

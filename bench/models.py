@@ -53,6 +53,7 @@ BENCHMARK_NAMES = [
     "unet",
     "yolov8n",
     "vit_b16",
+    "whisper_encoder",
     "gpt2_prefill",
     "gpt2_decode",
     "llama_int4_decode",

@@ -41,6 +41,16 @@ def _vit_attention(g, data, name, length, heads, hidden):
     return g.reshape(g.transpose(context, [0, 2, 1, 3]), [1, length, hidden])
 
 
+def _encoder_layer(g, data, name, length, heads, hidden, variance, epsilon):
+    """Attention and a perceptron, each behind a layer normalisation and beside what it adds to."""
+    normal = g.layer_norm(data, f"{name}.norm1", hidden, epsilon)
+    context = _vit_attention(g, normal, name, length, heads, hidden)
+    data = g.node("Add", [data, g.linear(context, f"{name}.proj", hidden, hidden, variance)])
+    normal = g.layer_norm(data, f"{name}.norm2", hidden, epsilon)
+    inner = g.gelu(g.linear(normal, f"{name}.fc1", hidden, 4 * hidden))
+    return g.node("Add", [data, g.linear(inner, f"{name}.fc2", 4 * hidden, hidden, variance)])
+
+
 def vit_b16(seed, layers=12, heads=12, hidden=768):
     """ViT-B/16 (Dosovitskiy et al. 2021) on 224x224 images."""
     g = ExportedGraph(seed, "vit_b16")
@@ -52,17 +62,24 @@ def vit_b16(seed, layers=12, heads=12, hidden=768):
     positions = g.initializer("positions", g.weights.normal("positions", [1, length, hidden], 0.3))
     data = g.node("Add", [g.node("Concat", [first, data], axis=1), positions])
     for index in range(layers):
-        name = f"blocks.{index}"
-        normal = g.layer_norm(data, f"{name}.norm1", hidden, 1e-6)
-        context = _vit_attention(g, normal, name, length, heads, hidden)
-        data = g.node("Add", [data, g.linear(context, f"{name}.proj", hidden, hidden, variance)])
-        normal = g.layer_norm(data, f"{name}.norm2", hidden, 1e-6)
-        inner = g.gelu(g.linear(normal, f"{name}.fc1", hidden, 4 * hidden))
-        data = g.node("Add", [data, g.linear(inner, f"{name}.fc2", 4 * hidden, hidden, variance)])
+        data = _encoder_layer(g, data, f"blocks.{index}", length, heads, hidden, variance, 1e-6)
     data = g.layer_norm(data, "norm", hidden, 1e-6)
     token = g.node("Gather", [data, g.node("Constant", [], value_int=0)], axis=1)
     g.gemm(token, "head", hidden, 1000, scale=LOGIT_GAIN, output="output")
     return g.exported_model({"output": [1, 1000]})
+
+
+def whisper_encoder(seed, layers=4, heads=6, hidden=384, bins=80, frames=3000):
+    """The encoder of Whisper's tiny model (Radford et al. 2022) on half a minute: 1 500 positions."""
+    g = ExportedGraph(seed, "whisper_encoder", rank=1)
+    data = g.gelu(g.conv(g.input("mel", [1, bins, frames]), hidden, 3))
+    data = g.transpose(g.gelu(g.conv(data, hidden, 3, stride=2)), [0, 2, 1])
+    length = frames // 2
+    data = g.node("Add", [data, g.initializer("positions", g.weights.normal("positions", [length, hidden], 0.3))])
+    for index in range(layers):
+        data = _encoder_layer(g, data, f"blocks.{index}", length, heads, hidden, _branch_variance(layers), 1e-5)
+    g.layer_norm(data, "norm", hidden, 1e-5, output="output")
+    return g.exported_model({"output": [1, length, hidden]})
 
 
 def _gpt2_linear(g, data, name, inputs, outputs, length, scale=1.0):
@@ -213,6 +230,7 @@ def dlrm(seed):
 
 BUILDERS = {
     "vit_b16": vit_b16,
+    "whisper_encoder": whisper_encoder,
     "gpt2_prefill": gpt2_prefill,
     "gpt2_decode": gpt2_decode,
     "lstm_language_model": lstm_language_model,
