@@ -315,8 +315,10 @@ class AttentionProgram final : public Program {
                 float* row) const {
     using Kind = Attention::Step::Kind;
     const int64_t count = attention_.scores.columns;
-    if (step.kind == Kind::kScale) return loops_.scale(row, count, step.number);
-    if (step.kind == Kind::kShift) return loops_.shift(row, count, step.number);
+    // Behind the scores a row has room for whole vectors.
+    const auto whole = static_cast<int64_t>(WholeLines(count));
+    if (step.kind == Kind::kScale) return loops_.scale(row, whole, step.number);
+    if (step.kind == Kind::kShift) return loops_.shift(row, whole, step.number);
     const int64_t place = step.batches[static_cast<size_t>(batch)] + row_number * step.row_stride;
     if (step.kind == Kind::kAdd) {
       const float* addend = mask.In(inputs) + place;

@@ -1,5 +1,7 @@
 #include "collage/backend/xsmm/softmax_loops.h"
 
+#include <limits>
+
 #include "collage/backend/xsmm/exponential.h"
 #include "collage/backend/xsmm/vectors.h"
 
@@ -11,31 +13,55 @@ COLLAGE_INLINE typename Of<lanes>::Vector& At(float* place) {
   return *reinterpret_cast<typename Of<lanes>::Vector*>(place);
 }
 
-// Two of each, so that no step waits for the one before.
+// Each lane gets what the one `distance` further has.
+template <int64_t lanes, int64_t distance>
+COLLAGE_INLINE void Rotate(const typename Of<lanes>::Vector& vector, typename Of<lanes>::Vector& rotated) {
+  typename Of<lanes>::Bits from{};
+#pragma GCC unroll 16
+  for (int64_t lane = 0; lane < lanes; ++lane) from[lane] = static_cast<uint32_t>((lane + distance) % lanes);
+  rotated = __builtin_shuffle(vector, from);
+}
+
+// The largest, or the sum, of all lanes, in each of them.
+template <int64_t lanes, bool is_sum, int64_t distance = lanes / 2>
+COLLAGE_INLINE void Reduce(typename Of<lanes>::Vector& vector) {
+  typename Of<lanes>::Vector rotated;
+  Rotate<lanes, distance>(vector, rotated);
+  if constexpr (is_sum) {
+    vector += rotated;
+  } else {
+    vector = rotated > vector ? rotated : vector;
+  }
+  if constexpr (distance > 1) Reduce<lanes, is_sum, distance / 2>(vector);
+}
+
+// Of whole vectors. Two at a time, so that no step waits for the one before.
 template <int64_t lanes>
 COLLAGE_INLINE float LargestOf(float* row, int64_t count) {
   using Vector = typename Of<lanes>::Vector;
-  float largest = row[0];
-  int64_t i = 0;
-  if (count >= 2 * lanes) {
-    Vector first = At<lanes>(row);
-    Vector second = At<lanes>(row + lanes);
-    for (i = 2 * lanes; i + 2 * lanes <= count; i += 2 * lanes) {
-      const Vector a = At<lanes>(row + i);
-      const Vector b = At<lanes>(row + i + lanes);
-      first = a > first ? a : first;
-      second = b > second ? b : second;
-    }
-    first = second > first ? second : first;
-    for (int64_t lane = 0; lane < lanes; ++lane) largest = first[lane] > largest ? first[lane] : largest;
+  Vector first = At<lanes>(row);
+  Vector second = first;
+  int64_t i = lanes;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const Vector a = At<lanes>(row + i);
+    const Vector b = At<lanes>(row + i + lanes);
+    first = a > first ? a : first;
+    second = b > second ? b : second;
   }
-  for (; i < count; ++i) largest = row[i] > largest ? row[i] : largest;
-  return largest;
+  if (i < count) {
+    const Vector last = At<lanes>(row + i);
+    first = last > first ? last : first;
+  }
+  first = second > first ? second : first;
+  Reduce<lanes, false>(first);
+  return first[0];
 }
 
 template <int64_t lanes>
 COLLAGE_INLINE float Exponentials(float* row, int64_t count) {
   using Vector = typename Of<lanes>::Vector;
+  // Behind the last score comes what changes neither the largest of them nor, but for exp(-80), their sum.
+  for (; count % lanes != 0; ++count) row[count] = -std::numeric_limits<float>::infinity();
   const float largest = LargestOf<lanes>(row, count);
   Vector first{};
   Vector second{};
@@ -50,11 +76,15 @@ COLLAGE_INLINE float Exponentials(float* row, int64_t count) {
     At<lanes>(row + i) = a;
     At<lanes>(row + i + lanes) = b;
   }
+  if (i < count) {
+    Vector last = At<lanes>(row + i) - largest;
+    TakeExponential<lanes>(last);
+    first += last;
+    At<lanes>(row + i) = last;
+  }
   first += second;
-  float sum = 0;
-  for (; i < count; ++i) sum += row[i] = Exponential(row[i] - largest);
-  for (int64_t lane = 0; lane < lanes; ++lane) sum += first[lane];
-  return sum;
+  Reduce<lanes, true>(first);
+  return first[0];
 }
 
 // Plain loops, which the compiler turns into vectors.

@@ -16,7 +16,8 @@ struct SoftmaxLoops {
   void (*shift)(float* row, int64_t count, float addend);
   /// `otherwise` where a byte of `choice` says `replaced`.
   void (*select)(float* row, int64_t count, const uint8_t* choice, bool replaced, float otherwise);
-  /// The exponentials of a row of at least one score, each less the largest of them. Returns their sum. Saturates at exp(-80).
+  /// The exponentials of a row of at least one score, each less the largest of them. Returns their sum. Saturates at exp(-80). The row has
+  /// room for whole vectors, and nothing of worth behind its scores.
   float (*exponentials)(float* row, int64_t count);
   /// to[i] = from[i] * factor
   void (*copy_scaled)(const float* from, int64_t count, float factor, float* to);
