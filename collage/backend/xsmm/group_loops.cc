@@ -1,5 +1,7 @@
 #include "collage/backend/xsmm/group_loops.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 
 #include "collage/backend/xsmm/vectors.h"
@@ -7,26 +9,17 @@
 namespace collage::xsmm {
 namespace {
 
-template <int64_t lanes, bool reads_two>
-COLLAGE_INLINE void Spread(const SpreadRow& row) {
-  using Vector = typename Of<lanes>::Vector;
-  using Indices = typename Of<lanes>::Bits;
+// spread(channel, pixel, where to) for each channel of a group, of each pixel. A copy of the row stays in registers: what is stored might
+// be the row itself, for all that the compiler knows.
+template <int64_t lanes, class Spread>
+COLLAGE_INLINE void OfEachPixel(const SpreadRow row, const Spread& spread) {
   float* to = row.spread;
   for (int64_t x = 0; x < row.pixels; ++x) {
     const float* pixel = row.data + x * row.data_pixel;
     // Pixels lie too far apart for the processor to see them coming.
     constexpr int64_t kAhead = 8;
     __builtin_prefetch(pixel + kAhead * row.data_pixel + row.channels[0].first);
-    for (int64_t j = 0; j < row.depth; ++j, to += lanes) {
-      const SpreadChannel& channel = row.channels[j];
-      const Indices from = *reinterpret_cast<const Indices*>(channel.lane_from.data());
-      const Vector first = *reinterpret_cast<const Vector*>(pixel + channel.first);
-      if constexpr (reads_two) {
-        *reinterpret_cast<Vector*>(to) = __builtin_shuffle(first, *reinterpret_cast<const Vector*>(pixel + channel.second), from);
-      } else {
-        *reinterpret_cast<Vector*>(to) = __builtin_shuffle(first, from);
-      }
-    }
+    for (int64_t j = 0; j < row.depth; ++j, to += lanes) spread(row.channels[j], pixel, to);
   }
 }
 
@@ -72,10 +65,37 @@ COLLAGE_INLINE void Convolve(const GroupedRow& row) {
   }
 }
 
-COLLAGE_FOR_AVX512 void SpreadOneOfAvx512(const SpreadRow& row) { Spread<16, false>(row); }
-COLLAGE_FOR_AVX512 void SpreadTwoOfAvx512(const SpreadRow& row) { Spread<16, true>(row); }
-COLLAGE_FOR_AVX2 void SpreadOneOfAvx2(const SpreadRow& row) { Spread<8, false>(row); }
-COLLAGE_FOR_AVX2 void SpreadTwoOfAvx2(const SpreadRow& row) { Spread<8, true>(row); }
+COLLAGE_FOR_AVX512 void SpreadOneOfAvx512(const SpreadRow& row) {
+  OfEachPixel<16>(row, [](const SpreadChannel& channel, const float* pixel, float* to) COLLAGE_FOR_AVX512 {
+    const __m512i from = _mm512_load_si512(channel.lane_from.data());
+    // GCC 12 warns of what it leaves open inside of the one without a mask.
+    constexpr __mmask16 kAll = 0xffff;
+    _mm512_storeu_ps(to, _mm512_maskz_permutexvar_ps(kAll, from, _mm512_loadu_ps(pixel + channel.first)));
+  });
+}
+COLLAGE_FOR_AVX512 void SpreadTwoOfAvx512(const SpreadRow& row) {
+  OfEachPixel<16>(row, [](const SpreadChannel& channel, const float* pixel, float* to) COLLAGE_FOR_AVX512 {
+    const __m512i from = _mm512_load_si512(channel.lane_from.data());
+    const __m512 first = _mm512_loadu_ps(pixel + channel.first);
+    _mm512_storeu_ps(to, _mm512_permutex2var_ps(first, from, _mm512_loadu_ps(pixel + channel.second)));
+  });
+}
+COLLAGE_FOR_AVX2 void SpreadOneOfAvx2(const SpreadRow& row) {
+  OfEachPixel<8>(row, [](const SpreadChannel& channel, const float* pixel, float* to) COLLAGE_FOR_AVX2 {
+    const __m256i from = _mm256_load_si256(reinterpret_cast<const __m256i*>(channel.lane_from.data()));
+    _mm256_storeu_ps(to, _mm256_permutevar8x32_ps(_mm256_loadu_ps(pixel + channel.first), from));
+  });
+}
+// The instruction sees three bits of a number, and the fourth says which vector it is of.
+COLLAGE_FOR_AVX2 void SpreadTwoOfAvx2(const SpreadRow& row) {
+  OfEachPixel<8>(row, [](const SpreadChannel& channel, const float* pixel, float* to) COLLAGE_FOR_AVX2 {
+    const __m256i from = _mm256_load_si256(reinterpret_cast<const __m256i*>(channel.lane_from.data()));
+    const __m256 first = _mm256_permutevar8x32_ps(_mm256_loadu_ps(pixel + channel.first), from);
+    const __m256 second = _mm256_permutevar8x32_ps(_mm256_loadu_ps(pixel + channel.second), from);
+    const __m256i is_second = _mm256_cmpgt_epi32(from, _mm256_set1_epi32(7));
+    _mm256_storeu_ps(to, _mm256_blendv_ps(first, second, _mm256_castsi256_ps(is_second)));
+  });
+}
 
 // Of 32 registers and of 16.
 COLLAGE_FOR_AVX512 void ConvolveOfAvx512(const GroupedRow& row) { Convolve<16, 14>(row); }

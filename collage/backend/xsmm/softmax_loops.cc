@@ -1,6 +1,8 @@
 #include "collage/backend/xsmm/softmax_loops.h"
 
+#include <cstddef>
 #include <limits>
+#include <utility>
 
 #include "collage/backend/xsmm/exponential.h"
 #include "collage/backend/xsmm/vectors.h"
@@ -14,19 +16,17 @@ COLLAGE_INLINE typename Of<lanes>::Vector& At(float* place) {
 }
 
 // Each lane gets what the one `distance` further has.
-template <int64_t lanes, int64_t distance>
-COLLAGE_INLINE void Rotate(const typename Of<lanes>::Vector& vector, typename Of<lanes>::Vector& rotated) {
-  typename Of<lanes>::Bits from{};
-#pragma GCC unroll 16
-  for (int64_t lane = 0; lane < lanes; ++lane) from[lane] = static_cast<uint32_t>((lane + distance) % lanes);
-  rotated = __builtin_shuffle(vector, from);
+template <int64_t lanes, int64_t distance, size_t... lane>
+COLLAGE_INLINE void Rotate(const typename Of<lanes>::Vector& vector, typename Of<lanes>::Vector& rotated,
+                           std::index_sequence<lane...> /*of lanes*/) {
+  rotated = __builtin_shufflevector(vector, vector, ((lane + distance) % lanes)...);
 }
 
 // The largest, or the sum, of all lanes, in each of them.
 template <int64_t lanes, bool is_sum, int64_t distance = lanes / 2>
 COLLAGE_INLINE void Reduce(typename Of<lanes>::Vector& vector) {
   typename Of<lanes>::Vector rotated;
-  Rotate<lanes, distance>(vector, rotated);
+  Rotate<lanes, distance>(vector, rotated, std::make_index_sequence<lanes>());
   if constexpr (is_sum) {
     vector += rotated;
   } else {
