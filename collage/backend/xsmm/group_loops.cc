@@ -1,7 +1,5 @@
 #include "collage/backend/xsmm/group_loops.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 
 #include "collage/backend/xsmm/vectors.h"
@@ -9,17 +7,38 @@
 namespace collage::xsmm {
 namespace {
 
-// spread(channel, pixel, where to) for each channel of a group, of each pixel. A copy of the row stays in registers: what is stored might
-// be the row itself, for all that the compiler knows.
-template <int64_t lanes, class Spread>
-COLLAGE_INLINE void OfEachPixel(const SpreadRow row, const Spread& spread) {
+// Each lane gets the element of one vector, or of two counted through both, that it is told. Clang, which compiles for the sanitizers, has
+// no builtin for numbers that are known at run time alone.
+template <int64_t lanes, bool reads_two>
+COLLAGE_INLINE void Permute(const float* first, const float* second, const int32_t* lane_from, float* to) {
+#ifdef __clang__
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    to[lane] = lane_from[lane] < lanes ? first[lane_from[lane]] : second[lane_from[lane] - lanes];
+#else
+  using Vector = typename Of<lanes>::Vector;
+  const auto from = *reinterpret_cast<const typename Of<lanes>::Bits*>(lane_from);
+  if constexpr (reads_two) {
+    *reinterpret_cast<Vector*>(to) =
+        __builtin_shuffle(*reinterpret_cast<const Vector*>(first), *reinterpret_cast<const Vector*>(second), from);
+  } else {
+    *reinterpret_cast<Vector*>(to) = __builtin_shuffle(*reinterpret_cast<const Vector*>(first), from);
+  }
+#endif
+}
+
+// A copy of the row stays in registers: what is stored might be the row itself, for all that the compiler knows.
+template <int64_t lanes, bool reads_two>
+COLLAGE_INLINE void Spread(const SpreadRow row) {
   float* to = row.spread;
   for (int64_t x = 0; x < row.pixels; ++x) {
     const float* pixel = row.data + x * row.data_pixel;
     // Pixels lie too far apart for the processor to see them coming.
     constexpr int64_t kAhead = 8;
     __builtin_prefetch(pixel + kAhead * row.data_pixel + row.channels[0].first);
-    for (int64_t j = 0; j < row.depth; ++j, to += lanes) spread(row.channels[j], pixel, to);
+    for (int64_t j = 0; j < row.depth; ++j, to += lanes) {
+      const SpreadChannel& channel = row.channels[j];
+      Permute<lanes, reads_two>(pixel + channel.first, pixel + channel.second, channel.lane_from.data(), to);
+    }
   }
 }
 
@@ -65,37 +84,10 @@ COLLAGE_INLINE void Convolve(const GroupedRow& row) {
   }
 }
 
-COLLAGE_FOR_AVX512 void SpreadOneOfAvx512(const SpreadRow& row) {
-  OfEachPixel<16>(row, [](const SpreadChannel& channel, const float* pixel, float* to) COLLAGE_FOR_AVX512 {
-    const __m512i from = _mm512_load_si512(channel.lane_from.data());
-    // GCC 12 warns of what it leaves open inside of the one without a mask.
-    constexpr __mmask16 kAll = 0xffff;
-    _mm512_storeu_ps(to, _mm512_maskz_permutexvar_ps(kAll, from, _mm512_loadu_ps(pixel + channel.first)));
-  });
-}
-COLLAGE_FOR_AVX512 void SpreadTwoOfAvx512(const SpreadRow& row) {
-  OfEachPixel<16>(row, [](const SpreadChannel& channel, const float* pixel, float* to) COLLAGE_FOR_AVX512 {
-    const __m512i from = _mm512_load_si512(channel.lane_from.data());
-    const __m512 first = _mm512_loadu_ps(pixel + channel.first);
-    _mm512_storeu_ps(to, _mm512_permutex2var_ps(first, from, _mm512_loadu_ps(pixel + channel.second)));
-  });
-}
-COLLAGE_FOR_AVX2 void SpreadOneOfAvx2(const SpreadRow& row) {
-  OfEachPixel<8>(row, [](const SpreadChannel& channel, const float* pixel, float* to) COLLAGE_FOR_AVX2 {
-    const __m256i from = _mm256_load_si256(reinterpret_cast<const __m256i*>(channel.lane_from.data()));
-    _mm256_storeu_ps(to, _mm256_permutevar8x32_ps(_mm256_loadu_ps(pixel + channel.first), from));
-  });
-}
-// The instruction sees three bits of a number, and the fourth says which vector it is of.
-COLLAGE_FOR_AVX2 void SpreadTwoOfAvx2(const SpreadRow& row) {
-  OfEachPixel<8>(row, [](const SpreadChannel& channel, const float* pixel, float* to) COLLAGE_FOR_AVX2 {
-    const __m256i from = _mm256_load_si256(reinterpret_cast<const __m256i*>(channel.lane_from.data()));
-    const __m256 first = _mm256_permutevar8x32_ps(_mm256_loadu_ps(pixel + channel.first), from);
-    const __m256 second = _mm256_permutevar8x32_ps(_mm256_loadu_ps(pixel + channel.second), from);
-    const __m256i is_second = _mm256_cmpgt_epi32(from, _mm256_set1_epi32(7));
-    _mm256_storeu_ps(to, _mm256_blendv_ps(first, second, _mm256_castsi256_ps(is_second)));
-  });
-}
+COLLAGE_FOR_AVX512 void SpreadOneOfAvx512(const SpreadRow& row) { Spread<16, false>(row); }
+COLLAGE_FOR_AVX512 void SpreadTwoOfAvx512(const SpreadRow& row) { Spread<16, true>(row); }
+COLLAGE_FOR_AVX2 void SpreadOneOfAvx2(const SpreadRow& row) { Spread<8, false>(row); }
+COLLAGE_FOR_AVX2 void SpreadTwoOfAvx2(const SpreadRow& row) { Spread<8, true>(row); }
 
 // Of 32 registers and of 16.
 COLLAGE_FOR_AVX512 void ConvolveOfAvx512(const GroupedRow& row) { Convolve<16, 14>(row); }
