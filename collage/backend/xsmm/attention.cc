@@ -79,10 +79,9 @@ class Parser {
     }
     if (next != steps.size() || sequence_.results != std::vector<size_t>{result})
       return Fail("libxsmm: attention ends with a product or a transpose of it");
-    for (const size_t value : {attention_.queries, attention_.keys, attention_.values, result}) {
-      if (sequence_.values[value].type.dtype != DType::kFloat32) return Fail("libxsmm: attention is computed in float32");
-      if (sequence_.values[value].type.ElementCount() == 0) return Fail("libxsmm: a tensor has no elements");
-    }
+    for (const size_t value : {attention_.queries, attention_.keys, attention_.values})
+      COLLAGE_TRY_STATUS(CheckRead(value, DType::kFloat32));
+    if (sequence_.values[result].type.ElementCount() == 0) return Fail("libxsmm: a tensor has no elements");
     if (attention_.mixture.batch != attention_.scores.batch) return Fail("libxsmm: the values have batches that the scores have not");
     if (attention_.scores.columns == 0) return Fail("libxsmm: there are no keys");
     return std::move(attention_);
@@ -90,6 +89,16 @@ class Parser {
 
  private:
   [[nodiscard]] const Shape& ShapeOf(size_t value) const { return sequence_.values[value].type.shape; }
+
+  // What is read from memory is an input or a constant: scores never get there.
+  [[nodiscard]] Status CheckRead(size_t value, DType dtype) const {
+    const TensorType& type = sequence_.values[value].type;
+    if (type.dtype != dtype)
+      return Fail("libxsmm: in attention a tensor of " + std::string(Name(type.dtype)) + " stands for one of " + std::string(Name(dtype)));
+    const auto makes = [&](const Step& step) { return std::find(step.outputs.begin(), step.outputs.end(), value) != step.outputs.end(); };
+    if (std::any_of(sequence_.steps.begin(), sequence_.steps.end(), makes)) return Fail("libxsmm: attention's scores are read elsewhere");
+    return {};
+  }
 
   Status TakeTranspose(const Step& step, size_t result) {
     if (step.op->name != "transpose" || step.inputs[0] != result) return Fail("libxsmm: no transpose follows attention");
@@ -147,9 +156,8 @@ class Parser {
 
   // What is broadcast to the scores' shape.
   Status SetTensor(Attention::Step& step, size_t value, DType dtype) {
-    const TensorType& type = sequence_.values[value].type;
-    if (type.dtype != dtype) return Fail("libxsmm: a mask of attention is of type " + std::string(Name(dtype)));
-    Shape shape = type.shape;
+    COLLAGE_TRY_STATUS(CheckRead(value, dtype));
+    Shape shape = ShapeOf(value);
     while (shape.size() < 2) shape.insert(shape.begin(), 1);
     const int64_t columns = shape.back();
     const int64_t rows = shape[shape.size() - 2];
@@ -200,10 +208,7 @@ class AttentionProgram final : public Program {
     };
     bind(program->keys_, attention.keys, scores);
     bind(program->values_, attention.values, mixture);
-    for (const Attention::Step& step : attention.steps) {
-      const bool has_tensor = step.kind == Attention::Step::Kind::kAdd || step.kind == Attention::Step::Kind::kSelect;
-      program->masks_.push_back(has_tensor ? program->operands_.Of(chain, step.value, {}) : Source{});
-    }
+    for (const Attention::Step& step : attention.steps) program->masks_.push_back(program->MaskOf(step, chain));
     program->batches_ = static_cast<int64_t>(program->query_batches_.size());
     // An odd number of lines: rows that lie a power of two apart would share few sets of a cache.
     constexpr int64_t kLine = 64 / sizeof(float);
@@ -249,6 +254,15 @@ class AttentionProgram final : public Program {
     float* mixture;
     float* sums;
   };
+
+  // A constant is read where it is: all layers of a model may have the same mask.
+  Source MaskOf(const Attention::Step& step, const Chain& chain) {
+    if (step.kind != Attention::Step::Kind::kAdd && step.kind != Attention::Step::Kind::kSelect) return {};
+    const std::optional<Tensor>& constant = chain.sequence->values[step.value].constant;
+    if (!constant) return operands_.Of(chain, step.value, {});
+    constants_.push_back(*constant);
+    return {reinterpret_cast<const float*>(constant->Bytes()), 0};
+  }
 
   [[nodiscard]] size_t ScoresSize() const { return WholeLines(MostRows() * score_row_); }
   [[nodiscard]] size_t MixtureSize() const { return WholeLines(MostRows() * attention_.mixture.columns); }
@@ -335,6 +349,7 @@ class AttentionProgram final : public Program {
   Source queries_;
   std::vector<int64_t> query_batches_;
   RightOperand keys_, values_;
+  std::vector<Tensor> constants_;                    // among the masks
   std::vector<Source> masks_;                        // of the steps
   std::vector<std::pair<int64_t, int64_t>> blocks_;  // of rows: first and how many
   int64_t batches_ = 0;

@@ -152,8 +152,13 @@ TEST(XsmmAttentionTest, OtherFunctionsAreDeclined) {
                            Product(Softmax(CallOp("subtract", {Scalar(1), scores})), values),
                            Product(Softmax(CallOp("multiply", {scores, Masked({50})})), values),
                            CallOp("transpose", {Product(Softmax(scores), values)}, {{"axes", Ints{0, 2, 1}}}),
-                           CallOp("nn.relu", {Product(Softmax(scores), values)})})
+                           CallOp("nn.relu", {Product(Softmax(scores), values)}),
+                           // What lies between is read twice.
+                           Product(Softmax(CallOp("add", {Scaled(scores), scores})), values)})
     EXPECT_THAT(VariantsOf(FunctionOf({queries, keys, values, several}, body)), IsEmpty());
+  const Expr square = Product(queries, queries, true);
+  EXPECT_THAT(VariantsOf(FunctionOf({queries}, Product(Softmax(square), square))), IsEmpty());
+  EXPECT_THAT(VariantsOf(FunctionOf({queries}, Product(Softmax(square), queries))), testing::SizeIs(1));
 }
 
 // The whole of it, with the transpose and without; no part of it that is no attention.
