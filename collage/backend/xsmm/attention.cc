@@ -191,6 +191,7 @@ class AttentionProgram final : public Program {
     auto program = std::make_shared<AttentionProgram>();
     program->loops_ = SoftmaxLoopsFor(instructions.lanes);
     program->attention_ = attention;
+    program->attention_.sequence = nullptr;  // it does not live as long
     const MatrixProduct& scores = attention.scores;
     const MatrixProduct& mixture = attention.mixture;
     program->blocks_ = CutEvenly(scores.rows, std::max<int64_t>(rows, 1), 1);
