@@ -95,12 +95,8 @@ class ExportedGraph(Graph):
 
     def gelu(self, data):
         curve = self.node("Erf", [self.node("Div", [data, self.scalar(math.sqrt(2))])])
-        product = self.node("Mul", [data, self.node("Add", [curve, self.scalar(1)])])
-        result = self.node("Mul", [product, self.scalar(0.5)])
-        self.gains[result] = ACTIVATION_GAINS["gelu"]
-        if data in self.channels:
-            self.channels[result] = self.channels[data]
-        return result
+        product = self.same("Mul", [data, self.node("Add", [curve, self.scalar(1)])])
+        return self.same("Mul", [product, self.scalar(0.5)], gain=ACTIVATION_GAINS["gelu"])
 
     def conv(self, data, features, kernel, stride=1, groups=1, scale=1.0, pad=None):
         """A convolution with bias; `scale` is the variance of what it gives."""

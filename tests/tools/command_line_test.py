@@ -305,19 +305,21 @@ class GoodInputTest(CommandLineTestCase):
     def test_a_kernel_that_crashes_inside_a_plan_is_refused_and_the_compile_goes_on(self):
         cache = self.folder / "crashed.sqlite"
         model = self.save_products()
-        seconds = 0.05  # building a plan takes a while, longer on slow machines; then it runs
+        seconds = 0
         for _ in range(20):
+            seconds += 0.05  # building a plan takes a while, longer on slow machines; then it runs
             crashed = self.crash_in_a_plan(model, cache, seconds)
             if crashed is None:
                 cache.unlink()  # so much is known by then that the plans run only for a moment
-                seconds = 0.05
+                seconds = 0
                 continue
             code, said = crashed
             if code != -signal.SIGSEGV:
                 break
             # Between two kernels: nobody was to blame.
             self.assertIn("ended by signal 11", said)
-            seconds += 0.05
+        else:
+            self.fail("in twenty compiles no kernel was hit")
         self.assertEqual(code, 0, said)
         self.assertIn("crashed inside a whole plan (signal 11, Segmentation fault); it is not used any more", said)
         exported = self.collage("cache", "export", "--cache", cache)

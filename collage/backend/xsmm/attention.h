@@ -40,7 +40,7 @@ struct Attention {
   int64_t heads_side_by_side = 1;
 };
 
-/// Whether a function ends in a second product, so that it may be attention.
+/// Whether a function has a softmax behind a product: then it is attention, or nothing that this backend takes.
 bool MayBeAttention(const OpSequence& sequence);
 
 /// Of such a function, which must outlive the result. Errors name what no loop here does.

@@ -46,6 +46,7 @@ struct GroupLoops {
   void (*spread_one)(const SpreadRow&);  ///< where no lane reads the second vectors
   void (*spread_two)(const SpreadRow&);
   void (*convolve)(const GroupedRow&);
+  int64_t pixels;  ///< whose sums are in registers at once
 };
 
 /// For vectors of so many elements: 16 with AVX-512, 8 with AVX2.

@@ -6,11 +6,10 @@
 #include <string>
 #include <tuple>
 
+#include "collage/backend/xsmm/depthwise_loops.h"
+
 namespace collage::xsmm {
 namespace {
-
-// Rows of a window that one result may read: what a thread can point to without allocating.
-constexpr int64_t kMostRows = 64;
 
 int64_t PixelsOf(const Triple& extents) { return extents[0] * extents[1] * extents[2]; }
 
@@ -127,7 +126,7 @@ void SmallGroupsProgram::RunBand(const Band& band, std::span<const void* const> 
     if (in_registers_->bias) row.bias = in_registers_->bias->In(inputs) + channel;
   }
   const bool is_stored = in_registers_ || tail_.IsEmpty();
-  std::array<GroupedRow::WindowRow, kMostRows> rows{};
+  std::array<GroupedRow::WindowRow, kMostWindowRows> rows{};
   row.rows = rows.data();
   int64_t next = 0;  // row of the data that has not been spread
   for (int64_t y = band.begin; y < band.end; ++y) {
@@ -164,8 +163,8 @@ Result<std::vector<Form>> SmallGroupsForms(const SpatialConvolution& convolution
   if (convolution.groups == convolution.input_channels && convolution.groups == convolution.output_channels)
     return Fail("libxsmm: a depthwise convolution is computed in a chain only");
   if (convolution.output_channels % lanes != 0) return Fail("libxsmm: the channels of a convolution in small groups are no whole vectors");
-  if (window.kernel[0] * window.kernel[1] > kMostRows)
-    return Fail("libxsmm: of a convolution in small groups a window has more than " + std::to_string(kMostRows) + " rows");
+  if (window.kernel[0] * window.kernel[1] > kMostWindowRows)
+    return Fail("libxsmm: of a convolution in small groups a window has more than " + std::to_string(kMostWindowRows) + " rows");
   for (int64_t first = 0; first < convolution.output_channels; first += lanes) {
     if (SpreadChannels(convolution.input_channels, convolution.output_channels, convolution.groups, first, lanes).empty())
       return Fail("libxsmm: what a vector of channels reads of a pixel does not lie in two vectors");
@@ -173,10 +172,9 @@ Result<std::vector<Form>> SmallGroupsForms(const SpatialConvolution& convolution
   // What a strip keeps of the data is half of a first-level cache of 48 KB, beside which the weights are few; but no less than what has its
   // sums in registers at once.
   constexpr int64_t kCached = int64_t{24} * 1024 / static_cast<int64_t>(sizeof(float));
-  constexpr int64_t kFewest = 14;
   const int64_t rows = window.kernel[0] * ((window.kernel[1] - 1) * window.dilation[1] + 1);
   const int64_t of_pixel = rows * window.stride[2] * convolution.input_channels / convolution.groups * lanes;
-  const int64_t usual = std::min(std::max(kCached / of_pixel, kFewest), convolution.output[2]);
+  const int64_t usual = std::min(std::max(kCached / of_pixel, GroupLoopsFor(lanes).pixels), convolution.output[2]);
   TuningParameter pixels{"pixels", {static_cast<int>(usual)}};
   for (const int more : {7, 14, 28, 56, 112}) {
     if (more != usual && more < convolution.output[2]) pixels.values.push_back(more);

@@ -87,48 +87,25 @@ COLLAGE_INLINE float Exponentials(float* row, int64_t count) {
   return first[0];
 }
 
-// Plain loops, which the compiler turns into vectors.
-COLLAGE_INLINE void Scale(float* row, int64_t count, float factor) {
-  for (int64_t i = 0; i < count; ++i) row[i] *= factor;
-}
-COLLAGE_INLINE void Add(float* __restrict__ row, int64_t count, const float* __restrict__ addend) {
-  for (int64_t i = 0; i < count; ++i) row[i] += addend[i];
-}
-COLLAGE_INLINE void Shift(float* row, int64_t count, float addend) {
-  for (int64_t i = 0; i < count; ++i) row[i] += addend;
-}
+// A plain loop, which the compiler turns into vectors.
 COLLAGE_INLINE void Select(float* __restrict__ row, int64_t count, const uint8_t* __restrict__ choice, bool replaced, float otherwise) {
   for (int64_t i = 0; i < count; ++i) row[i] = (choice[i] != 0) == replaced ? otherwise : row[i];
 }
-COLLAGE_INLINE void CopyScaled(const float* __restrict__ from, int64_t count, float factor, float* __restrict__ to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i] * factor;
-}
 
-COLLAGE_FOR_AVX512 void ScaleOfAvx512(float* row, int64_t count, float factor) { Scale(row, count, factor); }
-COLLAGE_FOR_AVX512 void AddOfAvx512(float* row, int64_t count, const float* addend) { Add(row, count, addend); }
-COLLAGE_FOR_AVX512 void ShiftOfAvx512(float* row, int64_t count, float addend) { Shift(row, count, addend); }
 COLLAGE_FOR_AVX512 void SelectOfAvx512(float* row, int64_t count, const uint8_t* choice, bool replaced, float otherwise) {
   Select(row, count, choice, replaced, otherwise);
 }
-COLLAGE_FOR_AVX512 float ExponentialsOfAvx512(float* row, int64_t count) { return Exponentials<16>(row, count); }
-COLLAGE_FOR_AVX512 void CopyScaledOfAvx512(const float* from, int64_t count, float factor, float* to) {
-  CopyScaled(from, count, factor, to);
-}
-
-COLLAGE_FOR_AVX2 void ScaleOfAvx2(float* row, int64_t count, float factor) { Scale(row, count, factor); }
-COLLAGE_FOR_AVX2 void AddOfAvx2(float* row, int64_t count, const float* addend) { Add(row, count, addend); }
-COLLAGE_FOR_AVX2 void ShiftOfAvx2(float* row, int64_t count, float addend) { Shift(row, count, addend); }
 COLLAGE_FOR_AVX2 void SelectOfAvx2(float* row, int64_t count, const uint8_t* choice, bool replaced, float otherwise) {
   Select(row, count, choice, replaced, otherwise);
 }
+COLLAGE_FOR_AVX512 float ExponentialsOfAvx512(float* row, int64_t count) { return Exponentials<16>(row, count); }
 COLLAGE_FOR_AVX2 float ExponentialsOfAvx2(float* row, int64_t count) { return Exponentials<8>(row, count); }
-COLLAGE_FOR_AVX2 void CopyScaledOfAvx2(const float* from, int64_t count, float factor, float* to) { CopyScaled(from, count, factor, to); }
 
 }  // namespace
 
 SoftmaxLoops SoftmaxLoopsFor(int64_t lanes) {
-  if (lanes == 16) return {ScaleOfAvx512, AddOfAvx512, ShiftOfAvx512, SelectOfAvx512, ExponentialsOfAvx512, CopyScaledOfAvx512};
-  return {ScaleOfAvx2, AddOfAvx2, ShiftOfAvx2, SelectOfAvx2, ExponentialsOfAvx2, CopyScaledOfAvx2};
+  if (lanes == 16) return {SelectOfAvx512, ExponentialsOfAvx512};
+  return {SelectOfAvx2, ExponentialsOfAvx2};
 }
 
 }  // namespace collage::xsmm

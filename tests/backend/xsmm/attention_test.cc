@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <limits>
-#include <optional>
 
 #include "collage/backend/tuning.h"
 #include "collage/dataflow/dataflow_graph.h"
