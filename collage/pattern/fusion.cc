@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "collage/dataflow/sub_graph.h"
 
@@ -20,12 +21,41 @@ class Growth {
     for (size_t i = 0; i < found_.size(); ++i) {
       const SubGraph calls(graph_, found_[i]);
       const std::vector<PostDfsIndex> joining = Joining(calls, first);
-      if (calls.exit().size() == 1 && !calls.HasTaps(graph_) && calls.IsConvex(graph_) && MayEnd(calls, joining)) visit_(MatchOf(calls));
+      if (calls.exit().size() == 1 && !calls.HasTaps(graph_) && calls.IsConvex(graph_) && MayEnd(calls, joining)) Visit(calls);
       if (calls.exit().size() <= rule_.max_exits && calls.operator_count() < rule_.max_operators) Grow(calls, joining);
     }
   }
 
  private:
+  void Visit(const SubGraph& calls) {
+    if (given_.insert(calls.inside()).second) visit_(MatchOf(calls));
+    if (!rule_.stands_in_front) return;
+    const IndexSet whole = WithFront(calls.inside());
+    if (given_.insert(whole).second) visit_(MatchOf(SubGraph(graph_, whole)));
+  }
+
+  // Nothing leaves what is added but into the match, so its exit stays the only one and no path comes back.
+  [[nodiscard]] IndexSet WithFront(IndexSet inside) const {
+    const PostDfsIndex block = graph_[inside.First()].block;
+    for (bool grows = true; grows;) {
+      grows = false;
+      const SubGraph calls(graph_, inside);
+      for (const PostDfsIndex input : calls.input()) {
+        const PostDfsIndex call = graph_[input].expr->As<TupleGetItem>() ? graph_[input].inputs[0] : input;
+        if (inside.Contains(call) || !graph_[call].op || graph_[call].block != block || !rule_.stands_in_front(graph_[call].expr)) continue;
+        IndexSet grown = inside;
+        grown.Add(call);
+        for (const PostDfsIndex user : graph_[call].outputs) {
+          if (graph_[user].expr->As<TupleGetItem>()) grown.Add(user);
+        }
+        if (SubGraph(graph_, grown).exit().size() != 1) continue;
+        inside = std::move(grown);
+        grows = true;
+      }
+    }
+    return inside;
+  }
+
   [[nodiscard]] std::vector<PostDfsIndex> Joining(const SubGraph& calls, PostDfsIndex first) const {
     std::vector<PostDfsIndex> joining;
     const std::vector<Expr> inside = Inside(calls);
@@ -75,6 +105,7 @@ class Growth {
   const std::function<void(PatternMatch)>& visit_;
   std::vector<IndexSet> found_;  // sets of calls
   std::unordered_set<IndexSet> seen_;
+  std::unordered_set<IndexSet> given_;  // from all first calls: what stands in front may begin a match itself
 };
 
 }  // namespace

@@ -45,6 +45,9 @@ struct FusionRule {
   /// May a match end with `inside`, though `could_join` might join? Unset: any may. Keeps long chains from becoming a candidate at each
   /// operator on the way.
   std::function<bool(const std::vector<Expr>& inside, const std::vector<Expr>& could_join)> ends = {};
+  /// May `call`, whose results nobody takes but a match, stand in front of it? Unset: none may. A match with all that may stand there is
+  /// one more match; it never begins with less of it.
+  std::function<bool(const Expr& call)> stands_in_front = {};
 };
 
 /// What a pattern-based backend supports: `label` (for instance "dnnl.conv2d_bias_relu") names the Composite function that a

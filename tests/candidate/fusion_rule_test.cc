@@ -4,6 +4,7 @@
 #include <set>
 
 #include "collage/candidate/rules.h"
+#include "collage/ir/print.h"
 #include "collage/pattern/fusion.h"
 #include "tests/candidate/oracle.h"
 #include "tests/candidate/small_graphs.h"
@@ -145,6 +146,51 @@ TEST(FusionRuleTest, AMatchEndsWhereTheRuleLetsIt) {
   }
   EXPECT_GT(ended, 20u);
   EXPECT_GT(went_on, 50u);
+}
+
+/// What may stand in front of a match, added call by call, with its projections, as long as no result goes anywhere else.
+std::set<size_t> WithFront(const DataflowGraph& graph, std::set<size_t> inside, const std::function<bool(const Expr&)>& stands_in_front) {
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (PostDfsIndex node = 0; node < graph.size(); ++node) {
+      if (!graph[node].op || inside.contains(node) || !stands_in_front(graph[node].expr)) continue;
+      std::set<size_t> with = {node};
+      for (const PostDfsIndex user : graph[node].outputs) {
+        if (graph[user].expr->As<TupleGetItem>()) with.insert(user);
+      }
+      const auto stays_inside = [&](PostDfsIndex member) {
+        const auto& users = graph[member].outputs;
+        const auto is_inside = [&](PostDfsIndex user) { return inside.contains(user) || with.contains(user); };
+        return !graph[member].external && !users.empty() && std::all_of(users.begin(), users.end(), is_inside);
+      };
+      if (!std::all_of(with.begin(), with.end(), stays_inside)) continue;
+      inside.insert(with.begin(), with.end());
+      for (const PostDfsIndex input : graph[node].inputs) {
+        if (graph[input].expr->As<Constant>()) inside.insert(input);
+      }
+      grows = true;
+    }
+  }
+  return inside;
+}
+
+TEST(FusionRuleTest, WhatStandsInFrontIsTakenWhole) {
+  const auto in_front = [](const Expr& call) { return CalledOp(call)->kind != OpKind::kCommReduce; };
+  const PatternRule bare = PatternRule::Growing("library.op", FusionRule{Begins, Joins});
+  const PatternRule rule = PatternRule::Growing("library.op", FusionRule{Begins, Joins, 16, 2, {}, in_front});
+  size_t added = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    const Expr function = RandomDag(10, seed);
+    const DataflowGraph graph(function);
+    Oracle::Sets expected = Find(graph, bare);
+    for (const auto& match : Oracle::Sets(expected)) {
+      const std::set<size_t> whole = WithFront(graph, {match.begin(), match.end()}, in_front);
+      added += expected.insert({whole.begin(), whole.end()}).second;
+    }
+    EXPECT_EQ(Find(graph, rule), expected) << Print(function);
+  }
+  EXPECT_GT(added, 50u);
 }
 
 TEST(FusionRuleTest, TheRuleLabelsAndChecksWhatHasGrown) {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "collage/backend/dnnl/pointwise.h"
-#include "collage/backend/dnnl/views.h"
+#include "collage/backend/strided_view.h"
 
 namespace collage::dnnl_backend {
 namespace {
@@ -71,13 +71,15 @@ Status CheckTensors(const OpSequence& sequence) {
   return {};
 }
 
+bool IsMovement(const Step& step) { return step.op->name == "reshape" || step.op->name == "transpose"; }
+
 // The matrices of attention are split into heads in front of a product and merged behind it.
 void TakeViews(Chain& chain, std::span<const Step>& steps) {
   size_t first = 0;
-  while (first < steps.size() && IsViewStep(steps[first])) ++first;
+  while (first < steps.size() && IsMovement(steps[first])) ++first;
   if (first == steps.size() || (steps[first].op->name != "nn.matmul" && steps[first].op->name != "nn.batch_matmul")) return;
   size_t end = steps.size();
-  while (IsViewStep(steps[end - 1])) --end;
+  while (IsMovement(steps[end - 1])) --end;
   chain.views_behind = steps.subspan(0, first);
   chain.views_ahead = steps.subspan(end);
   steps = steps.subspan(first, end - first);

@@ -5,7 +5,7 @@
 #include "collage/backend/dnnl/implementations.h"
 #include "collage/backend/dnnl/layouts.h"
 #include "collage/backend/dnnl/plan.h"
-#include "collage/backend/dnnl/views.h"
+#include "collage/backend/strided_view.h"
 
 namespace collage::dnnl_backend {
 namespace {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "collage/backend/batch_offsets.h"
+#include "collage/backend/strided_view.h"
 #include "collage/backend/written_out_activation.h"
 
 namespace collage::xsmm {
@@ -38,45 +40,68 @@ bool PutsHeadsSideBySide(const std::vector<int64_t>& axes) {
   return true;
 }
 
-/// Of a function: two products, what lies between them, and perhaps a transpose.
+/// A factor of one constant element, on either side, or such a divisor; its value as a factor. `data` is the other side.
+std::optional<double> FactorOf(const OpSequence& sequence, const Step& step, size_t* data) {
+  const bool multiplies = step.op->name == "multiply";
+  if (!multiplies && step.op->name != "divide") return std::nullopt;
+  for (const size_t side : {size_t{1}, size_t{0}}) {
+    const std::optional<double> number = ScalarOf(sequence, step.inputs[side]);
+    if (!number || (!multiplies && (side == 0 || *number == 0))) continue;
+    *data = step.inputs[1 - side];
+    return multiplies ? *number : 1 / *number;
+  }
+  return std::nullopt;
+}
+
+/// Of a function: two products, what lies between them, and perhaps a transpose; in front of them their operands as views.
 class Parser {
  public:
   explicit Parser(const OpSequence& sequence) : sequence_(sequence) { attention_.sequence = &sequence; }
 
   Result<Attention> Parse() {
-    const std::vector<Step>& steps = sequence_.steps;
-    size_t next = 0;
-    if (steps.empty() || !IsProduct(steps[0].op->name)) return Fail("libxsmm: attention begins with a product");
-    attention_.scores = COLLAGE_TRY(ReadProduct(sequence_, steps[0]));
-    attention_.queries = steps[0].inputs[0];
-    attention_.keys = steps[0].inputs[1];
-    size_t scores = steps[0].outputs[0];
-    for (next = 1; next < steps.size() && steps[next].op->name != "nn.softmax"; ++next) {
-      attention_.steps.push_back(COLLAGE_TRY(StepOf(steps[next], scores)));
-      scores = steps[next].outputs[0];
+    // What stands in front of values comes behind the first product where it is evaluated last.
+    std::vector<const Step*> steps;
+    for (const Step& step : sequence_.steps) {
+      const bool takes_another =
+          std::any_of(step.inputs.begin(), step.inputs.end(), [&](size_t input) { return IsComputed(steps, input); });
+      (takes_another || IsProduct(step.op->name) ? steps : front_).push_back(&step);
+    }
+    if (steps.empty() || !IsProduct(steps[0]->op->name)) return Fail("libxsmm: attention begins with a product");
+    attention_.scores = COLLAGE_TRY(ReadProduct(sequence_, *steps[0]));
+    size_t scores = steps[0]->outputs[0];
+    double factor = 1;
+    attention_.queries = COLLAGE_TRY(Operand(steps[0]->inputs[0], /*is_transposed=*/false, factor));
+    attention_.keys = COLLAGE_TRY(Operand(steps[0]->inputs[1], attention_.scores.transpose_b, factor));
+    if (attention_.queries.column_stride != 1) return Fail("libxsmm: the channels of queries do not lie side by side");
+    if (factor != 1) attention_.steps.push_back({Attention::Step::Kind::kScale, static_cast<float>(factor)});
+    size_t next = 1;
+    for (; next < steps.size() && steps[next]->op->name != "nn.softmax"; ++next) {
+      attention_.steps.push_back(COLLAGE_TRY(StepOf(*steps[next], scores)));
+      scores = steps[next]->outputs[0];
     }
     if (next + 1 >= steps.size()) return Fail("libxsmm: attention has a softmax and a product behind it");
-    const Step& softmax = steps[next];
+    const Step& softmax = *steps[next];
     const auto rank = static_cast<int64_t>(ShapeOf(scores).size());
     const int64_t axis = COLLAGE_TRY(softmax.attributes.Int("axis", -1));
     if (softmax.inputs[0] != scores || (axis != -1 && axis != rank - 1))
       return Fail("libxsmm: the softmax is not one of each row of scores");
-    const Step& product = steps[++next];
+    const Step& product = *steps[++next];
     if (!IsProduct(product.op->name) || product.inputs[0] != softmax.outputs[0] || product.inputs[1] == softmax.outputs[0])
       return Fail("libxsmm: behind the softmax comes no product with values");
     attention_.mixture = COLLAGE_TRY(ReadProduct(sequence_, product));
-    attention_.values = product.inputs[1];
+    if (attention_.mixture.batch != attention_.scores.batch) return Fail("libxsmm: the values have batches that the scores have not");
+    double of_values = 1;
+    attention_.values = COLLAGE_TRY(Operand(product.inputs[1], attention_.mixture.transpose_b, of_values));
+    if (of_values != 1) return Fail("libxsmm: values are scaled in front of attention");
     size_t result = product.outputs[0];
     if (++next < steps.size()) {
-      COLLAGE_TRY_STATUS(TakeTranspose(steps[next], result));
-      result = steps[next++].outputs[0];
+      COLLAGE_TRY_STATUS(TakeTranspose(*steps[next], result));
+      result = steps[next++]->outputs[0];
     }
     if (next != steps.size() || sequence_.results != std::vector<size_t>{result})
       return Fail("libxsmm: attention ends with a product or a transpose of it");
-    for (const size_t value : {attention_.queries, attention_.keys, attention_.values})
-      COLLAGE_TRY_STATUS(CheckRead(value, DType::kFloat32));
+    if (seen_.size() != front_.size()) return Fail("libxsmm: in front of attention stands what is none of its operands");
     if (sequence_.values[result].type.ElementCount() == 0) return Fail("libxsmm: a tensor has no elements");
-    if (attention_.mixture.batch != attention_.scores.batch) return Fail("libxsmm: the values have batches that the scores have not");
     if (attention_.scores.columns == 0) return Fail("libxsmm: there are no keys");
     return std::move(attention_);
   }
@@ -89,9 +114,60 @@ class Parser {
     const TensorType& type = sequence_.values[value].type;
     if (type.dtype != dtype)
       return Fail("libxsmm: in attention a tensor of " + std::string(Name(type.dtype)) + " stands for one of " + std::string(Name(dtype)));
-    const auto makes = [&](const Step& step) { return std::find(step.outputs.begin(), step.outputs.end(), value) != step.outputs.end(); };
-    if (std::any_of(sequence_.steps.begin(), sequence_.steps.end(), makes)) return Fail("libxsmm: attention's scores are read elsewhere");
+    for (const Step& step : sequence_.steps) {
+      if (Makes(step, value)) return Fail("libxsmm: attention reads what " + step.op->name + " gives");
+    }
     return {};
+  }
+
+  static bool Makes(const Step& step, size_t value) {
+    return std::find(step.outputs.begin(), step.outputs.end(), value) != step.outputs.end();
+  }
+  static bool IsComputed(const std::vector<const Step*>& steps, size_t value) {
+    return std::any_of(steps.begin(), steps.end(), [&](const Step* step) { return Makes(*step, value); });
+  }
+
+  // Where matrices lie, down through what stands in front of them, by whose factors `factor` is multiplied.
+  Result<Attention::Matrices> Stored(size_t value, DType dtype, double& factor) {
+    std::vector<StepTaken> chain;
+    size_t source = value;
+    for (size_t i = front_.size(); i-- > 0;) {
+      const Step& step = *front_[i];
+      if (!Makes(step, source)) continue;
+      size_t data = step.inputs[0];
+      if (!MayBeView(*step.op)) {
+        const std::optional<double> number = FactorOf(sequence_, step, &data);
+        if (!number || ShapeOf(data) != ShapeOf(source)) return Fail("libxsmm: " + step.op->name + " stands in front of attention");
+        factor *= *number;
+      }
+      chain.push_back({&step, source});
+      seen_.insert(&step);
+      source = data;
+    }
+    std::reverse(chain.begin(), chain.end());
+    COLLAGE_TRY_STATUS(CheckRead(source, dtype));
+    std::optional<StridedView> view = ViewOf(sequence_, source, chain);
+    if (!view) return Fail("libxsmm: an operand of attention is no view of what it is cut from");
+    while (view->dims.size() < 2) {
+      view->dims.insert(view->dims.begin(), 1);
+      view->strides.insert(view->strides.begin(), 0);
+    }
+    Attention::Matrices matrices{source, BatchOffsets(view->dims, view->strides, attention_.scores.batch), 0, 0};
+    for (int64_t& begin : matrices.batches) begin += view->offset;
+    // An only row or column lies beside any other.
+    const size_t rank = view->dims.size();
+    matrices.column_stride = view->dims[rank - 1] == 1 ? 1 : view->strides[rank - 1];
+    matrices.row_stride = view->dims[rank - 2] == 1 ? view->dims[rank - 1] * matrices.column_stride : view->strides[rank - 2];
+    return matrices;
+  }
+
+  // Of a right operand that is transposed, as it is multiplied.
+  Result<Attention::Matrices> Operand(size_t value, bool is_transposed, double& factor) {
+    Attention::Matrices matrices = COLLAGE_TRY(Stored(value, DType::kFloat32, factor));
+    if (is_transposed) std::swap(matrices.row_stride, matrices.column_stride);
+    if (matrices.row_stride != 1 && matrices.column_stride != 1)
+      return Fail("libxsmm: neither rows nor columns of an operand lie side by side");
+    return matrices;
   }
 
   Status TakeTranspose(const Step& step, size_t result) {
@@ -150,27 +226,32 @@ class Parser {
 
   // What is broadcast to the scores' shape.
   Status SetTensor(Attention::Step& step, size_t value, DType dtype) {
-    COLLAGE_TRY_STATUS(CheckRead(value, dtype));
-    Shape shape = ShapeOf(value);
-    while (shape.size() < 2) shape.insert(shape.begin(), 1);
-    const int64_t columns = shape.back();
-    const int64_t rows = shape[shape.size() - 2];
-    step.value = value;
-    step.batches = BatchOffsets(shape, attention_.scores.batch);
-    step.row_stride = rows == 1 ? 0 : columns;
-    step.is_one_a_row = columns == 1 && attention_.scores.columns > 1;
+    double factor = 1;
+    const Attention::Matrices matrices = COLLAGE_TRY(Stored(value, dtype, factor));
+    const Shape& shape = ShapeOf(value);
+    const bool has_columns = !shape.empty() && shape.back() > 1;
+    const bool has_rows = shape.size() > 1 && shape[shape.size() - 2] > 1;
+    if (factor != 1 || matrices.column_stride != 1) return Fail("libxsmm: what is added to attention's scores is scaled, or transposed");
+    step.value = matrices.value;
+    step.batches = matrices.batches;
+    step.row_stride = has_rows ? matrices.row_stride : 0;
+    step.is_one_a_row = !has_columns && attention_.scores.columns > 1;
     return {};
   }
 
   const OpSequence& sequence_;
   Attention attention_;
+  std::vector<const Step*> front_;  // what no product is needed for
+  std::set<const Step*> seen_;      // of these
 };
 
 }  // namespace
 
 bool MayBeAttention(const OpSequence& sequence) {
-  return sequence.steps.size() > 2 && IsProduct(sequence.steps[0].op->name) &&
-         std::any_of(sequence.steps.begin(), sequence.steps.end(), [](const Step& step) { return step.op->name == "nn.softmax"; });
+  const auto has = [&](const auto& is_one) {
+    return std::any_of(sequence.steps.begin(), sequence.steps.end(), [&](const Step& step) { return is_one(step.op->name); });
+  };
+  return has([](const std::string& op) { return op == "nn.softmax"; }) && has([](const std::string& op) { return IsProduct(op); });
 }
 
 Result<Attention> ParseAttention(const OpSequence& sequence) { return Parser(sequence).Parse(); }
@@ -189,6 +270,13 @@ FusionRule AttentionRule() {
     if (is_softmax(next)) return args[0] == last;
     const bool is_step = op == "multiply" || op == "divide" || op == "add" || op == "subtract" || op == "where";
     return is_step && next->type() == inside.front()->type();
+  };
+  fusion.stands_in_front = [](const Expr& call) {
+    const std::vector<Expr>& args = call->As<Call>()->args;
+    const auto is_number = [](const Expr& arg) { return arg->As<Constant>() && arg->type().AsTensor()->ElementCount() == 1; };
+    const std::string& op = CalledOp(call)->name;
+    if (op == "divide") return is_number(args[1]);
+    return op == "multiply" ? is_number(args[0]) || is_number(args[1]) : MayBeView(*CalledOp(call));
   };
   fusion.ends = [](const std::vector<Expr>& inside, const std::vector<Expr>& /*could_join*/) {
     return std::count_if(inside.begin(), inside.end(), [](const Expr& call) { return IsProduct(call); }) == 2;

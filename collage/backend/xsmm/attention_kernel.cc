@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "collage/backend/batch_offsets.h"
 #include "collage/backend/xsmm/attention.h"
 #include "collage/backend/xsmm/kernel.h"
 #include "collage/backend/xsmm/operands.h"
@@ -40,25 +39,24 @@ class AttentionProgram final : public Program {
     program->blocks_ = CutEvenly(scores.rows, std::max<int64_t>(rows, 1), 1);
     Chain chain;
     chain.sequence = attention.sequence;
-    program->queries_ = program->operands_.Of(chain, attention.queries, {});
-    program->query_batches_ = BatchOffsets(chain.ShapeOf(attention.queries), scores.batch);
-    const auto bind = [&](RightOperand& operand, size_t value, const MatrixProduct& product) {
-      operand.source = program->operands_.Of(chain, value, {});
-      operand.batches = BatchOffsets(chain.ShapeOf(value), scores.batch);
-      operand.transposed = product.transpose_b;
-      operand.stride = product.transpose_b ? product.depth : product.columns;
+    program->queries_ = program->operands_.Of(chain, attention.queries.value, {});
+    const auto bind = [&](RightOperand& operand, const Attention::Matrices& matrices, const MatrixProduct& product) {
+      operand.source = program->operands_.Of(chain, matrices.value, {});
+      operand.batches = matrices.batches;
+      operand.transposed = matrices.column_stride != 1;
+      operand.stride = operand.transposed ? matrices.column_stride : matrices.row_stride;
       operand.depth = product.depth;
       operand.panels = CutEvenly(product.columns, instructions.panel_columns, instructions.lanes);
     };
     bind(program->keys_, attention.keys, scores);
     bind(program->values_, attention.values, mixture);
     for (const Attention::Step& step : attention.steps) program->masks_.push_back(program->MaskOf(step, chain));
-    program->batches_ = static_cast<int64_t>(program->query_batches_.size());
+    program->batches_ = static_cast<int64_t>(attention.queries.batches.size());
     // An odd number of lines: rows that lie a power of two apart would share few sets of a cache.
     constexpr int64_t kLine = 64 / sizeof(float);
     program->score_row_ = static_cast<int64_t>(WholeLines(scores.columns));
     if (program->score_row_ / kLine % 2 == 0) program->score_row_ += kLine;
-    COLLAGE_TRY_STATUS(program->MakeKernels(program->keys_, scores.depth, program->score_row_));
+    COLLAGE_TRY_STATUS(program->MakeKernels(program->keys_, attention.queries.row_stride, program->score_row_));
     COLLAGE_TRY_STATUS(program->MakeKernels(program->values_, program->score_row_, mixture.columns));
     const double products = static_cast<double>(scores.depth + mixture.columns) * static_cast<double>(scores.columns * scores.rows);
     const auto items = program->batches_ * static_cast<int64_t>(program->blocks_.size());
@@ -152,7 +150,8 @@ class AttentionProgram final : public Program {
     const MatrixProduct& scores = attention_.scores;
     const int64_t columns = attention_.mixture.columns;
     const size_t kind = KindOf(rows);
-    const float* queries = queries_.In(memory.inputs) + query_batches_[static_cast<size_t>(batch)] + first * scores.depth;
+    const Attention::Matrices& asking = attention_.queries;
+    const float* queries = queries_.In(memory.inputs) + asking.batches[static_cast<size_t>(batch)] + first * asking.row_stride;
     Multiply(keys_, kind, batch, queries, keys, memory.inputs, memory.scores);
     for (int64_t r = 0; r < rows; ++r) {
       float* row = memory.scores + r * score_row_;
@@ -186,7 +185,6 @@ class AttentionProgram final : public Program {
   TileLoop add_ = FindTileLoop("add", 2);
   Operands operands_;
   Source queries_;
-  std::vector<int64_t> query_batches_;
   RightOperand keys_, values_;
   std::vector<Tensor> constants_;                    // among the masks
   std::vector<Source> masks_;                        // of the steps

@@ -122,6 +122,79 @@ TEST(XsmmAttentionTest, HeadsOfTheResultLieSideBySide) {
         CallOp("transpose", {Product(Softmax(Product(flat_queries, flat_keys)), flat_values)}, {{"axes", Ints{1, 0, 2}}}));
 }
 
+Expr View(const std::string& op, const Expr& x, const std::string& name, Ints numbers) {
+  return CallOp(op, {x}, {{name, std::move(numbers)}});
+}
+Expr Reshaped(const Expr& x, Ints shape) { return View("reshape", x, "newshape", std::move(shape)); }
+Expr Transposed(const Expr& x, Ints axes) { return View("transpose", x, "axes", std::move(axes)); }
+Expr Heads(const Expr& x, int64_t heads) {
+  const Shape& shape = x->type().AsTensor()->shape;
+  return Transposed(Reshaped(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
+}
+Expr PartOf(const Expr& parts, size_t index) { return *MakeTupleGetItem(parts, index); }
+
+TEST(XsmmAttentionTest, OperandsAreReadWhereTheyLie) {
+  // Heads of three products.
+  const Expr queries = Input({2, 33, 48});
+  const Expr keys = Input({2, 70, 48});
+  const Expr values = Input({2, 70, 60});
+  const std::vector<Expr> apart = {queries, keys, values};
+  Check(apart, HeadsSideBySide(Product(Softmax(Scaled(Product(Heads(queries, 3), Heads(keys, 3), true))), Heads(values, 3))));
+  const Expr turned = Transposed(Reshaped(keys, {2, 70, 3, 16}), {0, 2, 3, 1});
+  Check(apart, Product(Softmax(Product(Heads(queries, 3), turned)), Heads(values, 3)));
+  // What queries and keys are scaled by on the way.
+  Check(apart, Product(Softmax(Product(Scaled(Heads(queries, 3)), CallOp("divide", {turned, Scalar(2)}))), Heads(values, 3)));
+  Check(apart, Product(Softmax(Product(Heads(CallOp("multiply", {Scalar(3), queries}), 3), Heads(keys, 3), true)), Heads(values, 3)));
+  // Parts of one product, split before heads are and behind.
+  const Expr joined = Input({1, 50, 96});
+  const Expr parts = CallOp("split", {joined}, {{"indices_or_sections", Ints{32, 64}}, {"axis", int64_t{2}}});
+  const auto part = [&](size_t index) { return Heads(PartOf(parts, index), 2); };
+  Check({joined}, HeadsSideBySide(Product(Softmax(Product(part(0), part(1), true)), part(2))));
+  const Expr stacked = Transposed(Reshaped(joined, {1, 50, 3, 2, 16}), {2, 0, 3, 1, 4});
+  const Expr three = CallOp("split", {stacked}, {{"indices_or_sections", int64_t{3}}, {"axis", int64_t{0}}});
+  const auto third = [&](size_t index) { return View("squeeze", PartOf(three, index), "axis", {0}); };
+  const Expr turned_third = Transposed(third(1), {0, 1, 3, 2});
+  Check({joined}, Product(Softmax(Product(Scaled(third(0)), Scaled(turned_third))), third(2)));
+  // Some of the rows, and every other one.
+  const auto rows = [](const Expr& x, int64_t begin, int64_t end) {
+    return CallOp("strided_slice", {x}, {{"begin", Ints{begin}}, {"end", Ints{end}}, {"axes", Ints{1}}});
+  };
+  Check(apart, Product(Softmax(Product(rows(queries, 3, 20), rows(keys, 5, 70), true)), rows(values, 0, 65)));
+  const Expr every_other =
+      CallOp("strided_slice", {keys}, {{"begin", Ints{1}}, {"end", Ints{70}}, {"axes", Ints{1}}, {"strides", Ints{2}}});
+  Check(apart, Product(Softmax(Product(queries, every_other, true)), rows(values, 0, 35)));
+  // One position, one channel, one head.
+  const Expr one = Input({1, 1, 4});
+  Check({one}, Product(Softmax(Product(Heads(one, 4), Heads(one, 4), true)), Heads(one, 4)));
+  // A mask with dimensions of one element.
+  const Expr mask = MakeVar("mask", TensorType{{2, 70}, DType::kBool});
+  const Expr spread = Reshaped(mask, {2, 1, 1, 70});
+  Check({queries, keys, values, mask},
+        Product(Softmax(CallOp("where", {spread, Product(Heads(queries, 3), Heads(keys, 3), true), Scalar(-50)})), Heads(values, 3)));
+}
+
+TEST(XsmmAttentionTest, OtherThingsInFrontAreDeclined) {
+  const Expr queries = Input({2, 3, 40, 16});
+  const Expr keys = Input({2, 3, 50, 16});
+  const Expr values = Input({2, 3, 50, 24});
+  const Expr turned = Input({2, 3, 16, 40});
+  const auto body = [&](const Expr& q, const Expr& k, const Expr& v) { return Product(Softmax(Product(q, k, true)), v); };
+  const Expr mask = Input({50, 40});
+  const Expr bias = Input({40, 50});
+  const Expr channels = Input({16});
+  const Expr halves = Input({2, 3, 50, 2, 12});
+  const std::vector<Expr> parameters = {queries, keys, values, turned, mask, bias, channels, halves};
+  for (const Expr& declined :
+       {body(CallOp("nn.relu", {queries}), keys, values), body(queries, CallOp("multiply", {keys, channels}), values),
+        body(queries, keys, Scaled(values)), body(Transposed(turned, {0, 1, 3, 2}), keys, values),
+        Product(Softmax(CallOp("add", {Product(queries, keys, true), Transposed(mask, {1, 0})})), values),
+        Product(Softmax(CallOp("add", {Product(queries, keys, true), Scaled(bias)})), values),
+        // No view: neither rows nor columns lie side by side.
+        body(queries, keys, Reshaped(Transposed(halves, {0, 1, 2, 4, 3}), {2, 3, 50, 24}))}) {
+    EXPECT_THAT(VariantsOf(FunctionOf(parameters, declined)), IsEmpty());
+  }
+}
+
 TEST(XsmmAttentionTest, EveryNumberOfRowsComputesTheSame) {
   const Expr queries = Input({2, 100, 32});
   const Expr keys = Input({2, 110, 32});
@@ -159,22 +232,32 @@ TEST(XsmmAttentionTest, OtherFunctionsAreDeclined) {
   EXPECT_THAT(VariantsOf(FunctionOf({queries}, Product(Softmax(square), queries))), testing::SizeIs(1));
 }
 
-// The whole of it, with the transpose and without; no part of it that is no attention.
+// The whole of it, with the transpose and without, with views in front and without; no part of it that is no attention.
 TEST(XsmmAttentionTest, AModelOffersIt) {
+  const auto labels_of = [](const Expr& function) {
+    const DataflowGraph graph(function);
+    std::vector<std::string> labels;
+    for (const PatternRule& rule : Xsmm().Rules().patterns) {
+      if (rule.label != "xsmm.attention") continue;
+      ForEachMatch(graph, rule, [&](const PatternMatch& match) {
+        if (rule.check(match.match).accepted) labels.push_back(LabelOf(rule, graph, match.inside));
+      });
+    }
+    return labels;
+  };
   const Expr queries = Input({2, 3, 40, 16});
   const Expr keys = Input({2, 3, 50, 16});
   const Expr values = Input({2, 3, 50, 24});
   const Expr scores = CallOp("add", {Scaled(Product(queries, keys, true)), Masked({50})});
-  const Expr function = FunctionOf({queries, keys, values}, CallOp("nn.relu", {HeadsSideBySide(Product(Softmax(scores), values))}));
-  const DataflowGraph graph(function);
-  std::vector<std::string> labels;
-  for (const PatternRule& rule : Xsmm().Rules().patterns) {
-    if (rule.label != "xsmm.attention") continue;
-    ForEachMatch(graph, rule, [&](const PatternMatch& match) {
-      if (rule.check(match.match).accepted) labels.push_back(LabelOf(rule, graph, match.inside));
-    });
-  }
-  EXPECT_THAT(labels, ElementsAre("xsmm.attention_multiply_add_softmax_matmul", "xsmm.attention_multiply_add_softmax_matmul_transpose"));
+  const Expr whole = CallOp("nn.relu", {HeadsSideBySide(Product(Softmax(scores), values))});
+  EXPECT_THAT(labels_of(FunctionOf({queries, keys, values}, whole)),
+              ElementsAre("xsmm.attention_multiply_add_softmax_matmul", "xsmm.attention_multiply_add_softmax_matmul_transpose"));
+  const Expr joined = Input({1, 50, 96});
+  const Expr parts = CallOp("split", {CallOp("nn.relu", {joined})}, {{"indices_or_sections", int64_t{3}}, {"axis", int64_t{2}}});
+  const auto part = [&](size_t index) { return Heads(PartOf(parts, index), 2); };
+  EXPECT_THAT(labels_of(FunctionOf({joined}, Product(Softmax(Product(part(0), part(1), true)), part(2)))),
+              ElementsAre("xsmm.attention_softmax_matmul",
+                          "xsmm.attention_reshape_transpose_reshape_transpose_matmul_softmax_reshape_transpose_matmul"));
 }
 
 }  // namespace
