@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "collage/backend/xsmm/forms.h"
@@ -108,8 +109,10 @@ std::vector<Form> PointwiseForms(const Chain& chain, const Problem& problem, con
   const auto layout_in = [&](const std::string& tag) { return LayoutOfImage(tag, problem.input_channels, Pixels(problem.input)); };
   const auto layout_out = [&](const std::string& tag) { return LayoutOfImage(tag, problem.output_channels, Pixels(problem.output)); };
   const std::string last = problem.LastTag();
-  std::vector<Form> forms = {ProductForm("1x1/" + last, layout_in(last), layout_out(last), kTileRows,
-                                         [=](int64_t tile_rows) { return ChannelsLast(problem, data, weight, instructions, tile_rows); })};
+  const auto channels_last = [=](int64_t tile_rows) { return ChannelsLast(problem, data, weight, instructions, tile_rows); };
+  std::vector<Form> forms = {ProductForm("1x1/" + last, layout_in(last), layout_out(last), kTileRows, channels_last)};
+  if (std::optional<Form> fetched = FetchedForm("fetched/" + last, layout_in(last), layout_out(last), channels_last))
+    forms.push_back(std::move(*fetched));
   if (!IsStrided(problem) && IsStrassenWorthwhile(ForStrassen(problem), instructions))
     forms.push_back(StrassenForm("strassen/" + last, layout_in(last), layout_out(last), ForStrassen(problem), instructions));
   // Of one pixel all layouts are one.

@@ -61,6 +61,10 @@ struct Form {
 /// A form that is a product in tiles of at most `tile_rows` rows, or of others: `tile` says how it is cut then.
 Form ProductForm(std::string name, Layout data, Layout result, int64_t tile_rows, std::function<Tiling(int64_t tile_rows)> tile);
 
+/// The same where weights come from beyond the second-level cache (Tiling::fetched_depth), for what `tile` cuts into tiles of at most so
+/// many rows. Nothing where there is too little of them, or so many rows pass by them that it gains nothing.
+std::optional<Form> FetchedForm(std::string name, Layout data, Layout result, std::function<Tiling(int64_t tile_rows)> tile);
+
 /// nn.conv3d, or nn.conv2d as one of volumes that are one plane deep.
 struct SpatialConvolution : VolumeConvolution {
   bool is_volume = false;

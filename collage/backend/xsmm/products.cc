@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include "collage/backend/batch_offsets.h"
@@ -107,6 +108,7 @@ Result<std::vector<Form>> ProductForms(const Chain& chain, const InstructionSet&
   if (!chain.weights) {
     const auto tile = [=](int64_t tile_rows) { return Tile(problem, left, right, is_constant, instructions, tile_rows); };
     forms.push_back(ProductForm("product", {}, {}, kTileRows, tile));
+    if (std::optional<Form> fetched = FetchedForm("fetched", {}, {}, tile)) forms.push_back(std::move(*fetched));
     if (is_constant && problem.batches.size() == 1 && problem.rows <= kPanelRows) {
       const auto weights = [is_transposed = problem.transposed](const Chain& of) { return FloatWeights(of, is_transposed); };
       forms.push_back(PanelForm("streamed", Widening::kInRegisters, instructions.lanes, weights));

@@ -55,22 +55,40 @@ Result<std::shared_ptr<const Program>> TileProgram::Make(const Chain& chain, con
 Status TileProgram::MakeKernels() {
   std::map<std::tuple<size_t, int64_t, int64_t>, size_t> known;
   kernel_of_.assign(tiling_.rows.size(), {});
-  const bool is_dense = tiling_.packing || tiling_.transposes_panels;
   for (size_t r = 0; r < tiling_.rows.size(); ++r) {
     const Tiling::Rows& rows = tiling_.rows[r];
-    const Tiling::Kind& kind = tiling_.kinds[rows.kind];
     for (const Tiling::Panel& panel : tiling_.panels) {
       const auto [at, is_new] = known.try_emplace({rows.kind, rows.count, panel.count}, kernels_.size());
       kernel_of_[r].push_back(at->second);
-      if (!is_new) continue;
-      std::vector<int64_t> panel_terms;
-      for (const int64_t row : kind.panel_terms) panel_terms.push_back(row * panel.count);
-      kernels_.push_back(COLLAGE_TRY(
-          MicroKernel::Make({rows.count, panel.count, kind.depth, kind.row_stride, is_dense ? panel.count : tiling_.panel_stride,
-                             tail_.IsEmpty() ? kind.result_stride : panel.count, kind.row_terms, panel_terms})));
+      if (is_new) kernels_.push_back(COLLAGE_TRY(MakeParts(rows, panel)));
     }
   }
   return {};
+}
+
+Result<std::vector<TileProgram::DepthPart>> TileProgram::MakeParts(const Tiling::Rows& rows, const Tiling::Panel& panel) const {
+  const Tiling::Kind& kind = tiling_.kinds[rows.kind];
+  const bool is_dense = tiling_.packing || tiling_.transposes_panels;
+  MicroShape shape{rows.count,
+                   panel.count,
+                   kind.depth,
+                   kind.row_stride,
+                   is_dense ? panel.count : tiling_.panel_stride,
+                   tail_.IsEmpty() ? kind.result_stride : panel.count,
+                   kind.row_terms,
+                   {}};
+  for (const int64_t row : kind.panel_terms) shape.panel_terms.push_back(row * panel.count);
+  if (tiling_.fetched_depth == 0) return std::vector<DepthPart>{{0, COLLAGE_TRY(MicroKernel::Make(shape))}};
+  std::vector<DepthPart> parts;
+  for (const auto& [begin, depth] : CutEvenly(kind.depth, tiling_.fetched_depth, 1)) {
+    shape.depth = depth;
+    shape.adds = begin > 0;
+    shape.fetches = false;
+    MicroKernel kernel = COLLAGE_TRY(MicroKernel::Make(shape));
+    shape.fetches = true;
+    parts.push_back({begin, std::move(kernel), COLLAGE_TRY(MicroKernel::Make(shape))});
+  }
+  return parts;
 }
 
 void TileProgram::SetScratch() {
@@ -87,6 +105,7 @@ const float* TileProgram::Packed(const Tensor& constant) {
 
 void TileProgram::Run(size_t piece, std::span<const void* const> inputs, float* result, float* scratch) const {
   const size_t tiles = tiling_.TileCount();
+  const size_t begin = tiles * piece / pieces_;
   const size_t end = tiles * (piece + 1) / pieces_;
   const size_t row_count = tiling_.rows.size();
   const size_t panel_count = tiling_.panels.size();
@@ -95,7 +114,7 @@ void TileProgram::Run(size_t piece, std::span<const void* const> inputs, float* 
   const float* panels = panels_.In(inputs);
   float* transposed = scratch + tail_.slots() * slot_;
   size_t held = tiles;  // the panel that is transposed, counted over all batches
-  for (size_t t = tiles * piece / pieces_; t < end; ++t) {
+  for (size_t t = begin; t < end; ++t) {
     const size_t batch_number = t / (row_count * panel_count);
     const size_t in_batch = t % (row_count * panel_count);
     const size_t r = by_panels ? in_batch % row_count : in_batch / panel_count;
@@ -116,7 +135,22 @@ void TileProgram::Run(size_t piece, std::span<const void* const> inputs, float* 
       panel = transposed;
     }
     tail_.Prefetch(tile, inputs);
-    kernels_[kernel_of_[r][p]](rows + batch.row + row_part.offset, panel, tail_.IsEmpty() ? result + tile.result : scratch);
+    // The first tile of a panel is the only one that finds it far away.
+    const bool is_first = r == 0 || t == begin;
+    const float* next_panel =
+        r + 1 == row_count && p + 1 < panel_count && t + 1 < end ? panels + batch.panel + tiling_.panels[p + 1].offset : nullptr;
+    const std::vector<DepthPart>& parts = kernels_[kernel_of_[r][p]];
+    for (size_t d = 0; d < parts.size(); ++d) {
+      const float* part_rows = rows + batch.row + row_part.offset + parts[d].begin;
+      const float* part = panel + parts[d].begin * panel_part.count;
+      float* target = tail_.IsEmpty() ? result + tile.result : scratch;
+      const float* next = d + 1 == parts.size() ? next_panel : is_first ? panel + parts[d + 1].begin * panel_part.count : nullptr;
+      if (next && parts[d].fetching) {
+        (*parts[d].fetching)(part_rows, part, target, next);
+      } else {
+        parts[d].kernel(part_rows, part, target);
+      }
+    }
     if (!tail_.IsEmpty()) tail_.Run(tile, inputs, result, scratch, slot_);
   }
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "collage/backend/xsmm/bound_tail.h"
 #include "collage/backend/xsmm/forms.h"
+#include "collage/backend/xsmm/micro_kernel.h"
 #include "collage/backend/xsmm/operands.h"
 #include "collage/backend/xsmm/program.h"
 
@@ -21,7 +23,15 @@ class TileProgram final : public Program {
   void Run(size_t piece, std::span<const void* const> inputs, float* result, float* scratch) const override;
 
  private:
+  /// Some depths of a tile's product, added to those before.
+  struct DepthPart {
+    int64_t begin;
+    MicroKernel kernel;
+    std::optional<MicroKernel> fetching = {};  ///< the same, and what is read next comes nearer
+  };
+
   Status MakeKernels();
+  Result<std::vector<DepthPart>> MakeParts(const Tiling::Rows& rows, const Tiling::Panel& panel) const;
   void SetScratch();
   const float* Packed(const Tensor& constant);
 
@@ -29,7 +39,7 @@ class TileProgram final : public Program {
   Operands operands_;
   Source rows_, panels_;
   BoundTail tail_;
-  std::vector<MicroKernel> kernels_;
+  std::vector<std::vector<DepthPart>> kernels_;
   std::vector<std::vector<size_t>> kernel_of_;  // by rows and panel
   size_t pieces_ = 1;
   size_t slot_ = 0;     // elements of a tile in scratch memory

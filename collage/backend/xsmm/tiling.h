@@ -65,6 +65,9 @@ struct Tiling {
   /// The panel operand is stored [columns][depth]: each thread transposes the panel that it comes to.
   bool transposes_panels = false;
   bool channels_along_rows = false;
+  /// Where not zero, packed panels are read in parts of at most so many depths, for all rows of a tile each, and the next part is fetched
+  /// into the second-level cache meanwhile. Of kinds with one term, by panels.
+  int64_t fetched_depth = 0;
   Order order = Order::kPanels;
 
   [[nodiscard]] size_t TileCount() const { return batches.size() * rows.size() * panels.size(); }

@@ -148,6 +148,37 @@ TEST(XsmmTest, PointwiseConvolutionsInEveryLayout) {
   EXPECT_THAT(CheckAllVariants(Xsmm(), FunctionOf({x}, Pointwise(x, 32))), ElementsAre("1x1/acdb")) << "all layouts of one pixel are one";
 }
 
+std::vector<std::string> NamesOf(const Expr& product) {
+  std::vector<std::string> names;
+  for (const Variant& variant : VariantsOf(FunctionOf({product->As<Call>()->args[0]}, product))) names.push_back(variant.name);
+  return names;
+}
+
+// Depths of several parts and panels of several threads, in tiles of every number of rows.
+TEST(XsmmTest, WeightsThatAreFarAwayAreFetched) {
+  for (const Shape& data : {Shape{7, 97}, {64, 256}, {2, 65, 300}, {255, 193}}) {
+    for (const int64_t units : {33, 200}) {
+      SCOPED_TRACE(ToString(data) + " x " + std::to_string(units));
+      const Expr x = Input(data);
+      Shape result = data;
+      result.back() = units;
+      const Expr residual = Input(result);
+      for (const Expr& function :
+           {FunctionOf({x}, Dense(x, units)), FunctionOf({x, residual}, CallOp("add", {Gelu(Dense(x, units)), residual}))}) {
+        EXPECT_THAT(CheckAllVariants(Xsmm(), function), Contains("fetched"));
+        CheckAllVariants(Xsmm(), function, 1);
+      }
+    }
+  }
+  const Expr image = Input({2, 130, 7, 9});
+  EXPECT_THAT(CheckAllVariants(Xsmm(), FunctionOf({image}, CallOp("nn.relu", {Pointwise(image, 160)}))), Contains("fetched/acdb"));
+  // Few rows wait for weights all the time, many do not; a few depths are one part; rows of a strided image lie apart.
+  EXPECT_THAT(NamesOf(Dense(Input({6, 512}), 64)), Not(Contains("fetched")));
+  EXPECT_THAT(NamesOf(Dense(Input({257, 512}), 64)), Not(Contains("fetched")));
+  EXPECT_THAT(NamesOf(Dense(Input({64, 96}), 64)), Not(Contains("fetched")));
+  EXPECT_THAT(NamesOf(Pointwise(Input({1, 128, 14, 14}), 64, {{"strides", std::vector<int64_t>{2, 2}}})), Not(Contains("fetched/acdb")));
+}
+
 TEST(XsmmTest, StrassensAlgorithmForProducts) {
   for (const Shape& data : {Shape{64, 128}, {57, 62}, {2, 49, 130}, {331, 256}}) {
     for (const int64_t units : {64, 92, 160, 318}) {
@@ -199,18 +230,13 @@ TEST(XsmmTest, NumbersThatAreNotFiniteStayInTheirRows) {
 }
 
 TEST(XsmmTest, StrassensAlgorithmIsNotOfferedWhereItSavesNothing) {
-  const auto names_of = [](const Expr& product) {
-    std::vector<std::string> names;
-    for (const Variant& variant : VariantsOf(FunctionOf({product->As<Call>()->args[0]}, product))) names.push_back(variant.name);
-    return names;
-  };
   for (const auto& [data, units] : std::vector<std::pair<Shape, int64_t>>{
            {{48, 1024}, 1024}, {{256, 127}, 128}, {{256, 128}, 127}, {{256, 16}, 256}, {{256, 256}, 16}}) {
     SCOPED_TRACE(ToString(data) + " x " + std::to_string(units));
-    EXPECT_THAT(names_of(Dense(Input(data), units)), Not(Contains("strassen")));
+    EXPECT_THAT(NamesOf(Dense(Input(data), units)), Not(Contains("strassen")));
   }
   const Expr strided = Pointwise(Input({1, 256, 28, 28}), 256, {{"strides", std::vector<int64_t>{2, 2}}});
-  EXPECT_THAT(names_of(strided), Not(Contains("strassen/acdb")));
+  EXPECT_THAT(NamesOf(strided), Not(Contains("strassen/acdb")));
 }
 
 TEST(XsmmTest, StridedPointwiseConvolutions) {
@@ -230,11 +256,12 @@ TEST(XsmmTest, AnInputThatIsAlsoTheResidualHasOneLayout) {
 
 TEST(XsmmTest, EverySizeOfAPartComputesTheSame) {
   const Expr x = Input({1, 64, 33, 35});
+  const Expr few = Input({1, 200, 15, 15});
   const Expr pointwise = Pointwise(x, 96);
   const Expr winograd = CallOp("nn.conv2d", {x, RandomConstant({96, 64, 3, 3}, 2)}, {{"padding", std::vector<int64_t>{1, 1}}});
   const Expr grouped = CallOp("nn.conv2d", {x, RandomConstant({96, 4, 3, 3}, 2)}, {{"groups", int64_t{16}}});
-  for (const Expr& product : {pointwise, winograd, grouped}) {
-    const Expr function = FunctionOf({x}, CallOp("nn.relu", {product}));
+  for (const Expr& product : {pointwise, Pointwise(few, 100), winograd, grouped}) {
+    const Expr function = FunctionOf({product->As<Call>()->args[0]}, CallOp("nn.relu", {product}));
     const std::vector<Tensor> inputs = RandomInputs(function);
     const Tensor expected = Reference(function, inputs);
     for (const Variant& variant : VariantsOf(function)) {
