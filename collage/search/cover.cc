@@ -59,6 +59,12 @@ Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>&
 
 std::strong_ordering ComparePreference(const SearchProblem& problem, const std::vector<SearchChoice>& a,
                                        const std::vector<SearchChoice>& b) {
+  return PreferenceOf(problem, a, b).order;
+}
+
+Preference PreferenceOf(const SearchProblem& problem, const std::vector<SearchChoice>& a, const std::vector<SearchChoice>& b,
+                        const Preference& before) {
+  using Reason = Preference::Reason;
   // Asked for every tie of a sweep, so it copies nothing.
   const auto compare_partitions = [&](const auto& order_of) {
     const auto next = [&](const std::vector<SearchChoice>& choices, size_t at) {
@@ -73,7 +79,6 @@ std::strong_ordering ComparePreference(const SearchProblem& problem, const std::
   const auto by_backend = [&](const SearchChoice& p, const SearchChoice& q) {
     return problem.candidates[p.candidate].backend <=> problem.candidates[q.candidate].backend;
   };
-  if (const auto order = compare_partitions(by_backend); order != 0) return order;
   const auto by_inside = [&](const SearchChoice& p, const SearchChoice& q) {
     if (p.candidate == q.candidate) return std::strong_ordering::equal;
     const IndexSet& left = problem.candidates[p.candidate].inside;
@@ -81,10 +86,16 @@ std::strong_ordering ComparePreference(const SearchProblem& problem, const std::
     if (left == right) return std::strong_ordering::equal;
     return left < right ? std::strong_ordering::less : std::strong_ordering::greater;
   };
-  if (const auto order = compare_partitions(by_inside); order != 0) return order;
   const auto by_variant = [](const SearchChoice& p, const SearchChoice& q) { return p.variant <=> q.variant; };
-  if (const auto order = compare_partitions(by_variant); order != 0) return order;
-  return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
+  if (before.reason == Reason::kBackends) return before;
+  if (const auto order = compare_partitions(by_backend); order != 0) return {Reason::kBackends, order};
+  if (before.reason == Reason::kInsides) return before;
+  if (const auto order = compare_partitions(by_inside); order != 0) return {Reason::kInsides, order};
+  if (before.reason == Reason::kVariants) return before;
+  if (const auto order = compare_partitions(by_variant); order != 0) return {Reason::kVariants, order};
+  if (before.reason == Reason::kHost) return before;
+  const std::strong_ordering order = std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
+  return {order == 0 ? Reason::kNone : Reason::kHost, order};
 }
 
 std::vector<SearchChoice> FindCycle(const SearchProblem& problem, const std::vector<SearchChoice>& choices) {

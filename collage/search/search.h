@@ -89,6 +89,16 @@ Cost PriceOfCover(const SearchProblem& problem, const std::vector<SearchChoice>&
 std::strong_ordering ComparePreference(const SearchProblem& problem, const std::vector<SearchChoice>& a,
                                        const std::vector<SearchChoice>& b);
 
+/// The same, and what decided.
+struct Preference {
+  enum class Reason { kBackends, kInsides, kVariants, kHost, kNone };
+  Reason reason = Reason::kNone;  ///< kNone: the lists are the same
+  std::strong_ordering order = std::strong_ordering::equal;
+};
+/// Of two covers that begin with other choices each, of the same nodes and in as many partitions, between which `before` is the preference.
+Preference PreferenceOf(const SearchProblem& problem, const std::vector<SearchChoice>& a, const std::vector<SearchChoice>& b,
+                        const Preference& before = {});
+
 /// The choices along one cycle that remains when every chosen candidate is contracted to one node; empty when the cover is
 /// acyclic.
 std::vector<SearchChoice> FindCycle(const SearchProblem& problem, const std::vector<SearchChoice>& choices);

@@ -95,6 +95,7 @@ class Sweeper {
     if (recording_.end == node) FinishRecording(frontier, kept);
     const auto first_id = static_cast<uint32_t>(path_.size());
     for (const State& state : kept) path_.push_back({state.cost, state.parent, state.candidate, state.variant, state.partitions});
+    RankTies(kept, first_id);
     const bool is_known = EnterSegment(frontier, kept, first_id);
     for (const size_t c : tables_.StartingAt(node)) {
       const IndexSet& inside = problem_.candidates[c].inside;
@@ -240,23 +241,62 @@ class Sweeper {
     return PrecedesByPath(a, b);
   }
 
-  // The declared preference among equal prices; called on exact ties only, and the paths are walked to where they part.
-  [[nodiscard]] bool PrecedesByPath(const State& a, const State& b) const {
+  // The declared preference among equal prices; called on exact ties only.
+  [[nodiscard]] bool PrecedesByPath(const State& a, const State& b) const { return PreferenceByPath(a, b).order < 0; }
+
+  // The paths are walked to where they part, or to two covers of one set between which it is known already. Without the latter two ways
+  // that tie all along a deep model would be walked from its beginning at each of its layers.
+  [[nodiscard]] Preference PreferenceByPath(const State& a, const State& b) const {
     std::vector<SearchChoice>& left = left_path_;
     std::vector<SearchChoice>& right = right_path_;
     left.assign(1, {a.candidate, a.variant});
     right.assign(1, {b.candidate, b.variant});
     uint32_t x = a.parent;
     uint32_t y = b.parent;
-    while (x != y) {
+    while (x != y && !AreOneTie(x, y)) {
       uint32_t& later = y == kNoParent || (x != kNoParent && x > y) ? x : y;
       (&later == &x ? left : right).push_back({path_[later].candidate, path_[later].variant});
       later = path_[later].parent;
     }
-    if (x == kNoParent || x < recording_.first_id) recording_.is_whole = false;
+    if (x == kNoParent || x < (x == y ? recording_.first_id : recording_.first_step)) recording_.is_whole = false;
     std::reverse(left.begin(), left.end());
     std::reverse(right.begin(), right.end());
-    return ComparePreference(problem_, left, right) < 0;
+    return PreferenceOf(problem_, left, right, x == y ? Preference() : PreferenceOfTie(x, y));
+  }
+
+  [[nodiscard]] bool AreOneTie(uint32_t x, uint32_t y) const {
+    if (x == kNoParent || y == kNoParent) return false;
+    const uint32_t of_x = path_[x].tie;
+    const uint32_t of_y = path_[y].tie;
+    return of_x != PathNode::kNoTie && of_y != PathNode::kNoTie && ties_[of_x].group == ties_[of_y].group;
+  }
+
+  [[nodiscard]] Preference PreferenceOfTie(uint32_t x, uint32_t y) const {
+    const Tie& of_x = ties_[path_[x].tie];
+    const Tie& of_y = ties_[path_[y].tie];
+    for (size_t reason = 0; reason < of_x.ranks.size(); ++reason) {
+      if (of_x.ranks[reason] != of_y.ranks[reason])
+        return {static_cast<Preference::Reason>(reason), of_x.ranks[reason] <=> of_y.ranks[reason]};
+    }
+    return {};
+  }
+
+  // `kept` are sorted by the preference.
+  void RankTies(const std::vector<State>& kept, uint32_t first_id) {
+    const auto tie = [](const State& a, const State& b) { return a.cost == b.cost && a.partitions == b.partitions; };
+    for (size_t i = 1; i < kept.size(); ++i) {
+      if (!tie(kept[i - 1], kept[i])) continue;
+      uint32_t& before = path_[first_id + i - 1].tie;
+      if (before == PathNode::kNoTie) {
+        before = static_cast<uint32_t>(ties_.size());
+        ties_.push_back({before, {}});
+      }
+      Tie next = ties_[before];
+      const auto reason = static_cast<size_t>(PreferenceByPath(kept[i - 1], kept[i]).reason);
+      for (size_t rank = reason; rank < next.ranks.size(); ++rank) ++next.ranks[rank];
+      path_[first_id + i].tie = static_cast<uint32_t>(ties_.size());
+      ties_.push_back(next);
+    }
   }
 
   SearchResult Finish(Frontier& frontier) {
@@ -288,6 +328,7 @@ class Sweeper {
   std::vector<std::vector<std::unique_ptr<Frontier>>> layers_;  // by first uncovered node
   std::unordered_map<size_t, std::unordered_map<IndexSet, size_t>> by_tail_;
   std::vector<PathNode> path_;
+  std::vector<Tie> ties_;
   Extension::Scratch scratch_;
   SegmentOutcomes outcomes_;
   mutable Recording recording_;                  // mutable for the tie that spoils it

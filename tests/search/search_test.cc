@@ -221,6 +221,45 @@ TEST_P(SearchersTest, RepeatedBlocksAreSearchedOnceAndChangeNothing) {
   EXPECT_GT(reused, GetParam() ? 0u : 15u);
 }
 
+/// Ties that begin many steps before they are decided.
+TEST(TiesTest, LongOnesAreDecidedAsByComparingWholePaths) {
+  std::mt19937_64 random(81);
+  for (int round = 0; round < 40; ++round) {
+    const SearchProblem problem = RepeatedBlocks(random, 3, /*coarse_prices=*/true);
+    const SearchResult expected = SearchDijkstra(problem).value();
+    for (const bool reuse_segments : {true, false})
+      EXPECT_EQ(SearchShortestPath(problem, ShortestPathOptions{.reuse_segments = reuse_segments})->choices, expected.choices)
+          << "round " << round;
+    EXPECT_EQ(SearchShortestPath(problem, ShortestPathOptions{.easy_states = 0})->choices, expected.choices) << "round " << round;
+  }
+}
+
+/// Two layouts tie from the first of many equal layers to the last.
+TEST(TiesTest, AlongHundredThousandLayersAreNotWalkedAgainAtEachOfThem) {
+  constexpr size_t kLayers = 100'000;
+  SearchProblem problem;
+  problem.node_count = kLayers;
+  problem.layout_count = 2;
+  problem.backend_count = 1;
+  problem.conversion = [](size_t, size_t, size_t) { return Cost::Microseconds(1); };
+  for (size_t layer = 0; layer < kLayers; ++layer) {
+    const bool is_first = layer == 0;
+    const bool is_last = layer + 1 == kLayers;
+    problem.tensors.push_back({layer, {}, is_last});
+    if (!is_last) problem.tensors.back().consumers = {layer + 1};
+    SearchCandidate candidate{IndexSet({layer}), 0, {}, {layer}, {}};
+    if (!is_first) candidate.inputs = {layer - 1};
+    for (const size_t layout : {size_t{1}, size_t{0}})
+      candidate.variants.push_back({Cost::Microseconds(2), std::vector<size_t>(is_first ? 0 : 1, layout), {is_last ? 0 : layout}});
+    problem.candidates.push_back(std::move(candidate));
+  }
+  const SearchResult found = SearchShortestPath(problem, ShortestPathOptions{.reuse_segments = false}).value();
+  EXPECT_EQ(found.cost, Cost::Microseconds(2.0 * kLayers));
+  EXPECT_TRUE(found.is_proven);
+  // The declared preference is the earlier variant everywhere.
+  EXPECT_TRUE(std::all_of(found.choices.begin(), found.choices.end(), [](const SearchChoice& choice) { return choice.variant == 0; }));
+}
+
 INSTANTIATE_TEST_SUITE_P(FineAndTiedPrices, SearchersTest, testing::Bool(), [](const auto& info) { return info.param ? "tied" : "fine"; });
 
 TEST(FindSearcherTest, AnUnknownNameIsAnErrorThatListsTheKnown) {
