@@ -23,6 +23,7 @@ bool IsReshape(const Step& step) { return step.op->is_view; }
 
 /// Dimensions of several elements that follow one another without a gap are one; into such a run the new extents must fit.
 bool Reshape(StridedView& view, const Shape& shape) {
+  if (ElementCount(shape) == 0) return false;
   std::vector<std::pair<int64_t, int64_t>> runs;  // extent, and stride from element to element
   for (size_t i = 0; i < view.dims.size(); ++i) {
     const int64_t extent = view.dims[i];

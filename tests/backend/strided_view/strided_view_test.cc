@@ -136,6 +136,13 @@ TEST(StridedViewTest, ReshapedRowMajorTensorsAreRowMajor) {
   }
 }
 
+TEST(StridedViewTest, TensorsWithoutElementsAreNotReshaped) {
+  const Expr data = Input({2, 0, 4});
+  const Expr function = FunctionOf({data}, CallOp("reshape", {data}, {{"newshape", Ints{4, 0, 1}}}));
+  const OpSequence sequence = *ToOpSequence(*function->As<Function>());
+  EXPECT_FALSE(ViewBehind(sequence, sequence.steps, sequence.results[0]));
+}
+
 TEST(StridedViewTest, AheadIsWhereElementsAreStored) {
   const Expr data = Input({2, 3, 4, 5});
   const Expr merged = CallOp("reshape", {CallOp("transpose", {data}, {{"axes", Ints{0, 2, 1, 3}}})}, {{"newshape", Ints{2, 4, 15}}});

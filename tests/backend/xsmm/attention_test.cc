@@ -183,12 +183,14 @@ TEST(XsmmAttentionTest, OtherThingsInFrontAreDeclined) {
   const Expr bias = Input({40, 50});
   const Expr channels = Input({16});
   const Expr halves = Input({2, 3, 50, 2, 12});
-  const std::vector<Expr> parameters = {queries, keys, values, turned, mask, bias, channels, halves};
+  const Expr none = Input({2, 3, 0, 16});
+  const std::vector<Expr> parameters = {queries, keys, values, turned, mask, bias, channels, halves, none};
   for (const Expr& declined :
        {body(CallOp("nn.relu", {queries}), keys, values), body(queries, CallOp("multiply", {keys, channels}), values),
         body(queries, keys, Scaled(values)), body(Transposed(turned, {0, 1, 3, 2}), keys, values),
         Product(Softmax(CallOp("add", {Product(queries, keys, true), Transposed(mask, {1, 0})})), values),
         Product(Softmax(CallOp("add", {Product(queries, keys, true), Scaled(bias)})), values),
+        body(Reshaped(none, {2, 3, 0, 16}), keys, values), body(queries, Reshaped(none, {2, 3, 0, 16}), Reshaped(none, {2, 3, 0, 16})),
         // No view: neither rows nor columns lie side by side.
         body(queries, keys, Reshaped(Transposed(halves, {0, 1, 2, 4, 3}), {2, 3, 50, 24}))}) {
     EXPECT_THAT(VariantsOf(FunctionOf(parameters, declined)), IsEmpty());
