@@ -62,12 +62,12 @@ std::strong_ordering ComparePreference(const SearchProblem& problem, const std::
   return PreferenceOf(problem, a, b).order;
 }
 
-Preference PreferenceOf(const SearchProblem& problem, const std::vector<SearchChoice>& a, const std::vector<SearchChoice>& b,
+Preference PreferenceOf(const SearchProblem& problem, std::span<const SearchChoice> a, std::span<const SearchChoice> b,
                         const Preference& before) {
   using Reason = Preference::Reason;
   // Asked for every tie of a sweep, so it copies nothing.
   const auto compare_partitions = [&](const auto& order_of) {
-    const auto next = [&](const std::vector<SearchChoice>& choices, size_t at) {
+    const auto next = [&](std::span<const SearchChoice> choices, size_t at) {
       while (at < choices.size() && !problem.candidates[choices[at].candidate].is_partition) ++at;
       return at;
     };

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -16,16 +15,7 @@ struct PathNode {
   uint32_t candidate;
   uint32_t variant;
   uint32_t partitions;
-  uint32_t tie = kNoTie;  ///< its place among the ties
-
-  static constexpr uint32_t kNoTie = static_cast<uint32_t>(-1);
-};
-
-/// Of partial covers of one set with the same cost and as many partitions, which is preferred. Each rank is of those that do not differ in
-/// what is compared before it, so the first one in which two differ decides between them, and says by what they differ.
-struct Tie {
-  uint32_t group;                 ///< of which all these covers are
-  std::array<uint32_t, 4> ranks;  ///< by backends, insides, variants and what stays with the host
+  uint32_t set = 0;  ///< numbers the covered sets; 0: not known
 };
 
 /// All partial covers of one covered set. They differ in the layouts of the tensors that are open (read on both sides) and in

@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -96,7 +97,7 @@ struct Preference {
   std::strong_ordering order = std::strong_ordering::equal;
 };
 /// Of two covers that begin with other choices each, of the same nodes and in as many partitions, between which `before` is the preference.
-Preference PreferenceOf(const SearchProblem& problem, const std::vector<SearchChoice>& a, const std::vector<SearchChoice>& b,
+Preference PreferenceOf(const SearchProblem& problem, std::span<const SearchChoice> a, std::span<const SearchChoice> b,
                         const Preference& before = {});
 
 /// The choices along one cycle that remains when every chosen candidate is contracted to one node; empty when the cover is

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -94,8 +95,8 @@ class Sweeper {
     const size_t node = frontier.covered().next;
     if (recording_.end == node) FinishRecording(frontier, kept);
     const auto first_id = static_cast<uint32_t>(path_.size());
-    for (const State& state : kept) path_.push_back({state.cost, state.parent, state.candidate, state.variant, state.partitions});
-    RankTies(kept, first_id);
+    ++set_;
+    for (const State& state : kept) path_.push_back({state.cost, state.parent, state.candidate, state.variant, state.partitions, set_});
     const bool is_known = EnterSegment(frontier, kept, first_id);
     for (const size_t c : tables_.StartingAt(node)) {
       const IndexSet& inside = problem_.candidates[c].inside;
@@ -241,62 +242,65 @@ class Sweeper {
     return PrecedesByPath(a, b);
   }
 
-  // The declared preference among equal prices; called on exact ties only.
-  [[nodiscard]] bool PrecedesByPath(const State& a, const State& b) const { return PreferenceByPath(a, b).order < 0; }
-
-  // The paths are walked to where they part, or to two covers of one set between which it is known already. Without the latter two ways
-  // that tie all along a deep model would be walked from its beginning at each of its layers.
-  [[nodiscard]] Preference PreferenceByPath(const State& a, const State& b) const {
-    std::vector<SearchChoice>& left = left_path_;
-    std::vector<SearchChoice>& right = right_path_;
-    left.assign(1, {a.candidate, a.variant});
-    right.assign(1, {b.candidate, b.variant});
+  // The declared preference among equal prices; called on exact ties only. Two ways that tie all along a deep model meet in every covered
+  // set on the way. What is preferred there is kept, so that nobody walks back further than to the last set where they met.
+  [[nodiscard]] bool PrecedesByPath(const State& a, const State& b) const {
+    left_path_.assign(1, {a.candidate, a.variant});
+    right_path_.assign(1, {b.candidate, b.variant});
+    meetings_.assign(1, {kNoParent, kNoParent, 0, 0});
+    Preference preference;
     uint32_t x = a.parent;
     uint32_t y = b.parent;
-    while (x != y && !AreOneTie(x, y)) {
+    while (x != y) {
+      if (DoMeet(x, y)) {
+        if (const std::optional<Preference> known = KnownPreference(x, y)) {
+          preference = *known;
+          break;
+        }
+        meetings_.push_back({x, y, left_path_.size(), right_path_.size()});
+      }
       uint32_t& later = y == kNoParent || (x != kNoParent && x > y) ? x : y;
-      (&later == &x ? left : right).push_back({path_[later].candidate, path_[later].variant});
+      (&later == &x ? left_path_ : right_path_).push_back({path_[later].candidate, path_[later].variant});
       later = path_[later].parent;
     }
     if (x == kNoParent || x < (x == y ? recording_.first_id : recording_.first_step)) recording_.is_whole = false;
-    std::reverse(left.begin(), left.end());
-    std::reverse(right.begin(), right.end());
-    return PreferenceOf(problem_, left, right, x == y ? Preference() : PreferenceOfTie(x, y));
-  }
-
-  [[nodiscard]] bool AreOneTie(uint32_t x, uint32_t y) const {
-    if (x == kNoParent || y == kNoParent) return false;
-    const uint32_t of_x = path_[x].tie;
-    const uint32_t of_y = path_[y].tie;
-    return of_x != PathNode::kNoTie && of_y != PathNode::kNoTie && ties_[of_x].group == ties_[of_y].group;
-  }
-
-  [[nodiscard]] Preference PreferenceOfTie(uint32_t x, uint32_t y) const {
-    const Tie& of_x = ties_[path_[x].tie];
-    const Tie& of_y = ties_[path_[y].tie];
-    for (size_t reason = 0; reason < of_x.ranks.size(); ++reason) {
-      if (of_x.ranks[reason] != of_y.ranks[reason])
-        return {static_cast<Preference::Reason>(reason), of_x.ranks[reason] <=> of_y.ranks[reason]};
+    for (; !meetings_.empty(); meetings_.pop_back()) {
+      const Meeting& meeting = meetings_.back();
+      preference = PreferenceOf(problem_, TakeBehind(left_path_, meeting.left), TakeBehind(right_path_, meeting.right), preference);
+      left_path_.resize(meeting.left);
+      right_path_.resize(meeting.right);
+      if (meeting.x != kNoParent) Keep(meeting.x, meeting.y, preference);
     }
-    return {};
+    return preference.order < 0;
   }
 
-  // `kept` are sorted by the preference.
-  void RankTies(const std::vector<State>& kept, uint32_t first_id) {
-    const auto tie = [](const State& a, const State& b) { return a.cost == b.cost && a.partitions == b.partitions; };
-    for (size_t i = 1; i < kept.size(); ++i) {
-      if (!tie(kept[i - 1], kept[i])) continue;
-      uint32_t& before = path_[first_id + i - 1].tie;
-      if (before == PathNode::kNoTie) {
-        before = static_cast<uint32_t>(ties_.size());
-        ties_.push_back({before, {}});
-      }
-      Tie next = ties_[before];
-      const auto reason = static_cast<size_t>(PreferenceByPath(kept[i - 1], kept[i]).reason);
-      for (size_t rank = reason; rank < next.ranks.size(); ++rank) ++next.ranks[rank];
-      path_[first_id + i].tie = static_cast<uint32_t>(ties_.size());
-      ties_.push_back(next);
-    }
+  /// Where two ways cover the same set in as many partitions, and how many choices were made behind that.
+  struct Meeting {
+    uint32_t x, y;
+    size_t left, right;
+  };
+
+  [[nodiscard]] bool DoMeet(uint32_t x, uint32_t y) const {
+    return x != kNoParent && y != kNoParent && path_[x].set != 0 && path_[x].set == path_[y].set &&
+           path_[x].partitions == path_[y].partitions;
+  }
+
+  static uint64_t PairOf(uint32_t x, uint32_t y) { return uint64_t{std::min(x, y)} << 32 | std::max(x, y); }
+
+  [[nodiscard]] std::optional<Preference> KnownPreference(uint32_t x, uint32_t y) const {
+    const auto at = preferences_.find(PairOf(x, y));
+    if (at == preferences_.end()) return std::nullopt;
+    return x < y ? at->second : Preference{at->second.reason, 0 <=> at->second.order};
+  }
+
+  void Keep(uint32_t x, uint32_t y, const Preference& preference) const {
+    preferences_.emplace(PairOf(x, y), x < y ? preference : Preference{preference.reason, 0 <=> preference.order});
+  }
+
+  // In the order in which they were made; walking back gives the last one first.
+  static std::span<const SearchChoice> TakeBehind(std::vector<SearchChoice>& path, size_t count) {
+    std::reverse(path.begin() + static_cast<std::ptrdiff_t>(count), path.end());
+    return std::span(path).subspan(count);
   }
 
   SearchResult Finish(Frontier& frontier) {
@@ -328,12 +332,14 @@ class Sweeper {
   std::vector<std::vector<std::unique_ptr<Frontier>>> layers_;  // by first uncovered node
   std::unordered_map<size_t, std::unordered_map<IndexSet, size_t>> by_tail_;
   std::vector<PathNode> path_;
-  std::vector<Tie> ties_;
+  uint32_t set_ = 0;  // the last one that was numbered
   Extension::Scratch scratch_;
   SegmentOutcomes outcomes_;
   mutable Recording recording_;                  // mutable for the tie that spoils it
   mutable std::vector<SearchChoice> left_path_;  // scratch of PrecedesByPath
   mutable std::vector<SearchChoice> right_path_;
+  mutable std::vector<Meeting> meetings_;
+  mutable std::unordered_map<uint64_t, Preference> preferences_;  // of pairs that met
   Cost dropped_ = Cost::Invalid();
   size_t expanded_ = 0;
   bool gave_up_ = false;
