@@ -234,9 +234,10 @@ TEST(TiesTest, LongOnesAreDecidedAsByComparingWholePaths) {
   }
 }
 
-/// Two layouts tie from the first of many equal layers to the last.
-TEST(TiesTest, AlongHundredThousandLayersAreNotWalkedAgainAtEachOfThem) {
-  constexpr size_t kLayers = 100'000;
+constexpr size_t kLayers = 100'000;
+
+/// Equal layers, each in two layouts at the same price, but for the first: there the one is so much dearer.
+SearchProblem EqualLayers(Cost dearer) {
   SearchProblem problem;
   problem.node_count = kLayers;
   problem.layout_count = 2;
@@ -249,15 +250,28 @@ TEST(TiesTest, AlongHundredThousandLayersAreNotWalkedAgainAtEachOfThem) {
     if (!is_last) problem.tensors.back().consumers = {layer + 1};
     SearchCandidate candidate{IndexSet({layer}), 0, {}, {layer}, {}};
     if (!is_first) candidate.inputs = {layer - 1};
-    for (const size_t layout : {size_t{1}, size_t{0}})
-      candidate.variants.push_back({Cost::Microseconds(2), std::vector<size_t>(is_first ? 0 : 1, layout), {is_last ? 0 : layout}});
+    for (const size_t layout : {size_t{1}, size_t{0}}) {
+      const Cost cost = Cost::Microseconds(2) + (is_first && layout == 1 ? dearer : Cost());
+      candidate.variants.push_back({cost, std::vector<size_t>(is_first ? 0 : 1, layout), {is_last ? 0 : layout}});
+    }
     problem.candidates.push_back(std::move(candidate));
   }
-  const SearchResult found = SearchShortestPath(problem, ShortestPathOptions{.reuse_segments = false}).value();
-  EXPECT_EQ(found.cost, Cost::Microseconds(2.0 * kLayers));
-  EXPECT_TRUE(found.is_proven);
-  // The declared preference is the earlier variant everywhere.
-  EXPECT_TRUE(std::all_of(found.choices.begin(), found.choices.end(), [](const SearchChoice& choice) { return choice.variant == 0; }));
+  return problem;
+}
+
+/// Two ways tie from the first layer to the last, or at each layer after ways that cost differently, by what a conversion costs.
+TEST(TiesTest, AlongHundredThousandLayersAreNotWalkedAgainAtEachOfThem) {
+  for (const double dearer : {0.0, 1.0}) {
+    SCOPED_TRACE(dearer);
+    const SearchProblem problem = EqualLayers(Cost::Microseconds(dearer));
+    const SearchResult found = SearchShortestPath(problem, ShortestPathOptions{.reuse_segments = false}).value();
+    EXPECT_EQ(found.cost, Cost::Microseconds(2.0 * kLayers));
+    EXPECT_TRUE(found.is_proven);
+    // The declared preference is the earlier variant, where it is as cheap.
+    const size_t expected = dearer > 0 ? 1 : 0;
+    EXPECT_TRUE(
+        std::all_of(found.choices.begin(), found.choices.end(), [&](const SearchChoice& choice) { return choice.variant == expected; }));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(FineAndTiedPrices, SearchersTest, testing::Bool(), [](const auto& info) { return info.param ? "tied" : "fine"; });
