@@ -155,12 +155,12 @@ Form ProductForm(std::string name, Layout data, Layout result, int64_t tile_rows
 }
 
 std::optional<Form> FetchedForm(std::string name, Layout data, Layout result, std::function<Tiling(int64_t tile_rows)> tile) {
-  // Of a panel of 64 columns 24 KB, half of the first-level cache that processors with AVX-512 have. 64 and 128 took as long in
-  // bench_micro_kernels, 32 and 256 longer.
+  // Of a panel of 64 columns 24 KB, half of the first-level cache that processors with AVX-512 have. 64 and 128 took as long in a loop over
+  // products with cold weights, 32 and 256 longer.
   constexpr int64_t kDepth = 96;
   // Some rows pass by each part, and a tile's results stay in that cache beside it.
   constexpr int64_t kRows = 64;
-  // A weight is multiplied so often in the time that it takes to come: fetching it gains 5% at 197 rows, 13% at 64.
+  // A weight is multiplied so often in the time that it takes to come: fetching it gains 4% at 197 rows, 13% at 64.
   constexpr int64_t kMostRows = 256;
   const Tiling whole = tile(kMostRows);
   const bool is_wanted = whole.packing && whole.order == Tiling::Order::kPanels && whole.kinds.size() == 1 && whole.rows.size() == 1 &&

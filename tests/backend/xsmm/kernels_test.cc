@@ -154,7 +154,7 @@ std::vector<std::string> NamesOf(const Expr& product) {
   return names;
 }
 
-// Depths of several parts and panels of several threads, in tiles of every number of rows.
+// Depths of several parts, panels of several threads.
 TEST(XsmmTest, WeightsThatAreFarAwayAreFetched) {
   for (const Shape& data : {Shape{7, 97}, {64, 256}, {2, 65, 300}, {255, 193}}) {
     for (const int64_t units : {33, 200}) {
