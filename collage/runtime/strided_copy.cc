@@ -64,9 +64,51 @@ inline void Transpose4x4(const int32_t* source, int64_t source_stride, int32_t* 
   StoreVector(target + 3 * target_stride, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
 }
 
+/// target[3 * i + j] = source[j * source_stride + i] for i < rows, j < 3: images of three channels, to channels last.
+void InterleaveThree(const int32_t* source, int64_t source_stride, int32_t* target, int64_t rows) {
+  const int32_t* second = source + source_stride;
+  const int32_t* third = second + source_stride;
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    const Vector a = LoadVector(source + i);
+    const Vector b = LoadVector(second + i);
+    const Vector c = LoadVector(third + i);
+    StoreVector(target + 3 * i, __builtin_shufflevector(__builtin_shufflevector(a, b, 0, 4, 1, 5), c, 0, 1, 4, 2));
+    StoreVector(target + 3 * i + 4, __builtin_shufflevector(__builtin_shufflevector(b, c, 1, 5, 2, 6), a, 0, 1, 6, 2));
+    StoreVector(target + 3 * i + 8, __builtin_shufflevector(c, __builtin_shufflevector(a, b, 3, 7, 3, 7), 2, 4, 5, 3));
+  }
+  for (; i < rows; ++i) {
+    target[3 * i] = source[i];
+    target[3 * i + 1] = second[i];
+    target[3 * i + 2] = third[i];
+  }
+}
+
+/// target[i * target_stride + j] = source[3 * j + i] for i < 3, j < columns: the reverse.
+void SeparateThree(const int32_t* source, int32_t* target, int64_t target_stride, int64_t columns) {
+  int32_t* second = target + target_stride;
+  int32_t* third = second + target_stride;
+  int64_t j = 0;
+  for (; j + 4 <= columns; j += 4) {
+    const Vector a = LoadVector(source + 3 * j);
+    const Vector b = LoadVector(source + 3 * j + 4);
+    const Vector c = LoadVector(source + 3 * j + 8);
+    StoreVector(target + j, __builtin_shufflevector(__builtin_shufflevector(a, b, 0, 3, 6, 6), c, 0, 1, 2, 5));
+    StoreVector(second + j, __builtin_shufflevector(__builtin_shufflevector(a, b, 1, 4, 7, 7), c, 0, 1, 2, 6));
+    StoreVector(third + j, __builtin_shufflevector(__builtin_shufflevector(a, b, 2, 5, 2, 5), c, 0, 1, 4, 7));
+  }
+  for (; j < columns; ++j) {
+    target[j] = source[3 * j];
+    second[j] = source[3 * j + 1];
+    third[j] = source[3 * j + 2];
+  }
+}
+
 /// target[i * target_stride + j] = source[j * source_stride + i] for i < rows, j < columns. Goes by strips of 16 columns so that
 /// every line of the target is written whole.
 void Transpose(const int32_t* source, int64_t source_stride, int32_t* target, int64_t target_stride, int64_t rows, int64_t columns) {
+  if (columns == 3 && target_stride == 3) return InterleaveThree(source, source_stride, target, rows);
+  if (rows == 3 && source_stride == 3) return SeparateThree(source, target, target_stride, columns);
   const int64_t whole_rows = rows / 4 * 4;
   for (int64_t strip = 0; strip < columns; strip += 16) {
     const int64_t strip_end = std::min(strip + 16, columns);
@@ -181,9 +223,9 @@ void StridedCopy::ChooseForm(std::vector<StridedLoop>& loops) {
 }
 
 void StridedCopy::ChooseChunk() {
-  chunk_row_ = middle_.extent == 1 && form_ != Form::kTranspose;
+  chunk_row_ = form_ == Form::kTranspose ? middle_.extent < row_.extent : middle_.extent == 1;
   const StridedLoop& chunked = chunk_row_ ? row_ : middle_;
-  const int64_t other = chunk_row_ ? 1 : row_.extent;
+  const int64_t other = chunk_row_ ? middle_.extent : row_.extent;
   chunk_position_ = outer_.size();
   chunk_ = (kUnitElements / other + 15) / 16 * 16;
   if (form_ == Form::kRows && !outer_.empty() && outer_.back().source_stride < middle_.source_stride) {

@@ -65,6 +65,19 @@ TEST(LayoutConversionTest, LargeOnesSplitOverThreads) {
   }
 }
 
+TEST(LayoutConversionTest, ImagesOfThreeChannels) {
+  std::mt19937 random(11);
+  for (int64_t width = 1; width < 12; ++width) {
+    for (const DType dtype : {DType::kFloat32, DType::kUInt8}) {
+      CheckConversion({{2, 3, 1, width}, dtype}, "plain", "acdb", 1, random);
+      CheckConversion({{2, 3, 1, width}, dtype}, "acdb", "plain", 1, random);
+    }
+  }
+  // Several units of work, the last one of a size that no vector has.
+  CheckConversion({{1, 3, 131, 127}, DType::kFloat32}, "plain", "acdb", 2, random);
+  CheckConversion({{1, 3, 131, 127}, DType::kFloat32}, "acdb", "plain", 2, random);
+}
+
 TEST(LayoutConversionTest, OtherRanks) {
   std::mt19937 random(9);
   CheckConversion({{}, DType::kFloat32}, "plain", "plain", 1, random);
