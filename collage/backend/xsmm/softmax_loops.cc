@@ -58,6 +58,12 @@ COLLAGE_INLINE float LargestOf(float* row, int64_t count) {
 }
 
 template <int64_t lanes>
+COLLAGE_INLINE void TakeExponentialOfNegative(typename Of<lanes>::Vector& x) {
+  HoldAbove<lanes>(x, -kMostOfExponential);
+  TakeExponentialWithin<lanes>(x);
+}
+
+template <int64_t lanes>
 COLLAGE_INLINE float Exponentials(float* row, int64_t count) {
   using Vector = typename Of<lanes>::Vector;
   // Behind the last score comes what changes neither the largest of them nor, but for exp(-80), their sum.
@@ -69,8 +75,8 @@ COLLAGE_INLINE float Exponentials(float* row, int64_t count) {
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
     Vector a = At<lanes>(row + i) - largest;
     Vector b = At<lanes>(row + i + lanes) - largest;
-    TakeExponential<lanes>(a);
-    TakeExponential<lanes>(b);
+    TakeExponentialOfNegative<lanes>(a);
+    TakeExponentialOfNegative<lanes>(b);
     first += a;
     second += b;
     At<lanes>(row + i) = a;
@@ -78,7 +84,7 @@ COLLAGE_INLINE float Exponentials(float* row, int64_t count) {
   }
   if (i < count) {
     Vector last = At<lanes>(row + i) - largest;
-    TakeExponential<lanes>(last);
+    TakeExponentialOfNegative<lanes>(last);
     first += last;
     At<lanes>(row + i) = last;
   }

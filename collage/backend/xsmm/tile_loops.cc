@@ -1,61 +1,20 @@
 #include "collage/backend/xsmm/tile_loops.h"
 
 #include <array>
-#include <bit>
 
-#include "collage/backend/xsmm/exponential.h"
+#include "collage/backend/xsmm/activations.h"
 #include "collage/backend/xsmm/vectors.h"
 
 namespace collage::xsmm {
 namespace {
 
-COLLAGE_INLINE float Absolute(float x) { return x < 0 ? -x : x; }
-
-// 1 / x for x from 1 to 2^125, whose reciprocals are normal numbers; 1 + exp(80) is less. Subtracting the bits of x from a constant negates
-// the exponent and nearly inverts the mantissa: with this constant, found by trying those around it, within 0.051 of 1 / x. Each of
-// Newton's steps squares that error, and after three it is 1.2e-7. A division of vectors takes as long as twenty such operations.
-COLLAGE_INLINE float Reciprocal(float x) {
-  constexpr uint32_t kReflector = 0x7ef311c7;
-  float y = std::bit_cast<float>(kReflector - std::bit_cast<uint32_t>(x));
-  y = y + y * (1.0F - x * y);
-  y = y + y * (1.0F - x * y);
-  y = y + y * (1.0F - x * y);
-  return y;
+// Comparisons are such that what is no number stays so.
+COLLAGE_INLINE float Bounded(float x, float low, float high) {
+  const float above = x < low ? low : x;
+  return above > high ? high : above;
 }
 
-// Near zero Lambert's continued fraction, cut after 9 (within 1e-7 up to 1); beyond, by the exponential.
-COLLAGE_INLINE float HyperbolicTangent(float x) {
-  const float square = x * x;
-  const float near = x * (945.0F + square * (105.0F + square)) / (945.0F + square * (420.0F + square * 15.0F));
-  const float far = 1.0F - 2.0F / (1.0F + Exponential(2.0F * Absolute(x)));
-  return Absolute(x) < 1.0F ? near : x < 0 ? -far : far;
-}
-
-// 1 - erf(x) of x >= 0: Abramowitz and Stegun 7.1.26, whose absolute error is 1.5e-7.
-COLLAGE_INLINE float ComplementOfErf(float x) {
-  const float t = 1.0F / (1.0F + 0.3275911F * x);
-  float sum = 1.061405429F;
-  sum = sum * t - 1.453152027F;
-  sum = sum * t + 1.421413741F;
-  sum = sum * t - 0.284496736F;
-  sum = sum * t + 0.254829592F;
-  return sum * t * Exponential(-x * x);
-}
-
-// Near zero the Taylor polynomial (within 1.5e-8 up to 0.5); beyond, by the complement.
-COLLAGE_INLINE float ErrorFunction(float x) {
-  const float square = x * x;
-  float series = -1.0F / 1320;
-  series = series * square + 1.0F / 216;
-  series = series * square - 1.0F / 42;
-  series = series * square + 1.0F / 10;
-  series = series * square - 1.0F / 3;
-  series = series * square + 1.0F;
-  const float near = 1.12837917F * x * series;
-  const float far = 1.0F - ComplementOfErf(Absolute(x));
-  return Absolute(x) < 0.5F ? near : x < 0 ? -far : far;
-}
-
+// Operations are functions of numbers (Of), whose loops the compiler turns into vectors, or of vectors (Take).
 struct Numbers {
   float alpha, beta;
 };
@@ -72,16 +31,25 @@ struct Clip : Numbers {
   COLLAGE_INLINE float Of(float x) const { return Bounded(x, alpha, beta); }
 };
 struct Sigmoid : Numbers {
-  COLLAGE_INLINE float Of(float x) const { return Reciprocal(1.0F + Exponential(-x)); }
+  template <int64_t lanes>
+  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
+    TakeSigmoid<lanes>(x);
+  }
 };
 struct Tanh : Numbers {
-  COLLAGE_INLINE float Of(float x) const { return HyperbolicTangent(x); }
+  template <int64_t lanes>
+  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
+    TakeHyperbolicTangent<lanes>(x);
+  }
 };
 struct Erf : Numbers {
-  COLLAGE_INLINE float Of(float x) const { return ErrorFunction(x); }
+  template <int64_t lanes>
+  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
+    TakeErrorFunction<lanes>(x);
+  }
 };
 struct Abs : Numbers {
-  COLLAGE_INLINE float Of(float x) const { return Absolute(x); }
+  COLLAGE_INLINE float Of(float x) const { return x < 0 ? -x : x; }
 };
 struct Negative : Numbers {
   COLLAGE_INLINE float Of(float x) const { return -x; }
@@ -92,20 +60,23 @@ struct Square : Numbers {
 struct Cube : Numbers {
   COLLAGE_INLINE float Of(float x) const { return x * x * x; }
 };
-// x / 2 (1 + erf(x / sqrt(2))), by the complement of erf where that is small: nothing is lost of what is left of it.
 struct GeluByErf : Numbers {
-  COLLAGE_INLINE float Of(float x) const {
-    const float half = 0.5F * x;
-    const float outside = half * ComplementOfErf(0.70710678F * Absolute(x));
-    return x < 0 ? outside : x - outside;
+  template <int64_t lanes>
+  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
+    TakeGeluByErf<lanes>(x);
   }
 };
 struct GeluByTanh : Numbers {
-  // (1 + tanh(y)) / 2 = sigmoid(2 y)
-  COLLAGE_INLINE float Of(float x) const { return x * Reciprocal(1.0F + Exponential(-1.59576912F * x * (1.0F + 0.044715F * x * x))); }
+  template <int64_t lanes>
+  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
+    TakeGeluByTanh<lanes>(x);
+  }
 };
 struct Swish : Numbers {
-  COLLAGE_INLINE float Of(float x) const { return x * Reciprocal(1.0F + Exponential(-x)); }
+  template <int64_t lanes>
+  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
+    TakeSwish<lanes>(x);
+  }
 };
 struct HardSwish : Numbers {
   COLLAGE_INLINE float Of(float x) const { return x * Bounded(x + 3.0F, 0.0F, 6.0F) * (1.0F / 6); }
@@ -131,6 +102,11 @@ struct Minimum : Numbers {
 struct ParametricRelu : Numbers {
   COLLAGE_INLINE float Of(float x, float slope) const { return x < 0 ? slope * x : x; }
 };
+template <class Operation>
+concept OfVectors = requires(const Operation& operation, Of<8>::Vector& x) {
+  operation.template Take<8>(x);
+};
+
 template <class Activation>
 struct OfSum : Activation {
   COLLAGE_INLINE float Of(float a, float b, float c) const { return Activation::Of(a + b + c); }
@@ -186,9 +162,62 @@ COLLAGE_INLINE void Sum(const Operation& operation, const Run& run, const TileAr
   }
 }
 
+template <int64_t lanes>
+COLLAGE_INLINE void Load(typename Of<lanes>::Vector& vector, const float* from, int64_t count) {
+  if (count == lanes) {
+    __builtin_memcpy(&vector, from, sizeof vector);
+    return;
+  }
+  float part[lanes] = {};
+  for (int64_t i = 0; i < count; ++i) part[i] = from[i];
+  __builtin_memcpy(&vector, part, sizeof vector);
+}
+
+template <int64_t lanes>
+COLLAGE_INLINE void Store(const typename Of<lanes>::Vector& vector, float* to, int64_t count) {
+  if (count == lanes) {
+    __builtin_memcpy(to, &vector, sizeof vector);
+    return;
+  }
+  float part[lanes];
+  __builtin_memcpy(part, &vector, sizeof vector);
+  for (int64_t i = 0; i < count; ++i) to[i] = part[i];
+}
+
+template <int64_t lanes>
+COLLAGE_INLINE void AddTo(typename Of<lanes>::Vector& sum, const float* from, bool one_a_row, int64_t column, int64_t count) {
+  if (one_a_row) {
+    sum += *from;
+    return;
+  }
+  typename Of<lanes>::Vector addend;
+  Load<lanes>(addend, from + column, count);
+  sum += addend;
+}
+
+// `count` columns from `column` on, of one argument or of the sum of three.
+template <int64_t lanes, int arguments, class Operation>
+COLLAGE_INLINE void TakeColumns(const Operation& operation, const Run& run, const TileArguments& tile, int64_t column, int64_t count) {
+  typename Of<lanes>::Vector x;
+  Load<lanes>(x, run.first + column, count);
+  if constexpr (arguments == 3) {
+    AddTo<lanes>(x, run.second, tile.second.one_a_row, column, count);
+    AddTo<lanes>(x, run.third, tile.third.one_a_row, column, count);
+  }
+  operation.template Take<lanes>(x);
+  Store<lanes>(x, run.result + column, count);
+}
+
+template <int64_t lanes, int arguments, class Operation>
+COLLAGE_INLINE void Vectors(const Operation& operation, const Run& run, const TileArguments& tile) {
+  int64_t column = 0;
+  for (; column + lanes <= run.columns; column += lanes) TakeColumns<lanes, arguments>(operation, run, tile, column, lanes);
+  if (column < run.columns) TakeColumns<lanes, arguments>(operation, run, tile, column, run.columns - column);
+}
+
 COLLAGE_INLINE bool IsOneRun(const TileView& view, int64_t columns) { return view.row_stride == (view.one_a_row ? 0 : columns); }
 
-template <class Operation, int arguments>
+template <int64_t lanes, class Operation, int arguments>
 COLLAGE_INLINE void Rows(const TileArguments& tile) {
   Operation operation;
   operation.alpha = tile.alpha;
@@ -202,21 +231,24 @@ COLLAGE_INLINE void Rows(const TileArguments& tile) {
   for (int64_t row = 0; row < runs; ++row) {
     const Run run{tile.first.data + row * tile.first.row_stride, tile.second.data + row * tile.second.row_stride,
                   tile.third.data + row * tile.third.row_stride, tile.result + row * tile.result_stride, columns};
-    if constexpr (arguments == 1) Unary(operation, run);
-    if constexpr (arguments == 2) Binary(operation, run, tile);
-    if constexpr (arguments == 3) Sum(operation, run, tile);
+    if constexpr (OfVectors<Operation>) {
+      Vectors<lanes, arguments>(operation, run, tile);
+    } else {
+      if constexpr (arguments == 1) Unary(operation, run);
+      if constexpr (arguments == 2) Binary(operation, run, tile);
+      if constexpr (arguments == 3) Sum(operation, run, tile);
+    }
   }
 }
 
 template <class Operation, int arguments>
-__attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512"))) void RowsOfAvx512(
-    const TileArguments& tile) {
-  Rows<Operation, arguments>(tile);
+COLLAGE_FOR_AVX512 void RowsOfAvx512(const TileArguments& tile) {
+  Rows<16, Operation, arguments>(tile);
 }
 
 template <class Operation, int arguments>
-__attribute__((target("avx2,fma"))) void RowsOfAvx2(const TileArguments& tile) {
-  Rows<Operation, arguments>(tile);
+COLLAGE_FOR_AVX2 void RowsOfAvx2(const TileArguments& tile) {
+  Rows<8, Operation, arguments>(tile);
 }
 
 struct Record {
@@ -251,14 +283,18 @@ constexpr std::array kRecords = {
 
 }  // namespace
 
+TileLoop FindTileLoop(std::string_view op, size_t arguments, int64_t lanes) {
+  for (const Record& record : kRecords) {
+    if (record.op == op && record.arguments == arguments) return lanes == 16 ? record.avx512 : record.avx2;
+  }
+  return nullptr;
+}
+
 TileLoop FindTileLoop(std::string_view op, size_t arguments) {
   // Chosen by hand: the resolvers that target_clones makes run before sanitizers are ready.
   static const bool is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-  for (const Record& record : kRecords) {
-    if (record.op == op && record.arguments == arguments) return is_wide ? record.avx512 : record.avx2;
-  }
-  return nullptr;
+  return FindTileLoop(op, arguments, is_wide ? 16 : 8);
 }
 
 }  // namespace collage::xsmm

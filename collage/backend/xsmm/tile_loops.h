@@ -1,7 +1,6 @@
 #pragma once
 
-// Pointwise operators on one tile, while it is in the first-level cache: plain loops that the compiler turns into vectors, compiled once
-// for each instruction set.
+// Pointwise operators on one tile, while it is in the first-level cache: loops compiled once for each instruction set.
 
 #include <cstdint>
 #include <string_view>
@@ -38,5 +37,7 @@ using TileLoop = void (*)(const TileArguments&);
 /// activations of known_activations.h. With three arguments, what a unary one makes of their sum, and the sum itself for "". Null where
 /// there is none. Exponentials saturate instead of overflowing, which no operator here shows.
 TileLoop FindTileLoop(std::string_view op, size_t arguments);
+/// As above, for vectors of so many elements: 16 with AVX-512, 8 with AVX2.
+TileLoop FindTileLoop(std::string_view op, size_t arguments, int64_t lanes);
 
 }  // namespace collage::xsmm

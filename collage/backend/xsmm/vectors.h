@@ -19,11 +19,6 @@ struct Of {
   typedef float Vector __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
   typedef uint32_t Bits __attribute__((vector_size(lanes * sizeof(uint32_t)), aligned(4), may_alias));
 };
-template <>
-struct Of<1> {
-  typedef float Vector;
-  typedef uint32_t Bits;
-};
 
 /// visit.template operator()<count>(first) for blocks of at most `most` of these rows (3 or 6), as equal as can be: what the rows of a
 /// block have in common is read once for all of them. The visitor has to be COLLAGE_INLINE.

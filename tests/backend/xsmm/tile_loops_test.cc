@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace collage::xsmm {
@@ -24,19 +25,28 @@ std::vector<float> Points() {
   return points;
 }
 
-std::vector<float> ValuesOf(const char* op, const std::vector<float>& points) {
+std::vector<float> ValuesOf(const char* op, const std::vector<float>& points, int64_t lanes) {
   std::vector<float> values(points.size());
   const auto count = static_cast<int64_t>(points.size());
-  FindTileLoop(op, 1)({1, count, {points.data(), count}, {}, {}, values.data(), count});
+  FindTileLoop(op, 1, lanes)({1, count, {points.data(), count}, {}, {}, values.data(), count});
   return values;
 }
 
+/// Of vectors of so many elements.
+class TileLoopsTest : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    const bool has_them = GetParam() == 16 ? __builtin_cpu_supports("avx512bw") : __builtin_cpu_supports("avx2");
+    if (!has_them) GTEST_SKIP() << "this processor has no vectors of " << GetParam() << " elements";
+  }
+};
+
 // Relative to the value, so that what a model scales up afterwards is exact as well: from tiny arguments to where all saturate.
-TEST(TileLoopsTest, TranscendentalsAreExactToFloat32) {
+TEST_P(TileLoopsTest, TranscendentalsAreExactToFloat32) {
   const std::vector<float> points = Points();
   for (const Unary& one : {Unary{"tanh", [](double x) { return std::tanh(x); }}, Unary{"erf", [](double x) { return std::erf(x); }},
                            Unary{"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }}}) {
-    const std::vector<float> values = ValuesOf(one.op, points);
+    const std::vector<float> values = ValuesOf(one.op, points, GetParam());
     for (size_t i = 0; i < points.size(); ++i) {
       const double wanted = one.value(points[i]);
       EXPECT_NEAR(values[i], wanted, 1e-6 * std::abs(wanted) + 1e-34) << one.op << " of " << points[i];
@@ -45,14 +55,14 @@ TEST(TileLoopsTest, TranscendentalsAreExactToFloat32) {
 }
 
 // Where their factor vanishes, activations are exact beside their largest values only, as any sum of two numbers is.
-TEST(TileLoopsTest, ActivationsAreExactToFloat32) {
+TEST_P(TileLoopsTest, ActivationsAreExactToFloat32) {
   const std::vector<float> points = Points();
   for (const Unary& one :
        {Unary{"gelu_by_erf", [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }},
         Unary{"gelu_by_tanh", [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
         Unary{"swish", [](double x) { return x / (1 + std::exp(-x)); }},
         Unary{"hard_swish", [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }}}) {
-    const std::vector<float> values = ValuesOf(one.op, points);
+    const std::vector<float> values = ValuesOf(one.op, points, GetParam());
     for (size_t i = 0; i < points.size(); ++i) {
       const double wanted = one.value(points[i]);
       EXPECT_NEAR(values[i], wanted, 1e-6 * std::min(1.0, std::abs(static_cast<double>(points[i]))) + 1e-6 * std::abs(wanted))
@@ -61,18 +71,19 @@ TEST(TileLoopsTest, ActivationsAreExactToFloat32) {
   }
 }
 
-TEST(TileLoopsTest, NoNumberStaysNone) {
+TEST_P(TileLoopsTest, NoNumberStaysNone) {
   const std::vector<float> points(33, std::nanf(""));
-  for (const char* op : {"nn.relu", "nn.leaky_relu", "clip", "sigmoid", "tanh", "erf", "abs", "negative", "square", "cube"}) {
+  for (const char* op : {"nn.relu", "nn.leaky_relu", "clip", "sigmoid", "tanh", "erf", "abs", "negative", "square", "cube", "gelu_by_erf",
+                         "gelu_by_tanh", "swish"}) {
     std::vector<float> values(points.size(), 1);
     const TileView view{points.data(), 33};
-    FindTileLoop(op, 1)({1, 33, view, {}, {}, values.data(), 33, 0.5F, 6.0F});
+    FindTileLoop(op, 1, GetParam())({1, 33, view, {}, {}, values.data(), 33, 0.5F, 6.0F});
     for (const float value : values) EXPECT_TRUE(std::isnan(value)) << op;
   }
 }
 
 // Every way in which an argument may lie, with rows apart and rows that follow one another, onto itself or not.
-TEST(TileLoopsTest, ArgumentsLieInAnyWay) {
+TEST_P(TileLoopsTest, ArgumentsLieInAnyWay) {
   for (const int64_t columns : {1, 7, 16, 48, 64}) {
     for (const int64_t stride : {columns, columns + 5}) {
       constexpr int64_t kRows = 3;
@@ -85,7 +96,7 @@ TEST(TileLoopsTest, ArgumentsLieInAnyWay) {
         const auto at = [&](const TileView& view, const std::vector<float>& data, int64_t r, int64_t c) {
           return data[static_cast<size_t>(r * view.row_stride + (view.one_a_row ? 0 : c))];
         };
-        FindTileLoop("subtract", 2)({kRows, columns, first, second, {}, result.data(), stride});
+        FindTileLoop("subtract", 2, GetParam())({kRows, columns, first, second, {}, result.data(), stride});
         for (int64_t r = 0; r < kRows; ++r) {
           for (int64_t c = 0; c < columns; ++c)
             EXPECT_EQ(result[static_cast<size_t>(r * stride + c)], at(first, a, r, c) - at(second, b, r, c)) << r << " " << c;
@@ -103,7 +114,7 @@ TEST(TileLoopsTest, ArgumentsLieInAnyWay) {
   }
 }
 
-TEST(TileLoopsTest, SumsOfThreeLieInAnyWay) {
+TEST_P(TileLoopsTest, SumsOfThreeLieInAnyWay) {
   constexpr int64_t kRows = 2;
   constexpr int64_t kColumns = 19;
   std::vector<float> data(3 * kRows * kColumns);
@@ -115,17 +126,24 @@ TEST(TileLoopsTest, SumsOfThreeLieInAnyWay) {
   };
   for (const TileView& second : views(data.data() + kRows * kColumns)) {
     for (const TileView& third : views(data.data() + 2 * kRows * kColumns)) {
-      std::vector<float> result(kRows * kColumns);
-      FindTileLoop("nn.relu", 3)({kRows, kColumns, first, second, third, result.data(), kColumns});
+      std::vector<float> sum;
       for (int64_t r = 0; r < kRows; ++r) {
-        for (int64_t c = 0; c < kColumns; ++c)
-          EXPECT_EQ(result[static_cast<size_t>(r * kColumns + c)], std::max(at(first, r, c) + at(second, r, c) + at(third, r, c), 0.0F));
+        for (int64_t c = 0; c < kColumns; ++c) sum.push_back(at(first, r, c) + at(second, r, c) + at(third, r, c));
+      }
+      // One that the compiler turns into vectors, and one that is written in them.
+      for (const char* op : {"nn.relu", "swish"}) {
+        std::vector<float> result(kRows * kColumns);
+        FindTileLoop(op, 3, GetParam())({kRows, kColumns, first, second, third, result.data(), kColumns});
+        EXPECT_EQ(result, ValuesOf(op, sum, GetParam())) << op;
       }
     }
   }
 }
 
-TEST(TileLoopsTest, OthersAreUnknown) {
+INSTANTIATE_TEST_SUITE_P(Widths, TileLoopsTest, testing::Values(8, 16),
+                         [](const testing::TestParamInfo<int64_t>& width) { return std::to_string(width.param) + "Lanes"; });
+
+TEST(TileLoopTest, OthersAreUnknown) {
   EXPECT_EQ(FindTileLoop("nn.softmax", 1), nullptr);
   EXPECT_EQ(FindTileLoop("add", 1), nullptr);
 }
