@@ -14,7 +14,7 @@ COLLAGE_INLINE float Bounded(float x, float low, float high) {
   return above > high ? high : above;
 }
 
-// Operations are functions of numbers (Of), whose loops the compiler turns into vectors, or of vectors (Take).
+// Operations are functions of numbers (Of), whose loops the compiler turns into vectors, or of vectors (Take, activations.h).
 struct Numbers {
   float alpha, beta;
 };
@@ -30,24 +30,6 @@ struct LeakyRelu : Numbers {
 struct Clip : Numbers {
   COLLAGE_INLINE float Of(float x) const { return Bounded(x, alpha, beta); }
 };
-struct Sigmoid : Numbers {
-  template <int64_t lanes>
-  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
-    TakeSigmoid<lanes>(x);
-  }
-};
-struct Tanh : Numbers {
-  template <int64_t lanes>
-  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
-    TakeHyperbolicTangent<lanes>(x);
-  }
-};
-struct Erf : Numbers {
-  template <int64_t lanes>
-  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
-    TakeErrorFunction<lanes>(x);
-  }
-};
 struct Abs : Numbers {
   COLLAGE_INLINE float Of(float x) const { return x < 0 ? -x : x; }
 };
@@ -59,24 +41,6 @@ struct Square : Numbers {
 };
 struct Cube : Numbers {
   COLLAGE_INLINE float Of(float x) const { return x * x * x; }
-};
-struct GeluByErf : Numbers {
-  template <int64_t lanes>
-  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
-    TakeGeluByErf<lanes>(x);
-  }
-};
-struct GeluByTanh : Numbers {
-  template <int64_t lanes>
-  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
-    TakeGeluByTanh<lanes>(x);
-  }
-};
-struct Swish : Numbers {
-  template <int64_t lanes>
-  COLLAGE_INLINE void Take(typename Of<lanes>::Vector& x) const {
-    TakeSwish<lanes>(x);
-  }
 };
 struct HardSwish : Numbers {
   COLLAGE_INLINE float Of(float x) const { return x * Bounded(x + 3.0F, 0.0F, 6.0F) * (1.0F / 6); }
@@ -103,8 +67,8 @@ struct ParametricRelu : Numbers {
   COLLAGE_INLINE float Of(float x, float slope) const { return x < 0 ? slope * x : x; }
 };
 template <class Operation>
-concept OfVectors = requires(const Operation& operation, Of<8>::Vector& x) {
-  operation.template Take<8>(x);
+concept OfVectors = requires(Of<8>::Vector& x) {
+  Operation::template Take<8>(x);
 };
 
 template <class Activation>
@@ -196,32 +160,29 @@ COLLAGE_INLINE void AddTo(typename Of<lanes>::Vector& sum, const float* from, bo
 }
 
 // `count` columns from `column` on, of one argument or of the sum of three.
-template <int64_t lanes, int arguments, class Operation>
-COLLAGE_INLINE void TakeColumns(const Operation& operation, const Run& run, const TileArguments& tile, int64_t column, int64_t count) {
+template <int64_t lanes, class Operation, int arguments>
+COLLAGE_INLINE void TakeColumns(const Run& run, const TileArguments& tile, int64_t column, int64_t count) {
   typename Of<lanes>::Vector x;
   Load<lanes>(x, run.first + column, count);
   if constexpr (arguments == 3) {
     AddTo<lanes>(x, run.second, tile.second.one_a_row, column, count);
     AddTo<lanes>(x, run.third, tile.third.one_a_row, column, count);
   }
-  operation.template Take<lanes>(x);
+  Operation::template Take<lanes>(x);
   Store<lanes>(x, run.result + column, count);
 }
 
-template <int64_t lanes, int arguments, class Operation>
-COLLAGE_INLINE void Vectors(const Operation& operation, const Run& run, const TileArguments& tile) {
+template <int64_t lanes, class Operation, int arguments>
+COLLAGE_INLINE void Vectors(const Run& run, const TileArguments& tile) {
   int64_t column = 0;
-  for (; column + lanes <= run.columns; column += lanes) TakeColumns<lanes, arguments>(operation, run, tile, column, lanes);
-  if (column < run.columns) TakeColumns<lanes, arguments>(operation, run, tile, column, run.columns - column);
+  for (; column + lanes <= run.columns; column += lanes) TakeColumns<lanes, Operation, arguments>(run, tile, column, lanes);
+  if (column < run.columns) TakeColumns<lanes, Operation, arguments>(run, tile, column, run.columns - column);
 }
 
 COLLAGE_INLINE bool IsOneRun(const TileView& view, int64_t columns) { return view.row_stride == (view.one_a_row ? 0 : columns); }
 
 template <int64_t lanes, class Operation, int arguments>
 COLLAGE_INLINE void Rows(const TileArguments& tile) {
-  Operation operation;
-  operation.alpha = tile.alpha;
-  operation.beta = tile.beta;
   // Rows that follow one another are one long row, whose loop is entered once.
   bool is_one_run = tile.result_stride == tile.columns && IsOneRun(tile.first, tile.columns);
   if constexpr (arguments > 1) is_one_run = is_one_run && IsOneRun(tile.second, tile.columns);
@@ -232,8 +193,11 @@ COLLAGE_INLINE void Rows(const TileArguments& tile) {
     const Run run{tile.first.data + row * tile.first.row_stride, tile.second.data + row * tile.second.row_stride,
                   tile.third.data + row * tile.third.row_stride, tile.result + row * tile.result_stride, columns};
     if constexpr (OfVectors<Operation>) {
-      Vectors<lanes, arguments>(operation, run, tile);
+      Vectors<lanes, Operation, arguments>(run, tile);
     } else {
+      Operation operation;
+      operation.alpha = tile.alpha;
+      operation.beta = tile.beta;
       if constexpr (arguments == 1) Unary(operation, run);
       if constexpr (arguments == 2) Binary(operation, run, tile);
       if constexpr (arguments == 3) Sum(operation, run, tile);

@@ -34,8 +34,8 @@ struct TileArguments {
 using TileLoop = void (*)(const TileArguments&);
 
 /// The loop of an operator of the table (collage/op) of one or two arguments, for this processor; beside them "square", "cube" and the
-/// activations of known_activations.h. With three arguments, what a unary one makes of their sum, and the sum itself for "". Null where
-/// there is none. Exponentials saturate instead of overflowing, which no operator here shows.
+/// activations of written_out_activation.h. With three arguments, what a unary one makes of their sum, and the sum itself for "". Null
+/// where there is none. Exponentials saturate instead of overflowing, which no operator here shows.
 TileLoop FindTileLoop(std::string_view op, size_t arguments);
 /// As above, for vectors of so many elements: 16 with AVX-512, 8 with AVX2.
 TileLoop FindTileLoop(std::string_view op, size_t arguments, int64_t lanes);
