@@ -1,5 +1,7 @@
 #include "collage/search/cover_graph.h"
 
+#include <unordered_map>
+
 namespace collage {
 
 std::optional<CoverGraph> CoverGraph::Build(const SearchProblem& problem, size_t most_covered) {
@@ -38,8 +40,6 @@ std::optional<CoverGraph> CoverGraph::Build(const SearchProblem& problem, size_t
   }
   graph.first_edge_.push_back(graph.edges_.size());
   for (Edge& edge : graph.edges_) edge.to = number[edge.to];
-  for (auto& [covered, at] : found_as) at = number[at];
-  graph.number_of_ = std::move(found_as);
   return graph;
 }
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "collage/search/covered.h"
@@ -29,14 +28,11 @@ class CoverGraph {
   [[nodiscard]] std::span<const Edge> EdgesOf(size_t set) const {
     return {edges_.data() + first_edge_[set], edges_.data() + first_edge_[set + 1]};
   }
-  /// The number of a covered set that can be reached.
-  [[nodiscard]] size_t NumberOf(const Covered& covered) const { return number_of_.at(covered); }
 
  private:
   std::vector<Covered> covered_;
   std::vector<size_t> first_edge_;
   std::vector<Edge> edges_;
-  std::unordered_map<Covered, uint32_t, CoveredHash> number_of_;
 };
 
 /// The cover graph of one problem, built when it is first needed. Searches that see the problem at different prices share it, and that

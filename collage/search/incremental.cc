@@ -58,9 +58,10 @@ class IncrementalSearch::State {
     bool is_first = true;
     Cost least_of_all = least_;
     Result<SearchResult> result = CheapestAcyclic(problem_, options_.most_solves, [&](const std::vector<bool>& cut_off) {
-      SearchTables::VariantMask left_out;
-      for (size_t c = 0; c < problem_.candidates.size(); ++c)
-        left_out.emplace_back(problem_.candidates[c].variants.size(), forbidden[c] || cut_off[c]);
+      SearchTables::VariantMask left_out(tables_.variant_count(), false);
+      for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+        if (forbidden[c] || cut_off[c]) LeaveOut(c, left_out);
+      }
       Result<SearchResult> solved = Solve(left_out);
       // The first is asked without anything cut off: what it says holds for all covers.
       if (std::exchange(is_first, false) && solved) least_of_all = std::max(least_, solved->lower_bound);
@@ -222,17 +223,22 @@ class IncrementalSearch::State {
 
   /// Marks the variants that only covers dearer than that have.
   void LeaveOutAbove(Cost cost, SearchTables::VariantMask& left_out) const {
-    for (size_t c = 0; c < left_out.size(); ++c) {
-      for (size_t v = 0; v < left_out[c].size(); ++v) {
-        if (relaxation_->LeastWith(c, v) > cost) left_out[c][v] = true;
+    for (size_t c = 0; c < problem_.candidates.size(); ++c) {
+      for (size_t v = 0; v < problem_.candidates[c].variants.size(); ++v) {
+        if (relaxation_->LeastWith(c, v) > cost) left_out[tables_.VariantAt(c, v)] = true;
       }
     }
   }
+  /// Marks all of one candidate.
+  void LeaveOut(size_t candidate, SearchTables::VariantMask& left_out) const {
+    std::fill(left_out.begin() + static_cast<std::ptrdiff_t>(tables_.VariantAt(candidate, 0)),
+              left_out.begin() + static_cast<std::ptrdiff_t>(tables_.VariantAt(candidate + 1, 0)), true);
+  }
 
   /// What is left out where only these candidates are of use.
-  static SearchTables::VariantMask OfThese(const std::vector<bool>& candidates, SearchTables::VariantMask left_out) {
-    for (size_t c = 0; c < left_out.size(); ++c) {
-      if (!candidates[c]) left_out[c].assign(left_out[c].size(), true);
+  [[nodiscard]] SearchTables::VariantMask OfThese(const std::vector<bool>& candidates, SearchTables::VariantMask left_out) const {
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      if (!candidates[c]) LeaveOut(c, left_out);
     }
     return left_out;
   }

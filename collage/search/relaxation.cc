@@ -163,7 +163,8 @@ void Relaxation::PriceCandidate(size_t c) {
 Cost Relaxation::Evaluate() {
   for (const uint32_t group : used_groups_) ChargeGroup(groups_[group]);
   for (const uint32_t c : used_candidates_) PriceCandidate(c);
-  paths_.FindToGo(cheapest_);
+  paths_.TakePrices(used_candidates_, cheapest_);
+  paths_.FindToGo();
   constant_ = 0;
   for (const uint32_t group : outside_groups_) constant_ += charges_[groups_[group].first_charge];
   const Picoseconds least = paths_.Least();
@@ -203,8 +204,11 @@ void Relaxation::Choose() {
     const size_t node = graph_.at(sets[begin]).next;
     while (begin > 0 && graph_.at(sets[begin - 1]).next == node) --begin;
     const std::span<const uint32_t> here(sets.data() + begin, sets.data() + end);
-    if (node < tables_.problem().node_count) PromiseAt(node, here);
-    for (const uint32_t set : here) paths_.FindToGoAfter(set, cheapest_);
+    if (node < tables_.problem().node_count) {
+      PromiseAt(node, here);
+      paths_.TakePrices(tables_.StartingAt(node), cheapest_);
+    }
+    for (const uint32_t set : here) paths_.FindToGoAfter(set);
     end = begin;
   }
 }
@@ -337,7 +341,7 @@ Cost Relaxation::Improve(size_t most_steps, Cost at_least, const std::function<T
 
 void Relaxation::FindLeastWith() {
   with_.assign(price_.size(), kNever);
-  const std::vector<Picoseconds> around = paths_.AroundEach(cheapest_);
+  const std::vector<Picoseconds> around = paths_.AroundEach();
   for (const uint32_t c : used_candidates_) {
     if (around[c] >= kNever) continue;
     for (size_t i = first_priced_[c]; i < first_priced_[c + 1]; ++i) {

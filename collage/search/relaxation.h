@@ -53,6 +53,8 @@ class Relaxation {
   }
   /// The same whatever ran last.
   [[nodiscard]] Picoseconds LeastToGo(size_t set) const { return *std::min_element(paths_.ToGo(set), paths_.ToGo(set) + paths_.places()); }
+  /// What may be used after a covered set.
+  [[nodiscard]] std::span<const CoverGraph::Edge> EdgesOf(size_t set) const { return paths_.EdgesOf(set); }
   /// What the consumers of a tensor outside of a covered set promise.
   [[nodiscard]] TensorSide SideOf(size_t tensor, const Covered& covered) const;
   /// The least that consumers inside of a covered set have promised to a tensor that is not made yet, where these layouts are demanded.

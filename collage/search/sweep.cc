@@ -27,7 +27,11 @@ class Sweeper {
         bound_(bound),
         tables_(tables),
         segments_(reuses_segments_ ? std::optional<Segments>(tables_) : std::nullopt),
-        layers_(problem_.node_count + 1) {}
+        layers_(problem_.node_count + 1) {
+    if (!bound_) return;
+    open_.emplace(bound_->relaxation, tables_);
+    place_of_.assign(bound_->graph.size(), nullptr);
+  }
 
   SweepAnswer Run() {
     Start();
@@ -36,19 +40,24 @@ class Sweeper {
       if (layers_[next].empty()) continue;
       furthest = next;
       DropDearSets(layers_[next]);
-      for (const std::unique_ptr<Frontier>& frontier : layers_[next]) Expand(*frontier);
-      for (const std::unique_ptr<Frontier>& frontier : layers_[next]) bounds_.erase(frontier.get());
+      for (const std::unique_ptr<Place>& place : layers_[next]) Expand(*place);
       layers_[next].clear();
       by_tail_.erase(next);
     }
-    const bool is_covered = !gave_up_ && !layers_.back().empty() && layers_.back().front()->cheapest().IsKnown();
-    if (!is_covered || (bound_ && layers_.back().front()->cheapest() > bound_->cutoff))
+    const bool is_covered = !gave_up_ && !layers_.back().empty() && layers_.back().front()->frontier.cheapest().IsKnown();
+    if (!is_covered || (bound_ && layers_.back().front()->frontier.cheapest() > bound_->cutoff))
       return {std::nullopt, gave_up_, furthest, expanded_};
-    return {Finish(*layers_.back().front()), false, furthest, expanded_};
+    return {Finish(layers_.back().front()->frontier), false, furthest, expanded_};
   }
 
  private:
   using State = Frontier::State;
+
+  /// What is known of one covered set.
+  struct Place {
+    Frontier frontier;
+    std::optional<FrontierBound> bound;
+  };
 
   void Start() {
     const Covered nothing{};
@@ -56,33 +65,32 @@ class Sweeper {
     for (size_t t = 0; t < problem_.tensors.size(); ++t) {
       if (tables_.IsOpen(t, nothing)) open.push_back(t);
     }
-    auto start = std::make_unique<Frontier>(tables_, nothing, open);
     const std::vector<Frontier::TensorState> plain(open.size(), {LayoutBit(0), 0});
-    start->Add({Cost(), kNoParent, 0, 0, 0, SearchTables::kNobody, 0}, plain.data(), precedes_);
-    layers_[0].push_back(std::move(start));
+    Place& start = AddPlace(nothing, std::move(open), 0);
+    start.frontier.Add({Cost(), kNoParent, 0, 0, 0, SearchTables::kNobody, 0}, plain.data(), precedes_);
   }
 
   // Wide graphs with candidates across branches can have more covered sets than time: the least promising ones go.
-  void DropDearSets(std::vector<std::unique_ptr<Frontier>>& layer) {
+  void DropDearSets(std::vector<std::unique_ptr<Place>>& layer) {
     if (layer.size() <= limits_.most_sets) return;
     gave_up_ = limits_.gives_up;
     recording_.is_whole = false;
-    const auto promise = [&](const auto& frontier) {
-      return bound_ ? BoundOf(*frontier).LeastOfAny(frontier->cheapest()) : frontier->cheapest() + frontier->least_to_go();
+    const auto promise = [&](const auto& place) {
+      const Cost cheapest = place->frontier.cheapest();
+      return place->bound ? place->bound->LeastOfAny(cheapest) : cheapest + place->frontier.least_to_go();
     };
     std::stable_sort(layer.begin(), layer.end(), [&](const auto& a, const auto& b) { return promise(a) < promise(b); });
     dropped_ = std::min(dropped_, promise(layer[limits_.most_sets]));
-    for (size_t i = limits_.most_sets; i < layer.size(); ++i) bounds_.erase(layer[i].get());
     layer.resize(limits_.most_sets);
   }
 
-  void Expand(Frontier& frontier) {
+  void Expand(Place& place) {
     if (gave_up_) return;
+    Frontier& frontier = place.frontier;
     Cost cut = Cost::Invalid();
     if (bound_) {
-      FrontierBound& bound = BoundOf(frontier);
       frontier.KeepWithin(bound_->cutoff, kMostConsidered * limits_.most_states, cut,
-                          [&](const State& state) { return bound.Least(frontier, state); });
+                          [&](const State& state) { return place.bound->Least(frontier, state); });
     }
     const std::vector<State> kept =
         bound_ ? frontier.TakeMostPromising(precedes_, limits_.most_states, cut) : frontier.TakeBest(precedes_, limits_.most_states, cut);
@@ -97,11 +105,19 @@ class Sweeper {
     const auto first_id = static_cast<uint32_t>(path_.size());
     ++set_;
     for (const State& state : kept) path_.push_back({state.cost, state.parent, state.candidate, state.variant, state.partitions, set_});
+    if (bound_) {
+      // What cannot lead to a cover of candidates that may be used is no step there.
+      for (const CoverGraph::Edge& edge : bound_->relaxation.EdgesOf(place.bound->set())) {
+        if (bound_->relaxation.LeastToGo(edge.to) < kNever) ExtendBy(edge.candidate, PlaceAt(edge, frontier), frontier, kept, first_id);
+      }
+      return;
+    }
     const bool is_known = EnterSegment(frontier, kept, first_id);
     for (const size_t c : tables_.StartingAt(node)) {
       const IndexSet& inside = problem_.candidates[c].inside;
       if (is_known && inside.Last() < segments_->EndOf(node)) continue;
-      if (!inside.Intersects(frontier.covered().tail)) ExtendBy(c, frontier, kept, first_id);
+      if (inside.Intersects(frontier.covered().tail)) continue;
+      ExtendBy(c, PlaceAt(After(frontier.covered(), inside), frontier, c), frontier, kept, first_id);
     }
   }
 
@@ -131,7 +147,8 @@ class Sweeper {
       open.insert(open.end(), tables_.ProducedBy(node).begin(), tables_.ProducedBy(node).end());
     std::sort(open.begin(), open.end());
     std::erase_if(open, [&](size_t tensor) { return !tables_.IsOpen(tensor, at_end); });
-    auto to = std::make_unique<Frontier>(tables_, at_end, std::move(open));
+    by_tail_[at_end.next].emplace(IndexSet(), 0);
+    Frontier& to = AddPlace(at_end, std::move(open), 0).frontier;
     const auto first_step = static_cast<uint32_t>(path_.size());
     const auto placed = [&](const SegmentOutcome::Step& step) {
       return PathNode{
@@ -142,11 +159,8 @@ class Sweeper {
     for (const SegmentOutcome::Step& step : outcome.steps) path_.push_back(placed(step));
     for (const SegmentOutcome::Last& last : outcome.last) {
       const PathNode node = placed(last.step);
-      to->Add({node.cost, node.parent, node.candidate, node.variant, node.partitions, last.last_backend, 0}, last.tensors.data(),
-              precedes_);
+      to.Add({node.cost, node.parent, node.candidate, node.variant, node.partitions, last.last_backend, 0}, last.tensors.data(), precedes_);
     }
-    by_tail_[at_end.next].emplace(IndexSet(), 0);
-    layers_[at_end.next].push_back(std::move(to));
   }
 
   /// What is being recorded of a stretch. It cannot be used where a limit dropped states, or where a tie was decided by what came
@@ -190,10 +204,9 @@ class Sweeper {
     outcomes_.emplace(recording.fingerprint, std::move(outcome));
   }
 
-  void ExtendBy(size_t c, const Frontier& from, const std::vector<State>& kept, uint32_t first_id) {
+  void ExtendBy(size_t c, Place& place, const Frontier& from, const std::vector<State>& kept, uint32_t first_id) {
     const SearchCandidate& candidate = problem_.candidates[c];
-    Frontier& to = FrontierAt(After(from.covered(), candidate.inside), from, candidate);
-    const FrontierBound* const bound = bound_ ? &BoundOf(to) : nullptr;
+    Frontier& to = place.frontier;
     const Extension extension(tables_, c, from, to);
     for (size_t v = 0; v < candidate.variants.size(); ++v) {
       if (!tables_.VariantsOf(c)[v].is_usable) continue;
@@ -213,27 +226,37 @@ class Sweeper {
           ++after.partitions;
         }
         if (!to.MayMatter(after.cost)) continue;
-        if (bound && bound->LeastOfAny(after.cost, after.last_backend) > bound_->cutoff) continue;
+        if (place.bound && place.bound->LeastOfAny(after.cost, after.last_backend) > bound_->cutoff) continue;
         after.cost += extension.Apply(v, from.TensorsOf(before), scratch_);
         if (after.cost.IsKnown() && to.MayMatter(after.cost)) to.Add(after, scratch_.result.data(), precedes_);
       }
     }
   }
 
-  FrontierBound& BoundOf(const Frontier& frontier) {
-    std::optional<FrontierBound>& bound = bounds_[&frontier];
-    if (!bound) bound.emplace(bound_->relaxation, tables_, frontier, bound_->graph.NumberOf(frontier.covered()));
-    return *bound;
+  /// `set` is its number in the graph, where there is a bound.
+  Place& AddPlace(Covered covered, std::vector<size_t> open, size_t set) {
+    std::vector<std::unique_ptr<Place>>& layer = layers_[covered.next];
+    layer.push_back(std::make_unique<Place>(Place{Frontier(tables_, std::move(covered), std::move(open)), std::nullopt}));
+    Place& place = *layer.back();
+    if (bound_) place.bound.emplace(bound_->relaxation, *open_, place.frontier, set);
+    return place;
   }
 
-  Frontier& FrontierAt(Covered covered, const Frontier& from, const SearchCandidate& candidate) {
-    std::vector<std::unique_ptr<Frontier>>& layer = layers_[covered.next];
+  Place& PlaceAt(Covered covered, const Frontier& from, size_t c) {
+    std::vector<std::unique_ptr<Place>>& layer = layers_[covered.next];
     const auto [at, is_new] = by_tail_[covered.next].try_emplace(covered.tail, layer.size());
-    if (is_new) {
-      std::vector<size_t> open = OpenAfter(tables_, from.open(), candidate, covered);
-      layer.push_back(std::make_unique<Frontier>(tables_, std::move(covered), std::move(open)));
+    if (!is_new) return *layer[at->second];
+    std::vector<size_t> open = OpenAfter(tables_, from.open(), problem_.candidates[c], covered);
+    return AddPlace(std::move(covered), std::move(open), 0);
+  }
+
+  Place& PlaceAt(const CoverGraph::Edge& edge, const Frontier& from) {
+    Place*& place = place_of_[edge.to];
+    if (!place) {
+      const Covered& covered = bound_->graph.at(edge.to);
+      place = &AddPlace(covered, OpenAfter(tables_, from.open(), problem_.candidates[edge.candidate], covered), edge.to);
     }
-    return *layer[at->second];
+    return *place;
   }
 
   [[nodiscard]] bool Precedes(const State& a, const State& b) const {
@@ -327,9 +350,10 @@ class Sweeper {
   const SweepBound* bound_;
   const PrecedesInSweep precedes_{*this};
   const SearchTables& tables_;
-  std::unordered_map<const Frontier*, std::optional<FrontierBound>> bounds_;
-  const std::optional<Segments> segments_;                      // where they are of use
-  std::vector<std::vector<std::unique_ptr<Frontier>>> layers_;  // by first uncovered node
+  std::optional<OpenTensors> open_;                          // where there is a bound
+  std::vector<Place*> place_of_;                             // by covered set of its graph; none yet, or no more
+  const std::optional<Segments> segments_;                   // where they are of use
+  std::vector<std::vector<std::unique_ptr<Place>>> layers_;  // by first uncovered node
   std::unordered_map<size_t, std::unordered_map<IndexSet, size_t>> by_tail_;
   std::vector<PathNode> path_;
   uint32_t set_ = 0;  // the last one that was numbered

@@ -27,7 +27,13 @@ SearchTables::SearchTables(const SearchProblem& problem, const std::vector<bool>
   NumberLayouts();
   conversions_.resize(problem.tensors.size());
   VariantMask left_out;
-  for (size_t c = 0; c < problem.candidates.size(); ++c) left_out.emplace_back(problem.candidates[c].variants.size(), forbidden[c]);
+  for (size_t c = 0; c < problem.candidates.size(); ++c) {
+    first_variant_.push_back(left_out.size());
+    left_out.resize(left_out.size() + problem.candidates[c].variants.size(), forbidden[c]);
+  }
+  first_variant_.push_back(left_out.size());
+  by_first_.resize(problem.node_count);
+  for (const std::vector<size_t>& consumers : consumers_) wishes_.emplace_back(consumers.size());
   Reprice(left_out);
 }
 
@@ -95,18 +101,17 @@ Cost SearchTables::RefreshConversions() {
 }
 
 void SearchTables::Reprice(const VariantMask& left_out) {
-  by_first_.assign(problem_.node_count, {});
+  for (std::vector<size_t>& starting : by_first_) starting.clear();
   all_wishes_.assign(problem_.tensors.size(), 0);
   made_.assign(problem_.tensors.size(), LayoutBit(0));
-  wishes_.clear();
-  for (const std::vector<size_t>& consumers : consumers_) wishes_.emplace_back(consumers.size(), LayoutMask{0});
+  for (std::vector<LayoutMask>& wishes : wishes_) std::fill(wishes.begin(), wishes.end(), 0);
   is_whole_ = true;
   for (size_t c = 0; c < problem_.candidates.size(); ++c) {
     const SearchCandidate& candidate = problem_.candidates[c];
     bool usable = false;
     for (size_t v = 0; v < candidate.variants.size(); ++v) {
       Variant& variant = variants_[c][v];
-      const bool may_be_chosen = candidate.variants[v].cost.IsKnown() && !left_out[c][v] && !candidate.inside.Empty();
+      const bool may_be_chosen = candidate.variants[v].cost.IsKnown() && !left_out[VariantAt(c, v)] && !candidate.inside.Empty();
       variant.is_usable = may_be_chosen && variant.has_numbers;
       is_whole_ = is_whole_ && variant.is_usable == may_be_chosen;
       usable = usable || variant.is_usable;
@@ -161,7 +166,7 @@ void SearchTables::FindShares(const VariantMask& left_out) {
     const SearchCandidate& candidate = problem_.candidates[c];
     Cost cheapest = none;
     for (size_t v = 0; v < candidate.variants.size(); ++v) {
-      if (!left_out[c][v]) cheapest = std::min(cheapest, candidate.variants[v].cost);
+      if (!left_out[VariantAt(c, v)]) cheapest = std::min(cheapest, candidate.variants[v].cost);
     }
     if (!cheapest.IsKnown() || candidate.inside.Empty()) continue;
     const auto count = static_cast<int64_t>(candidate.inside.Count());

@@ -18,8 +18,10 @@ inline LayoutMask LayoutBit(size_t layout) { return LayoutMask{1} << layout; }
 /// may still want a tensor in which layout.
 class SearchTables {
  public:
-  /// Marks variants, by candidate.
-  using VariantMask = std::vector<std::vector<bool>>;
+  /// Marks variants, by VariantAt.
+  using VariantMask = std::vector<bool>;
+  [[nodiscard]] size_t VariantAt(size_t candidate, size_t variant) const { return first_variant_[candidate] + variant; }
+  [[nodiscard]] size_t variant_count() const { return first_variant_.back(); }
 
   /// The problem must outlive the tables; `forbidden` marks candidates to leave out, by position.
   SearchTables(const SearchProblem& problem, const std::vector<bool>& forbidden);
@@ -102,6 +104,7 @@ class SearchTables {
   bool is_whole_ = true;
   std::vector<std::vector<size_t>> layouts_;    // by tensor; plain first
   std::vector<std::vector<Variant>> variants_;  // by candidate
+  std::vector<size_t> first_variant_;           // by candidate, and an end
   std::vector<std::vector<size_t>> by_first_;
   std::vector<std::vector<size_t>> consumers_;   // by tensor, ascending
   std::vector<std::vector<LayoutMask>> wishes_;  // of each consumer
