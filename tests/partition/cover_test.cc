@@ -149,9 +149,10 @@ TEST_F(Partition, TheGreedyPlanIsThatOfTheClassicFlow) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const IRModule module = IRModule::FromMain(RandomFunction(seed, 18));
     const DataflowGraph graph(module.MainExpr());
-    for (const auto& [name, rules] : {std::pair{std::string("library"), &library_}, {"compiler", &compiler_}}) {
+    for (const auto& backend : {std::pair{std::string("library"), &library_}, {"compiler", &compiler_}}) {
+      const std::string& name = backend.first;
       const Result<SingleBackendPlan> plan = Greedy(graph, name, {.fallback = FallbackSpec("reference")});
-      const std::vector<std::string> classic = PartitionsOf(PartitionClassic(module, {{name, rules}}).value(), name);
+      const std::vector<std::string> classic = PartitionsOf(PartitionClassic(module, {{name, backend.second}}).value(), name);
       if (!plan) {
         EXPECT_TRUE(classic.empty());
         continue;

@@ -7,7 +7,12 @@
 
 // What is called inside of loops has to be compiled as part of them, for their instruction set.
 #define COLLAGE_INLINE [[gnu::always_inline]] inline
+#if defined(__clang__)
+// It ignores a target that names a preference, and takes it as an attribute of its own.
+#define COLLAGE_FOR_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma"), min_vector_width(512)))
+#else
 #define COLLAGE_FOR_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")))
+#endif
 #define COLLAGE_FOR_AVX2 __attribute__((target("avx2,fma")))
 
 namespace collage::xsmm {

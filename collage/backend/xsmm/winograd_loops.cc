@@ -11,8 +11,10 @@ namespace {
 // The points, in pairs that differ in sign only; infinity comes last.
 constexpr std::array<double, 5> kPoints = {0, 1, -1, 2, -2};
 
-template <int64_t patch, class Vector>
-COLLAGE_INLINE void TransformData(const Vector (&d)[patch], Vector (&t)[patch]) {
+// Lanes are the parameter everywhere: a template that is given a type of vectors takes their alignment for the natural one.
+template <int64_t patch, int64_t lanes>
+COLLAGE_INLINE void TransformData(const typename Of<lanes>::Vector (&d)[patch], typename Of<lanes>::Vector (&t)[patch]) {
+  using Vector = typename Of<lanes>::Vector;
   if constexpr (patch == 1) {
     t[0] = d[0];
   } else if constexpr (patch == 4) {
@@ -36,8 +38,9 @@ COLLAGE_INLINE void TransformData(const Vector (&d)[patch], Vector (&t)[patch]) 
 }
 
 // Result i is the sum of the products, each times the i-th power of its point; infinity counts in the last one only.
-template <int64_t patch, int64_t tile, class Vector>
-COLLAGE_INLINE void TransformProducts(const Vector (&m)[patch], Vector (&r)[tile]) {
+template <int64_t patch, int64_t tile, int64_t lanes>
+COLLAGE_INLINE void TransformProducts(const typename Of<lanes>::Vector (&m)[patch], typename Of<lanes>::Vector (&r)[tile]) {
+  using Vector = typename Of<lanes>::Vector;
   if constexpr (patch == 1) {
     r[0] = m[0];
   } else {
@@ -55,19 +58,20 @@ COLLAGE_INLINE void TransformProducts(const Vector (&m)[patch], Vector (&r)[tile
 }
 
 // One vector of channels of a patch that lies wholly in memory.
-template <int64_t rows, int64_t columns, class Vector>
+template <int64_t rows, int64_t columns, int64_t lanes>
 COLLAGE_INLINE void TransformVector(const float* data, int64_t row_stride, int64_t pixel_stride, float* result, int64_t plane_stride) {
+  using Vector = typename Of<lanes>::Vector;
   Vector half[rows][columns];
   for (int64_t x = 0; x < columns; ++x) {
     Vector column[rows];
     Vector transformed[rows];
     for (int64_t y = 0; y < rows; ++y) column[y] = *reinterpret_cast<const Vector*>(data + y * row_stride + x * pixel_stride);
-    TransformData<rows>(column, transformed);
+    TransformData<rows, lanes>(column, transformed);
     for (int64_t i = 0; i < rows; ++i) half[i][x] = transformed[i];
   }
   for (int64_t i = 0; i < rows; ++i) {
     Vector transformed[columns];
-    TransformData<columns>(half[i], transformed);
+    TransformData<columns, lanes>(half[i], transformed);
     for (int64_t j = 0; j < columns; ++j) *reinterpret_cast<Vector*>(result + (i * columns + j) * plane_stride) = transformed[j];
   }
 }
@@ -83,15 +87,15 @@ COLLAGE_INLINE void TransformPatch(const WinogradPatch& patch) {
     const int64_t end = std::min(channel + patch.block, patch.channels);
     for (const float* data = block; channel < end; channel += lanes, data += lanes) {
       if (is_inside) {
-        TransformVector<rows, columns, Vector>(data, patch.row_stride, patch.pixel_stride, patch.result + channel, patch.plane_stride);
+        TransformVector<rows, columns, lanes>(data, patch.row_stride, patch.pixel_stride, patch.result + channel, patch.plane_stride);
         continue;
       }
       for (int64_t y = patch.first_row; y < patch.last_row; ++y) {
         for (int64_t x = patch.first_column; x < patch.last_column; ++x)
           copy[y][x] = *reinterpret_cast<const Vector*>(data + y * patch.row_stride + x * patch.pixel_stride);
       }
-      TransformVector<rows, columns, Vector>(reinterpret_cast<const float*>(&copy), columns * lanes, lanes, patch.result + channel,
-                                             patch.plane_stride);
+      TransformVector<rows, columns, lanes>(reinterpret_cast<const float*>(&copy), columns * lanes, lanes, patch.result + channel,
+                                            patch.plane_stride);
     }
   }
 }
@@ -106,12 +110,12 @@ COLLAGE_INLINE void TransformResults(const WinogradResults& tile) {
       Vector transformed[rows];
       for (int64_t i = 0; i < patch_rows; ++i)
         column[i] = *reinterpret_cast<const Vector*>(tile.products + (i * patch_columns + j) * tile.plane_stride + channel);
-      TransformProducts<patch_rows>(column, transformed);
+      TransformProducts<patch_rows, rows, lanes>(column, transformed);
       for (int64_t y = 0; y < rows; ++y) half[y][j] = transformed[y];
     }
     for (int64_t y = 0; y < tile.rows; ++y) {
       Vector transformed[columns];
-      TransformProducts<patch_columns>(half[y], transformed);
+      TransformProducts<patch_columns, columns, lanes>(half[y], transformed);
       float* row = tile.result + y * tile.row_stride + channel;
       for (int64_t x = 0; x < tile.columns; ++x) *reinterpret_cast<Vector*>(row + x * tile.pixel_stride) = transformed[x];
     }

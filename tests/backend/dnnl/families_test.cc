@@ -109,7 +109,9 @@ TEST(DnnlConcatenationTest, BlockedWhereBlocksBegin) {
 }
 
 TEST(DnnlShuffleTest, ChannelsAreShuffledInEveryLayout) {
-  for (const auto& [channels, groups] : {std::pair<int64_t, int64_t>{24, 3}, {32, 4}, {136, 4}}) {
+  for (const std::pair<int64_t, int64_t>& shape : {std::pair<int64_t, int64_t>{24, 3}, {32, 4}, {136, 4}}) {
+    const int64_t channels = shape.first;
+    const int64_t groups = shape.second;
     const Expr x = Input({1, channels, 6, 5});
     const auto shuffled = [&](Ints axes) {
       const Expr split = CallOp("reshape", {x}, {{"newshape", Ints{1, groups, channels / groups, 6, 5}}});
