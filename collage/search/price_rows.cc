@@ -1,7 +1,6 @@
 #include "collage/search/price_rows.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace collage {
 namespace {
