@@ -29,7 +29,6 @@ CoverPaths::CoverPaths(const SearchProblem& problem, const CoverGraph& graph)
   for (const uint32_t c : order)
     price_at_[c] = row_of.try_emplace(problem.candidates[c].inside, row_of.size()).first->second * stride_ + place_of_[c];
   price_.assign(row_of.size() * stride_, kNever);
-  seen_from_.assign(row_of.size(), 0);
 }
 
 void CoverPaths::Use(const std::vector<bool>& may_be_used) {
@@ -44,6 +43,7 @@ void CoverPaths::Use(const std::vector<bool>& may_be_used) {
   has_host_ = false;
   std::vector<bool> is_reached(graph_.size(), false);
   is_reached[0] = true;
+  std::vector<uint32_t> step_from(price_.size() / stride_, 0);  // by row: the set, and one more, from which it was a step last
   sets_.clear();
   edges_.clear();
   steps_.clear();
@@ -51,7 +51,6 @@ void CoverPaths::Use(const std::vector<bool>& may_be_used) {
   std::fill(steps_of_.begin(), steps_of_.end(), 0);
   std::fill(to_go_.begin(), to_go_.end(), kNever);
   std::fill(price_.begin(), price_.end(), kNever);
-  std::fill(seen_from_.begin(), seen_from_.end(), 0);
   for (uint32_t set = 0; set < graph_.size(); ++set) {
     if (!is_reached[set]) continue;
     sets_.push_back(set);
@@ -63,8 +62,8 @@ void CoverPaths::Use(const std::vector<bool>& may_be_used) {
       is_reached[edge.to] = true;
       has_host_ |= place_of_[edge.candidate] == backends;
       const auto row = static_cast<uint32_t>(price_at_[edge.candidate] / stride_);
-      if (seen_from_[row] == set + 1) continue;
-      seen_from_[row] = set + 1;
+      if (step_from[row] == set + 1) continue;
+      step_from[row] = set + 1;
       steps_.push_back({edge.to, row});
     }
     edges_of_[set] = static_cast<uint32_t>(edges_.size()) - first_edge_[set];

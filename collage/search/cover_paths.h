@@ -70,7 +70,6 @@ class CoverPaths {
   std::vector<size_t> price_at_;              // by candidate
   std::vector<Picoseconds> price_;            // the least by nodes and place
   bool has_host_ = false;                     // among those that may be used
-  std::vector<uint32_t> seen_from_;           // by row: the set, and one more, whose steps had it last
   std::vector<Picoseconds> to_go_;            // by set and place
   std::vector<Picoseconds> from_start_;       // the same
   std::vector<Picoseconds> around_;           // by nodes and place

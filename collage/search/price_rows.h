@@ -8,7 +8,7 @@
 
 namespace collage {
 
-/// Rows of prices have whole vectors of so many.
+/// Rows of prices have whole vectors: one of AVX-512 or two of AVX2 hold so many.
 constexpr size_t kRowUnit = 8;
 
 /// From a covered set to another, at the prices of one row.

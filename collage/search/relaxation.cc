@@ -25,13 +25,8 @@ Relaxation::Relaxation(const SearchTables& tables, const CoverGraph& graph)
   promises_.assign(promises, 0);
   reads_.resize(problem.candidates.size());
   makes_.resize(problem.candidates.size());
-  size_t variants = 0;
-  for (size_t c = 0; c < problem.candidates.size(); ++c) {
-    first_variant_.push_back(variants);
-    variants += problem.candidates[c].variants.size();
-    AddTerms(c);
-  }
-  price_.resize(variants);
+  for (size_t c = 0; c < problem.candidates.size(); ++c) AddTerms(c);
+  price_.resize(tables.variant_count());
   cheapest_.resize(problem.candidates.size());
   cheapest_variant_.resize(problem.candidates.size());
   for (size_t t = 0; t < problem.tensors.size(); ++t) {
@@ -125,7 +120,7 @@ void Relaxation::AddPriced(size_t c) {
     const SearchTables::Variant& variant = tables_.VariantsOf(c)[v];
     if (!variant.is_usable) continue;
     priced_.push_back(
-        {static_cast<uint32_t>(first_variant_[c] + v), static_cast<uint32_t>(terms_.size()), ToPicoseconds(candidate.variants[v].cost)});
+        {static_cast<uint32_t>(tables_.VariantAt(c, v)), static_cast<uint32_t>(terms_.size()), ToPicoseconds(candidate.variants[v].cost)});
     for (const Read& read : reads_[c])
       terms_.push_back(static_cast<uint32_t>(PlaceOf(read.tensor, read.consumer) + variant.input_layouts[read.input]));
     for (const Make& make : makes_[c]) {
@@ -156,7 +151,7 @@ void Relaxation::PriceCandidate(size_t c) {
       total = one >= kNever ? kNever : total + one;
     }
     price_[priced.variant] = total;
-    if (total < cheapest_[c]) cheapest_[c] = total, cheapest_variant_[c] = static_cast<uint32_t>(priced.variant - first_variant_[c]);
+    if (total < cheapest_[c]) cheapest_[c] = total, cheapest_variant_[c] = static_cast<uint32_t>(priced.variant - tables_.VariantAt(c, 0));
   }
 }
 
@@ -241,9 +236,9 @@ void Relaxation::PromiseAt(size_t node, std::span<const uint32_t> sets) {
         const auto input = std::find(candidate.inputs.begin(), candidate.inputs.end(), t);
         if (input == candidate.inputs.end()) continue;
         for (size_t v = 0; v < candidate.variants.size(); ++v) {
-          if (price_[first_variant_[c] + v] >= kNever) continue;
+          if (price_[tables_.VariantAt(c, v)] >= kNever) continue;
           Picoseconds& with = here[tables_.VariantsOf(c)[v].input_layouts[static_cast<size_t>(input - candidate.inputs.begin())]];
-          with = std::min(with, price_[first_variant_[c] + v] + rest);
+          with = std::min(with, price_[tables_.VariantAt(c, v)] + rest);
         }
       }
       for (size_t layout = 0; layout < least.size(); ++layout) {

@@ -43,7 +43,7 @@ class Relaxation {
   Cost Improve(size_t most_steps, Cost at_least, const std::function<Target(const std::vector<SearchChoice>& path)>& visit);
 
   /// After FindLeastWith, which needs Evaluate: the least that a cover with this variant costs.
-  [[nodiscard]] Cost LeastWith(size_t candidate, size_t variant) const { return ToCost(with_[first_variant_[candidate] + variant]); }
+  [[nodiscard]] Cost LeastWith(size_t candidate, size_t variant) const { return ToCost(with_[tables_.VariantAt(candidate, variant)]); }
   void FindLeastWith();
 
   /// After Evaluate: the least that is still to pay after a covered set when `backend` ran last (kNobody: none), promises to tensors that
@@ -117,7 +117,6 @@ class Relaxation {
   std::vector<uint32_t> outside_groups_;
   std::vector<std::vector<Read>> reads_;
   std::vector<std::vector<Make>> makes_;
-  std::vector<size_t> first_variant_;
   // Of what may be used, flat, for it is walked at every step.
   std::vector<uint32_t> used_groups_;
   std::vector<uint32_t> used_candidates_;

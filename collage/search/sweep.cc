@@ -106,7 +106,7 @@ class Sweeper {
     ++set_;
     for (const State& state : kept) path_.push_back({state.cost, state.parent, state.candidate, state.variant, state.partitions, set_});
     if (bound_) {
-      // What cannot lead to a cover of candidates that may be used is no step there.
+      // Nothing is entered from where no cover can be completed.
       for (const CoverGraph::Edge& edge : bound_->relaxation.EdgesOf(place.bound->set())) {
         if (bound_->relaxation.LeastToGo(edge.to) < kNever) ExtendBy(edge.candidate, PlaceAt(edge, frontier), frontier, kept, first_id);
       }
