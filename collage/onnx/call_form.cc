@@ -1,5 +1,9 @@
 #include "collage/onnx/call_form.h"
 
+#include <mutex>
+#include <unordered_map>
+
+#include "collage/ir/structural.h"
 #include "collage/onnx/writer.h"
 
 namespace collage {
@@ -28,7 +32,14 @@ Result<Expr> Isolate(const Call& call) {
 
 Result<std::string> WriteOnnxCall(const Call& call) {
   const Expr function = COLLAGE_TRY(Isolate(call));
-  return WriteOnnx(*function->As<Function>());
+  const uint64_t hash = ContentHash(function);
+  // Layers repeat themselves, and each call is asked about once for every region that holds it.
+  static std::mutex mutex;
+  static auto* written = new std::unordered_map<uint64_t, Result<std::string>>;
+  const std::lock_guard lock(mutex);
+  auto at = written->find(hash);
+  if (at == written->end()) at = written->emplace(hash, WriteOnnx(*function->As<Function>())).first;
+  return at->second;
 }
 
 }  // namespace collage
