@@ -65,7 +65,7 @@ class Pricing {
       facts.variant = name;
       const double slowness = target.is_fallback ? kSlownessOfFallback : Uniform(seed_, HashCombine(hash, name), 1, 2);
       kernels.push_back(NumberOf(HashCombine(hash, name), facts, seconds * slowness));
-      candidate.variants.push_back({std::move(variant), Cost::Unknown(), {}, {}});
+      candidate.variants.push_back({std::move(variant)});
     }
   }
 

@@ -67,7 +67,7 @@ class Builder {
     for (const Expr& parameter : main.parameters) AddParameter(parameter);
     if (!options_.input_names.empty()) COLLAGE_TRY_STATUS(Rename(program_.inputs, options_.input_names, "input"));
     const PostDfsIndex body = graph_.IndexOf(main.body);
-    for (const PostDfsIndex node : DeepestFirst(graph_, body)) {
+    for (const PostDfsIndex node : EvaluationOrder(graph_, body)) {
       COLLAGE_TRY_STATUS(Add(node));
       if (node == body) break;  // nobody needs the others
     }

@@ -22,9 +22,12 @@ size_t TargetOf(const Placement& placement, const CandidatePartition& candidate,
 }
 
 std::optional<PricedCandidate> ToPriced(const Placement& placement, const CandidatePartition& candidate, size_t device) {
-  Result<ExtractedFunction> extracted = ExtractFunction(*placement.graph, candidate.sub_graph);
   const size_t target = TargetOf(placement, candidate, device);
-  if (!extracted || target == placement.targets.size()) return std::nullopt;
+  if (target == placement.targets.size()) return std::nullopt;
+  const std::optional<size_t> known = placement.FindPartition(target, candidate.sub_graph.inside());
+  Result<ExtractedFunction> extracted =
+      known ? placement.candidates[*known].extracted : ExtractFunction(*placement.graph, candidate.sub_graph);
+  if (!extracted) return std::nullopt;
   PricedCandidate priced{candidate, std::move(*extracted)};
   priced.backend = target;
   return priced;
@@ -53,7 +56,8 @@ std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const 
       if (placement.targets[TargetOf(placement, whole, device)].rules.style != BackendRules::Style::kPredicate) return false;
       if (!placement.constraints->Allow(whole)) return false;
       std::optional<PricedCandidate> candidate = ToPriced(placement, whole, device);
-      if (candidate && !placement.FindPartition(*candidate)) joined.push_back(std::move(*candidate));
+      if (candidate && !placement.FindPartition(candidate->backend, candidate->candidate.sub_graph.inside()))
+        joined.push_back(std::move(*candidate));
       return false;
     });
   }
@@ -79,11 +83,17 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
     if (placement.MayTake(TargetOf(placement, partition, kHost), partition.sub_graph.inside())) return {};
     return Fail("what is said of devices excludes it, or it is of strings");
   };
-  options.check = [&](const CandidatePartition& partition, const ExtractedFunction& function) -> Status {
+  options.check = [&](const CandidatePartition& partition) -> Status {
     COLLAGE_TRY_STATUS(check_statements(partition));
-    const Backend& backend = *placement.targets[TargetOf(placement, partition, kHost)].backend;
-    const bool has_any = !backend.Variants(*function.function->As<Function>(), Device{}).empty();
-    return has_any ? Status{} : Fail("it has no variant");
+    const size_t target = TargetOf(placement, partition, kHost);
+    const auto has_variants = [&]() -> Result<bool> {
+      // Most partitions are candidates already.
+      const std::optional<size_t> known = placement.FindPartition(target, partition.sub_graph.inside());
+      if (known) return !placement.candidates[*known].variants.empty();
+      const ExtractedFunction extracted = COLLAGE_TRY(ExtractFunction(*placement.graph, partition.sub_graph));
+      return !placement.targets[target].backend->Variants(*extracted.function->As<Function>(), Device{}).empty();
+    };
+    return COLLAGE_TRY(has_variants()) ? Status{} : Fail("it has no variant");
   };
   std::vector<GreedyPlan> plans;
   for (const size_t target : placement.Singles()) {
@@ -118,7 +128,8 @@ Result<PlacementPointer> WithGreedyPlans(PlacementPointer placement, const std::
   std::vector<std::unordered_set<IndexSet>> added(placement->targets.size());
   for (const GreedyPlan& plan : greedy) {
     for (const PricedCandidate& wanted : plan.candidates) {
-      const bool is_new = !placement->FindPartition(wanted) && added[wanted.backend].insert(wanted.candidate.sub_graph.inside()).second;
+      const IndexSet& inside = wanted.candidate.sub_graph.inside();
+      const bool is_new = !placement->FindPartition(wanted.backend, inside) && added[wanted.backend].insert(inside).second;
       if (is_new) addition.candidates.push_back(wanted);
     }
   }
@@ -136,7 +147,7 @@ std::optional<std::vector<size_t>> CandidatesOf(const Placement& placement, cons
     covered |= placement.built.problem.candidates[c].inside;
   };
   for (const PricedCandidate& wanted : plan.candidates) {
-    const std::optional<size_t> c = placement.FindPartition(wanted);
+    const std::optional<size_t> c = placement.FindPartition(wanted.backend, wanted.candidate.sub_graph.inside());
     if (!c) return std::nullopt;
     take(*c);
   }

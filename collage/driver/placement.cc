@@ -67,7 +67,7 @@ class Builder {
       if (std::find(kernels.begin(), kernels.end(), kernel) != kernels.end()) continue;
       kernels.push_back(kernel);
       const size_t device = placement_.DeviceOf(placement_.candidates[c].backend);
-      placement_.candidates[c].variants.push_back({tuned, Cost::Unknown(), {}, key, placement_.MemoryOf(device)});
+      placement_.candidates[c].variants.push_back({tuned, Cost::Unknown(), placement_.MemoryOf(device)});
     }
   }
 
@@ -93,23 +93,36 @@ class Builder {
       kernels.assign(candidate.variants.size(), Arms::kNoKernel);
       return {};
     }
+    const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
+    if (placement_.precision) candidate.permitted = WithPrecision(candidate.extracted.function, *placement_.precision);
+    const auto [at, is_new] = offers_.try_emplace({candidate.backend, hash});
+    if (is_new) at->second = COLLAGE_TRY(OfferFor(c, hash));
+    candidate.variants = at->second.variants;
+    kernels = at->second.kernels;
+    return {};
+  }
+
+  /// What a target has for a function.
+  struct Offer {
+    std::vector<PricedVariant> variants;
+    std::vector<size_t> kernels;  ///< of each variant
+  };
+
+  Result<Offer> OfferFor(size_t c, uint64_t hash) {
+    const PricedCandidate& candidate = placement_.candidates[c];
     const PlacementTarget& target = placement_.targets[candidate.backend];
     const size_t device = placement_.DeviceOf(candidate.backend);
-    const uint64_t hash = StructuralHash(candidate.extracted.function, ForPricing());
-    const auto [at, is_new] = offers_.try_emplace({candidate.backend, hash});
-    if (is_new) at->second = {COLLAGE_TRY(VariantsOf(candidate.backend, candidate.extracted.function, hash)), FactsOf(candidate)};
-    const auto& [variants, facts] = at->second;
-    if (placement_.precision) candidate.permitted = WithPrecision(candidate.extracted.function, *placement_.precision);
     const uint64_t permitted_hash = placement_.precision ? StructuralHash(candidate.permitted, ForPricing()) : 0;
-    candidate.variants.clear();
-    for (const Variant& variant : variants) {
+    const KernelFacts facts = FactsOf(candidate);
+    Offer offer;
+    for (Variant& variant : COLLAGE_TRY(VariantsOf(candidate.backend, candidate.extracted.function, hash))) {
       const uint64_t of_function = variant.uses_precision ? permitted_hash : hash;
       MeasurementKey key = pricer_.KeyOf(of_function, std::string(target.backend->Name()), target.version, variant.name);
       key.threads = placement_.devices[device].threads;
-      kernels.push_back(NumberOf({key, c, variant, {}}, variant.uses_precision ? WithFewerBits(facts) : facts));
-      candidate.variants.push_back({variant, Cost::Unknown(), {}, key, placement_.MemoryOf(device)});
+      offer.kernels.push_back(NumberOf({std::move(key), c, variant, {}}, variant.uses_precision ? WithFewerBits(facts) : facts));
+      offer.variants.push_back({std::move(variant), Cost::Unknown(), placement_.MemoryOf(device)});
     }
-    return {};
+    return offer;
   }
 
   [[nodiscard]] KernelFacts FactsOf(const PricedCandidate& candidate) const {
@@ -236,11 +249,6 @@ class Builder {
   Pricer& pricer_;
   std::vector<KernelFacts> facts_;
   std::map<KernelId, size_t> number_;
-  /// What a target has for a function.
-  struct Offer {
-    std::vector<Variant> variants;
-    KernelFacts facts;
-  };
   std::map<std::pair<size_t, uint64_t>, Offer> offers_;  // by target and function
 };
 
@@ -336,9 +344,9 @@ Result<PlacementPointer> Extend(const Placement& placement, PlacementAddition ad
   return builder.Finish();
 }
 
-std::optional<size_t> Placement::FindPartition(const PricedCandidate& like) const {
-  const std::unordered_map<IndexSet, size_t>& partitions = partitions_of[like.backend];
-  const auto found = partitions.find(like.candidate.sub_graph.inside());
+std::optional<size_t> Placement::FindPartition(size_t target, const IndexSet& inside) const {
+  const std::unordered_map<IndexSet, size_t>& partitions = partitions_of[target];
+  const auto found = partitions.find(inside);
   return found == partitions.end() ? std::nullopt : std::optional(found->second);
 }
 

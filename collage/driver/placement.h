@@ -113,8 +113,8 @@ struct Placement {
   /// Position in `devices` of that in whose memory its kernels read and write: all CPUs share the host's.
   [[nodiscard]] size_t MemoryOf(size_t device) const { return devices[device].kind == DeviceKind::kCpu ? 0 : device; }
   [[nodiscard]] TensorPlace PlaceOf(size_t device, const Layout& layout) const;
-  /// The candidate that is a partition of the same operators by the same target, if any.
-  [[nodiscard]] std::optional<size_t> FindPartition(const PricedCandidate& like) const;
+  /// The candidate that is a partition of these nodes by this target, if any.
+  [[nodiscard]] std::optional<size_t> FindPartition(size_t target, const IndexSet& inside) const;
   /// Whether all that the candidate reads are inputs of the function.
   [[nodiscard]] bool ReadsInputsOnly(const PricedCandidate& candidate) const;
   /// Whether nothing that the candidate reads, writes or computes is kept off its device.

@@ -5,6 +5,7 @@
 #include "collage/candidate/gather.h"
 #include "collage/candidate/regions.h"
 #include "collage/dataflow/contraction.h"
+#include "collage/dataflow/extraction.h"
 #include "collage/partition/classic_flow.h"
 #include "collage/partition/fuse.h"
 #include "collage/pattern/check.h"
@@ -135,8 +136,9 @@ class Greedy {
   }
 
   [[nodiscard]] Status CanBeBuilt(const CandidatePartition& partition) const {
-    const ExtractedFunction function = COLLAGE_TRY(ExtractFunction(graph_, partition.sub_graph));
-    return options_.check ? options_.check(partition, function) : Status();
+    if (options_.check) return options_.check(partition);
+    COLLAGE_TRY_STATUS(ExtractFunction(graph_, partition.sub_graph));
+    return {};
   }
 
   void Add(CandidatePartition partition) {

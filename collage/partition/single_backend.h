@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "collage/backend/backend.h"
-#include "collage/dataflow/extraction.h"
 #include "collage/partition/cover.h"
 
 namespace collage {
@@ -16,13 +15,13 @@ struct SingleBackend {
   const BackendRules* rules = nullptr;
 };
 
-/// Whether a partition can be built: success, or why not (no variant, found wrong before). `function` is what would be compiled.
-using CheckPartition = std::function<Status(const CandidatePartition& partition, const ExtractedFunction& function)>;
+/// Whether a partition can be built: success, or why not (no variant, found wrong before).
+using CheckPartition = std::function<Status(const CandidatePartition& partition)>;
 
 struct SingleBackendOptions {
   SingleBackend native;  ///< takes what the backend leaves; a spec of null: there is none
   SpecPointer fallback;  ///< takes single calls that native leaves; may be null
-  CheckPartition check;  ///< not asked about the fallback; empty: what the rules accept can be built
+  CheckPartition check;  ///< not asked about the fallback; empty: what the rules accept and can be extracted can be built
 };
 
 struct SingleBackendPlan {

@@ -45,7 +45,7 @@ class Builder {
       }
       for (const auto& [given, wanted] : form.tensors) same_.emplace(given, wanted);
     }
-    for (const PostDfsIndex index : DeepestFirst(graph_, graph_.IndexOf(body_), also_before)) {
+    for (const PostDfsIndex index : EvaluationOrder(graph_, graph_.IndexOf(body_), also_before)) {
       if (!CalledOp(graph_[index].expr) || added.Contains(index)) continue;
       if (graph_[index].block != 0) return Fail("operators inside of an if or of a function literal cannot be placed yet");
       if (const auto roots = before.find(index); roots != before.end()) {
@@ -158,7 +158,7 @@ class Builder {
       for (const Layout& layout : variant.variant.inputs) priced.input_layouts.push_back(LayoutOf(variant.device, layout));
       for (const Layout& layout : variant.variant.outputs) priced.output_layouts.push_back(LayoutOf(variant.device, layout));
       COLLAGE_CHECK(priced.input_layouts.size() == searched.inputs.size() && priced.output_layouts.size() == searched.outputs.size(),
-                    "variant " + variant.variant.name + " of " + variant.key.backend + " does not fit its function");
+                    "variant " + variant.variant.name + " of " + candidate.candidate.spec->name + " does not fit its function");
       searched.variants.push_back(std::move(priced));
     }
     return searched;

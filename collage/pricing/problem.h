@@ -15,8 +15,6 @@ namespace collage {
 struct PricedVariant {
   Variant variant;
   Cost cost = Cost::Unknown();
-  std::string invalid_reason;
-  MeasurementKey key;
   size_t device = 0;  ///< 0: the host
 };
 

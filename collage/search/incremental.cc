@@ -106,7 +106,10 @@ class IncrementalSearch::State {
         if (!answer.gave_up) return ResultOf(answer);
       }
       graph_ = covers_->Of(problem_, options_.most_covered);
-      if (!graph_) return ResultOf(Sweep(tables_, {options_.most_states, options_.most_sets_unproven}, options_.reuse_segments, nullptr));
+      if (!graph_) {
+        const size_t most_states = std::max<size_t>(1, options_.most_states / options_.most_sets_unproven);
+        return ResultOf(Sweep(tables_, {most_states, options_.most_sets_unproven}, options_.reuse_segments, nullptr));
+      }
       relaxation_.emplace(tables_, *graph_);
     }
     relaxation_->Reprice();

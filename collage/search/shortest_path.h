@@ -15,7 +15,8 @@ struct ShortestPathOptions {
   /// Covered sets with the same first uncovered node that a sweep without bounds keeps.
   size_t most_sets = 4096;
   /// The same where the graph has too many for bounds: no optimum can be proven then, and a sweep of 4 096 finds the same covers as
-  /// one of 64, whose bounds are a sixth lower, in 20 to 60 times as long (docs/design/search.md).
+  /// one of 64, whose bounds are a sixth lower, in 20 to 60 times as long (docs/design/search.md). All of them together keep as many states
+  /// as one set may else: with `most_states` each, a WaveNet whose chain came before its sum took 24 GB.
   size_t most_sets_unproven = 64;
   /// A first search without bounds takes least time where no covered set has more states than this; beyond it bounds are found.
   size_t easy_states = 64;

@@ -20,7 +20,7 @@ std::vector<std::string> Order(const std::string& text, const std::map<std::stri
     for (const std::string& other : others) also[graph.IndexOf(names.at(name))].push_back(graph.IndexOf(names.at(other)));
   }
   std::vector<std::string> ordered;
-  for (const PostDfsIndex index : DeepestFirst(graph, graph.IndexOf(graph.function()->As<Function>()->body), also)) {
+  for (const PostDfsIndex index : EvaluationOrder(graph, graph.IndexOf(graph.function()->As<Function>()->body), also)) {
     for (const auto& [name, expr] : names) {
       if (expr == graph[index].expr && expr->As<Call>()) ordered.push_back(name);
     }
@@ -37,23 +37,41 @@ constexpr const char* kShortBeforeLong = R"(fn (%x: Tensor[(2), float32]) -> Ten
   add(%3, %4)
 })";
 
-TEST(DeepestFirst, WhatIsShortStandsRightBeforeItsUse) {
+TEST(EvaluationOrder, WhatIsShortStandsRightBeforeItsUse) {
   EXPECT_THAT(Order(kShortBeforeLong), testing::ElementsAre("1", "2", "0", "3", "4"));
 }
 
-TEST(DeepestFirst, OfEquallyDeepOnesTheFirstArgumentGoesFirst) {
+TEST(EvaluationOrder, OfEquallyDeepOnesTheFirstArgumentGoesFirst) {
   EXPECT_THAT(Order(R"(fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] { %0 = tanh(%x); %1 = exp(%x); add(%1, %0) })"),
               testing::ElementsAre("1", "0"));
 }
 
-TEST(DeepestFirst, WhatIsToComeBeforeANodeDoes) {
+/// Of the last two layers what is added is deeper than the sum so far.
+constexpr const char* kSumOfLayers = R"(fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
+  %0 = tanh(%x);
+  %1 = nn.relu(%0);
+  %2 = exp(%0);
+  %3 = tanh(%2);
+  %4 = nn.relu(%3);
+  %5 = add(%1, %4);
+  %6 = exp(%3);
+  %7 = tanh(%6);
+  %8 = nn.relu(%7);
+  add(%5, %8)
+})";
+
+TEST(EvaluationOrder, WhereEachLayerAddsToASumItDoesWhenItIsDone) {
+  EXPECT_THAT(Order(kSumOfLayers), testing::ElementsAre("0", "1", "2", "3", "4", "5", "6", "7", "8"));
+}
+
+TEST(EvaluationOrder, WhatIsToComeBeforeANodeDoes) {
   EXPECT_THAT(Order(kShortBeforeLong, {{"1", {"0"}}, {"0", {"4"}}}), testing::ElementsAre("4", "0", "1", "2", "3"));
 }
 
-TEST(DeepestFirst, IsAnOrderOfEvaluationOfRandomPrograms) {
+TEST(EvaluationOrder, IsAnOrderOfEvaluationOfRandomPrograms) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const DataflowGraph graph(RandomFunction(seed, 30));
-    const std::vector<PostDfsIndex> order = DeepestFirst(graph, graph.size() - 1);
+    const std::vector<PostDfsIndex> order = EvaluationOrder(graph, graph.size() - 1);
     std::vector<size_t> place(graph.size(), graph.size());
     for (size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
     ASSERT_EQ(order.size(), graph.size());

@@ -123,8 +123,8 @@ TEST(DecideTest, OnSimulatedMachinesLargePlansAreWithinTheDeclaredDifference) {
 TEST(DecideTest, ManyMachinesGiveAsGoodAPlanAfterFewerWaits) {
   SimulatedMachine::Nature fleet;
   fleet.at_once = 8;
-  const Outcome one = Simulate(300, 0, {});
-  const Outcome many = Simulate(300, 0, fleet);
+  const Outcome one = Simulate(Rounds(300), 0, {});
+  const Outcome many = Simulate(Rounds(300), 0, fleet);
   EXPECT_GE(many.within, many.runs * 95 / 100);
   EXPECT_LE(many.claimed_wrongly, many.settled / 20);
   EXPECT_EQ(many.proved_above, 0u);
@@ -135,8 +135,8 @@ TEST(DecideTest, ManyMachinesGiveAsGoodAPlanAfterFewerWaits) {
 TEST(DecideTest, TheConfidenceIsDeclaredInOnePlace) {
   Declared careless;
   careless.confidence = 0.5;
-  const Outcome careful = Simulate(100, 0, {});
-  const Outcome hasty = Simulate(100, 0, {}, careless);
+  const Outcome careful = Simulate(Rounds(100), 0, {});
+  const Outcome hasty = Simulate(Rounds(100), 0, {}, careless);
   EXPECT_LT(hasty.programs + hasty.alone, careful.programs + careful.alone);
   EXPECT_GE(hasty.settled, careful.settled);
 }

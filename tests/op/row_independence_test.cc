@@ -7,6 +7,7 @@
 #include "collage/op/interpreter.h"
 #include "collage/op/table.h"
 #include "op_testing.h"
+#include "tests/support/rounds.h"
 
 namespace collage {
 namespace {
@@ -285,14 +286,14 @@ class RandomRows {
 
 TEST(RowIndependenceTest, RandomProgramsGiveTheSameSomeRowsAtATime) {
   size_t taken = 0;
-  for (uint32_t seed = 0; seed < 300; ++seed) {
+  for (uint32_t seed = 0; seed < Rounds(300); ++seed) {
     SCOPED_TRACE(seed);
     RandomRows random(seed);
     taken += random.Grow(40);
     ASSERT_NO_FATAL_FAILURE(ExpectIndependent(random.Function(0), random.Function(1), {RowUse::kRows, RowUse::kWhole}));
     if (HasFailure()) return;
   }
-  EXPECT_GT(taken, size_t{300} * 8);  // most of it is no empty program
+  EXPECT_GT(taken, Rounds(300) * 8);  // most of it is no empty program
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ TEST_F(Partition, EverySingleBackendPlanIsACover) {
       SingleBackendOptions options{.fallback = FallbackSpec("reference")};
       // Of some seeds a third of all partitions cannot be built.
       if (seed % 2 == 1) {
-        options.check = [](const CandidatePartition& partition, const ExtractedFunction&) {
+        options.check = [](const CandidatePartition& partition) {
           return partition.sub_graph.Hash() % 3 == 0 ? Status(Fail("unlucky")) : Status();
         };
       }
@@ -173,7 +173,7 @@ TEST_F(Partition, WhatCannotBeBuiltIsTriedInPartsAndNamed) {
     %0 = nn.relu(%x); %1 = add(%0, %x); %2 = tanh(%1); %3 = subtract(%2, %x); %3 })"));
   const DataflowGraph graph(module.MainExpr());
   const auto refuse = [](size_t operators) {
-    return [operators](const CandidatePartition& partition, const ExtractedFunction&) {
+    return [operators](const CandidatePartition& partition) {
       const bool refused = partition.spec->name == "library" && partition.sub_graph.operator_count() == operators;
       return refused ? Status(Fail("no kernel for " + std::to_string(operators))) : Status();
     };
@@ -191,11 +191,11 @@ TEST_F(Partition, WhatCannotBeBuiltIsTriedInPartsAndNamed) {
   EXPECT_EQ(parts.refusals[0].reason, "no kernel for 3");
   EXPECT_EQ(parts.refusals[0].backend, "library");
   EXPECT_EQ(parts.refusals[0].inside.Count(), 3U);
-  const auto never = [](const CandidatePartition& partition, const ExtractedFunction&) {
+  const auto never = [](const CandidatePartition& partition) {
     return partition.spec->name == "library" ? Status(Fail("broken library")) : Status();
   };
   EXPECT_EQ(Greedy(graph, "library", {.check = never}).error().message, "backend 'library' takes no part of this program: broken library");
-  const auto nothing = [](const CandidatePartition& partition, const ExtractedFunction&) {
+  const auto nothing = [](const CandidatePartition& partition) {
     return partition.spec->name == "native" ? Status(Fail("broken generator")) : Status();
   };
   EXPECT_EQ(Greedy(graph, "library", {.check = nothing}).error().message,

@@ -234,7 +234,7 @@ TEST(TiesTest, LongOnesAreDecidedAsByComparingWholePaths) {
   }
 }
 
-constexpr size_t kLayers = 100'000;
+constexpr size_t kLayers = Rounds(100'000);
 
 /// Equal layers, each in two layouts at the same price, but for the first: there the one is so much dearer.
 SearchProblem EqualLayers(Cost dearer) {
