@@ -115,6 +115,12 @@ std::vector<ProgramCase> ConvolutionCases() {
   for (const Convolution& convolution : convolutions) AddWithTails(cases, convolution);
   AddTails(cases);
   AddTransposed(cases);
+  cases.push_back({"conv_1x2_dilated_gate", [] {
+                     B b;
+                     const Attributes attributes{{"dilation", Ints{1, 16}}, {"padding", Ints{0, 16, 0, 0}}};
+                     const Expr x = B::Call("nn.conv2d", {b.Input({1, 16, 1, 512}), b.Weight({16, 16, 1, 2}, 32)}, attributes);
+                     return b.Finish(B::Multiply(B::Call("tanh", {b.Bias(x)}), b.Input({1, 16, 1, 512})));
+                   }});
   cases.push_back({"conv_weight_is_parameter", [] {
                      B b;
                      const Expr x = b.Input({1, 8, 7, 7});

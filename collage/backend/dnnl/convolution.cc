@@ -75,6 +75,16 @@ size_t MostOf(dnnl::algorithm algorithm, const std::string& tag) {
   return algorithm == dnnl::algorithm::convolution_winograd || tag == kChannelsLast ? 2 : 1;
 }
 
+/// oneDNN 2.6.3 takes the wrong elements of another tensor there, found where a WaveNet multiplies what a dilated convolution gives.
+bool MisplacesOperands(const std::string& implementation, const std::string& in, const Attached& attached) {
+  if (in != kChannelsLast || implementation.find("gemm") == std::string::npos) return false;
+  const dnnl::post_ops operations = attached.attributes.get_post_ops();
+  for (int i = 0; i < operations.len(); ++i) {
+    if (operations.kind(i) == dnnl::primitive::kind::binary) return true;
+  }
+  return false;
+}
+
 // The iterator of the library points to `operation` as long as it goes on.
 void AddImplementations(const Chain& chain, const Operation& operation, const char* algorithm, size_t most, const Attached& attached,
                         std::vector<Found>& found) {
@@ -86,6 +96,7 @@ void AddImplementations(const Chain& chain, const Operation& operation, const ch
     const std::string out = TagOf(primitive.dst_desc());
     if (in.empty() || out.empty()) return;
     const std::string implementation = ImplementationOf(primitive);
+    if (MisplacesOperands(implementation, in, attached)) continue;
     const std::string layouts = in == out ? in : in + "-" + out;
     Plan plan = MakePlan(chain, primitive, in, out, attached);
     plan.name = std::string(algorithm) + "/" + implementation + "/" + layouts;
