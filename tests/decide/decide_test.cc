@@ -135,8 +135,8 @@ TEST(DecideTest, ManyMachinesGiveAsGoodAPlanAfterFewerWaits) {
 TEST(DecideTest, TheConfidenceIsDeclaredInOnePlace) {
   Declared careless;
   careless.confidence = 0.5;
-  const Outcome careful = Simulate(Rounds(100), 0, {});
-  const Outcome hasty = Simulate(Rounds(100), 0, {}, careless);
+  const Outcome careful = Simulate(100, 0, {});
+  const Outcome hasty = Simulate(100, 0, {}, careless);
   EXPECT_LT(hasty.programs + hasty.alone, careful.programs + careful.alone);
   EXPECT_GE(hasty.settled, careful.settled);
 }
