@@ -7,6 +7,7 @@
 #include "collage/decide/priced_problem.h"
 #include "collage/form/rules.h"
 #include "collage/op/interpreter.h"
+#include "collage/search/cover_graph.h"
 #include "collage/support/hash.h"
 #include "tests/driver/decided.h"
 #include "tests/form/relus_of_one_tensor.h"
@@ -226,6 +227,21 @@ TEST_F(FormsTest, ARegionDoesNotHoldWhatIsProjectedFromAFormOutsideOfIt) {
     ASSERT_TRUE(ComputesTheSame(*placement, best, seed)) << text;
   }
   EXPECT_GT(with_forms, 20u) << "or the test says nothing of them";
+}
+
+/// As in a WaveNet: what a layer adds to the sum is of one tensor with what the next layer reads, and may be computed together.
+TEST_F(FormsTest, LayersThatAllAddToOneSumAreNotOpenToItsEnd) {
+  constexpr size_t kLayers = 14;
+  std::string text = "fn (%x: Tensor[(1, 2, 2, 2), float32]) { %h0 = tanh(%x); %a0 = nn.relu(%h0); ";
+  for (size_t layer = 1; layer < kLayers; ++layer) {
+    text +=
+        fmt::format("%n{0} = nn.relu(%h{1}); %h{0} = tanh(%n{0}); %s{0} = nn.relu(%h{0}); %a{0} = add(%a{1}, %s{0}); ", layer, layer - 1);
+  }
+  const PlacementPointer placement = Place(Parsed(fmt::format("{} %a{} }}", text, kLayers - 1)), {Siblings()});
+  EXPECT_EQ(placement->formed.forms.size(), kLayers - 1);
+  const std::optional<CoverGraph> covers = CoverGraph::Build(placement->arms.problem, size_t{1} << kLayers);
+  ASSERT_TRUE(covers);
+  EXPECT_LT(covers->size(), 20 * kLayers);
 }
 
 TEST_F(FormsTest, WhatTheUserForbidsIsNotOffered) {
