@@ -1,6 +1,7 @@
 #include "collage/dataflow/evaluation_order.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace collage {
 namespace {
@@ -45,18 +46,22 @@ std::vector<PostDfsIndex> InputsFirst(const DataflowGraph& graph, PostDfsIndex l
   return order;
 }
 
-/// Over all values that are computed, how many operators run while they wait for their last use.
-size_t Waiting(const DataflowGraph& graph, const std::vector<PostDfsIndex>& order) {
-  std::vector<size_t> begin(graph.size(), 0);
-  std::vector<size_t> end(graph.size(), 0);
-  size_t run = 0;
-  for (const PostDfsIndex node : order) {
-    for (const PostDfsIndex input : graph[node].inputs) end[input] = run;
-    begin[node] = end[node] = graph[node].op ? ++run : run;
+/// Over all operators that run until `last` is there, how many sets of the values that then wait for their last use there are.
+double SetsThatWait(const DataflowGraph& graph, const std::vector<PostDfsIndex>& order, PostDfsIndex last) {
+  std::vector<PostDfsIndex> last_use(graph.size(), graph.size());
+  const auto end = std::find(order.begin(), order.end(), last) + 1;
+  for (auto node = order.begin(); node != end; ++node) {
+    for (const PostDfsIndex input : graph[*node].inputs) last_use[input] = *node;
   }
-  size_t waiting = 0;
-  for (const PostDfsIndex node : order) waiting += graph[node].inputs.empty() ? 0 : end[node] - begin[node];
-  return waiting;
+  double sets = 0;
+  int waiting = 0;
+  for (auto node = order.begin(); node != end; ++node) {
+    for (const PostDfsIndex input : graph[*node].inputs) waiting -= graph[input].op && last_use[input] == *node ? 1 : 0;
+    if (!graph[*node].op) continue;
+    waiting += last_use[*node] < graph.size() ? 1 : 0;
+    sets += std::ldexp(1.0, waiting);
+  }
+  return sets;
 }
 
 }  // namespace
@@ -64,7 +69,8 @@ size_t Waiting(const DataflowGraph& graph, const std::vector<PostDfsIndex>& orde
 std::vector<PostDfsIndex> EvaluationOrder(const DataflowGraph& graph, PostDfsIndex last, const AlsoBefore& also_before) {
   std::vector<PostDfsIndex> deepest_first = InputsFirst(graph, last, also_before, true);
   std::vector<PostDfsIndex> by_arguments = InputsFirst(graph, last, also_before, false);
-  return Waiting(graph, by_arguments) < Waiting(graph, deepest_first) ? by_arguments : deepest_first;
+  // One value more that waits all along is twice as many. Less than that does not tell which order candidates reach across.
+  return 2 * SetsThatWait(graph, by_arguments, last) < SetsThatWait(graph, deepest_first, last) ? by_arguments : deepest_first;
 }
 
 }  // namespace collage

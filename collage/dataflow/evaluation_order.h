@@ -7,11 +7,11 @@
 
 namespace collage {
 
-/// All nodes in an order in which they can be evaluated: inputs first, and of the inputs of one node either the deepest first or in the
-/// order of the arguments, whichever lets fewer values wait for their last use. Fewer candidates then reach from what is done into what is
-/// not. With the deepest first what is short stands right before its use. Where each layer of a chain adds to one sum, as in a WaveNet, the
-/// whole chain would come before the first addition so; in the order of the arguments each layer adds when it is done. What `last` needs
-/// comes before all else. `also_before`: what else comes before a node, and does not need that node.
+/// All nodes in an order in which they can be evaluated: inputs first, and of the inputs of one node the deepest first. What is short then
+/// stands right before its use, so that fewer values wait for theirs, and fewer candidates reach from what is done into what is not.
+/// Where each layer of a chain adds to one sum, as in a WaveNet, the whole chain would come before the first addition so, and all its
+/// values wait; in the order of the arguments each layer adds when it is done. That order is taken where values wait in less than half as
+/// many sets. What `last` needs comes before all else. `also_before`: what else comes before a node, and does not need that node.
 ///
 /// (Sethi and Ullman, "The generation of optimal code for arithmetic expressions", 1970, order the operands of trees by what waits.)
 std::vector<PostDfsIndex> EvaluationOrder(const DataflowGraph& graph, PostDfsIndex last,

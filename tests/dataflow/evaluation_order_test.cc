@@ -46,22 +46,22 @@ TEST(EvaluationOrder, OfEquallyDeepOnesTheFirstArgumentGoesFirst) {
               testing::ElementsAre("1", "0"));
 }
 
-/// Of the last two layers what is added is deeper than the sum so far.
-constexpr const char* kSumOfLayers = R"(fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] {
-  %0 = tanh(%x);
-  %1 = nn.relu(%0);
-  %2 = exp(%0);
-  %3 = tanh(%2);
-  %4 = nn.relu(%3);
-  %5 = add(%1, %4);
-  %6 = exp(%3);
-  %7 = tanh(%6);
-  %8 = nn.relu(%7);
-  add(%5, %8)
-})";
-
 TEST(EvaluationOrder, WhereEachLayerAddsToASumItDoesWhenItIsDone) {
-  EXPECT_THAT(Order(kSumOfLayers), testing::ElementsAre("0", "1", "2", "3", "4", "5", "6", "7", "8"));
+  // What the last layer adds is deeper than the sum so far.
+  std::string text = "fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] { %0 = tanh(%x); %1 = nn.relu(%0); ";
+  std::vector<std::string> names = {"0", "1"};
+  std::string chain = "0";
+  std::string sum = "1";
+  const auto add = [&](const std::string& call) {
+    names.push_back(std::to_string(names.size()));
+    text += "%" + names.back() + " = " + call + "; ";
+    return names.back();
+  };
+  for (size_t layer = 1; layer < 6; ++layer) {
+    chain = add("tanh(%" + add("exp(%" + chain + ")") + ")");
+    sum = add("add(%" + sum + ", %" + add("nn.relu(%" + chain + ")") + ")");
+  }
+  EXPECT_THAT(Order(text + "%" + sum + " }"), testing::ElementsAreArray(names));
 }
 
 TEST(EvaluationOrder, WhatIsToComeBeforeANodeDoes) {
