@@ -245,8 +245,7 @@ std::vector<BranchCandidate> BranchesSideBySide(const Placement& placement, cons
   for (Block& block : BranchFinder(placement, plan, prices).Find()) {
     if (found.size() == kMostBlocks) break;
     std::optional<PricedCandidate> candidate = SideBySideCandidate(placement, plan, block.shares);
-    if (!candidate || placement.FindPartition(candidate->backend, candidate->candidate.sub_graph.inside()) || is_found(*candidate))
-      continue;
+    if (!candidate || placement.FindPartition(*candidate) || is_found(*candidate)) continue;
     found.push_back({std::move(block.shares), std::move(*candidate)});
   }
   return found;

@@ -328,7 +328,7 @@ class Compile {
       COLLAGE_TRY_STATUS(MeasureBranches(first));
       const std::vector<Price> prices = Believe(placement_->arms.kernels, evidence_, options_.declared);
       for (BranchCandidate& one : branches) {
-        const std::optional<size_t> c = placement_->FindPartition(one.candidate.backend, one.candidate.candidate.sub_graph.inside());
+        const std::optional<size_t> c = placement_->FindPartition(one.candidate);
         if (c && IsCheaperThanParts(*placement_, *c, best.choices, prices)) {
           join.branches.push_back(std::move(one.branches));
         } else {

@@ -56,8 +56,7 @@ std::vector<PricedCandidate> JoinedPartitions(const Placement& placement, const 
       if (placement.targets[TargetOf(placement, whole, device)].rules.style != BackendRules::Style::kPredicate) return false;
       if (!placement.constraints->Allow(whole)) return false;
       std::optional<PricedCandidate> candidate = ToPriced(placement, whole, device);
-      if (candidate && !placement.FindPartition(candidate->backend, candidate->candidate.sub_graph.inside()))
-        joined.push_back(std::move(*candidate));
+      if (candidate && !placement.FindPartition(*candidate)) joined.push_back(std::move(*candidate));
       return false;
     });
   }
@@ -86,14 +85,14 @@ std::vector<GreedyPlan> GreedyPlans(const Placement& placement) {
   options.check = [&](const CandidatePartition& partition) -> Status {
     COLLAGE_TRY_STATUS(check_statements(partition));
     const size_t target = TargetOf(placement, partition, kHost);
-    const auto has_variants = [&]() -> Result<bool> {
-      // Most partitions are candidates already.
-      const std::optional<size_t> known = placement.FindPartition(target, partition.sub_graph.inside());
-      if (known) return !placement.candidates[*known].variants.empty();
+    // Most partitions are candidates already.
+    const std::optional<size_t> known = placement.FindPartition(target, partition.sub_graph.inside());
+    bool has_any = known && !placement.candidates[*known].variants.empty();
+    if (!known) {
       const ExtractedFunction extracted = COLLAGE_TRY(ExtractFunction(*placement.graph, partition.sub_graph));
-      return !placement.targets[target].backend->Variants(*extracted.function->As<Function>(), Device{}).empty();
-    };
-    return COLLAGE_TRY(has_variants()) ? Status{} : Fail("it has no variant");
+      has_any = !placement.targets[target].backend->Variants(*extracted.function->As<Function>(), Device{}).empty();
+    }
+    return has_any ? Status{} : Fail("it has no variant");
   };
   std::vector<GreedyPlan> plans;
   for (const size_t target : placement.Singles()) {
@@ -128,8 +127,7 @@ Result<PlacementPointer> WithGreedyPlans(PlacementPointer placement, const std::
   std::vector<std::unordered_set<IndexSet>> added(placement->targets.size());
   for (const GreedyPlan& plan : greedy) {
     for (const PricedCandidate& wanted : plan.candidates) {
-      const IndexSet& inside = wanted.candidate.sub_graph.inside();
-      const bool is_new = !placement->FindPartition(wanted.backend, inside) && added[wanted.backend].insert(inside).second;
+      const bool is_new = !placement->FindPartition(wanted) && added[wanted.backend].insert(wanted.candidate.sub_graph.inside()).second;
       if (is_new) addition.candidates.push_back(wanted);
     }
   }
@@ -147,7 +145,7 @@ std::optional<std::vector<size_t>> CandidatesOf(const Placement& placement, cons
     covered |= placement.built.problem.candidates[c].inside;
   };
   for (const PricedCandidate& wanted : plan.candidates) {
-    const std::optional<size_t> c = placement.FindPartition(wanted.backend, wanted.candidate.sub_graph.inside());
+    const std::optional<size_t> c = placement.FindPartition(wanted);
     if (!c) return std::nullopt;
     take(*c);
   }

@@ -115,6 +115,9 @@ struct Placement {
   [[nodiscard]] TensorPlace PlaceOf(size_t device, const Layout& layout) const;
   /// The candidate that is a partition of these nodes by this target, if any.
   [[nodiscard]] std::optional<size_t> FindPartition(size_t target, const IndexSet& inside) const;
+  [[nodiscard]] std::optional<size_t> FindPartition(const PricedCandidate& like) const {
+    return FindPartition(like.backend, like.candidate.sub_graph.inside());
+  }
   /// Whether all that the candidate reads are inputs of the function.
   [[nodiscard]] bool ReadsInputsOnly(const PricedCandidate& candidate) const;
   /// Whether nothing that the candidate reads, writes or computes is kept off its device.
