@@ -67,19 +67,21 @@ class MemberChoice {
   }
 
  private:
-  Result<Variant> ChooseFor(const PartitionCall& call) const {
+  Result<Variant> ChooseFor(const PartitionCall& call) {
     const Function& function = *call.function->As<Function>();
-    std::vector<Variant> variants = backend_.Variants(function, device_);
+    const auto [known, is_new] = variants_.try_emplace(StructuralHash(call.function, ForPricing()));
+    if (is_new) known->second = backend_.Variants(function, device_);
+    const std::vector<Variant>& variants = known->second;
     if (variants.empty()) {
       return Fail(std::string(backend_.Name()) + ": cannot run '" + call.record.name + "', a part of this region");
     }
     size_t best = 0;
-    if (!ComputesMuch(function)) {
+    if (variants.size() > 1 && !ComputesMuch(function)) {
       for (size_t i = 1; i < variants.size(); ++i) {
         if (ConvertedBytes(call, variants[i]) < ConvertedBytes(call, variants[best])) best = i;
       }
     }
-    return std::move(variants[best]);
+    return variants[best];
   }
 
   [[nodiscard]] size_t ConvertedBytes(const PartitionCall& call, const Variant& variant) const {
@@ -125,7 +127,8 @@ class MemberChoice {
   const Backend& backend_;
   const Device& device_;
   TakenApart apart_;
-  std::vector<std::vector<Layout>> forms_;  // by value, in the order in which they came to be
+  std::unordered_map<uint64_t, std::vector<Variant>> variants_;  // of members, which repeat themselves
+  std::vector<std::vector<Layout>> forms_;                       // by value, in the order in which they came to be
 };
 
 /// Errors say why a function is no region of this backend.

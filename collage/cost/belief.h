@@ -51,6 +51,7 @@ struct KernelFacts {
   double flops = 0;  ///< of its heavy operators by their definitions; zero where they have none
   /// Whose anchor was timed beside it when it ran alone: what is usual is so for one device.
   size_t device = 0;
+  double compile_seconds = 0;  ///< that one is likely to take to compile, by what is usual of such backends
 };
 
 /// What may be said of the time that a kernel takes inside a whole program, at the declared confidence.

@@ -99,15 +99,39 @@ class Decider {
     return MeasureSome(unknown, /*all=*/measurer_->IsOver());
   }
 
-  /// When time has ended without a plan, the cover of which least is unknown, and of such the cheapest: often a whole model, one kernel
-  /// where the cheapest cover would ask for hundreds.
+  /// When time has ended without a plan, the cover that is likely to run soonest: a whole model, where others would ask for hundreds of
+  /// kernels, or one kernel that every layer shares, where a compiler would take long over all layers. Each place has weights of its own,
+  /// so compiling is charged to each; timing a kernel that is unknown in equal shares to the places where it may stand.
   Result<SearchResult> SoonestKnown() {
-    const Cost unknown = Cost::Seconds(10);  // more than a plan takes, and in sums of any number still a time
+    constexpr double kSecondsOfTiming = 0.1;  // its samples and those of the anchor, the reference, the comparison
+    const std::vector<KernelFacts>& facts = arms_.kernels.kernels();
     std::vector<Cost> costs = Lows(prices_);
-    for (size_t kernel = 0; kernel < costs.size(); ++kernel) {
-      if (IsUnknown(kernel)) costs[kernel] += unknown;
-    }
+    for (size_t kernel = 0; kernel < costs.size(); ++kernel) costs[kernel] += Cost::Seconds(facts[kernel].compile_seconds);
+    for (const auto& [kernel, places] : PlacesOfUnknown())
+      costs[kernel] += Cost::Seconds((kSecondsOfTiming + facts[kernel].compile_seconds) / static_cast<double>(places));
     return at_ends_.Search(costs);
+  }
+
+  /// At how many places a kernel may stand in one cover: no more than these.
+  [[nodiscard]] std::map<size_t, size_t> PlacesOfUnknown() const {
+    std::map<size_t, size_t> places;
+    const SearchProblem& problem = arms_.problem;
+    for (size_t c = 0; c < problem.candidates.size(); ++c) {
+      if (!options_.allowed.empty() && !options_.allowed[c]) continue;
+      const size_t most = problem.node_count / std::max<size_t>(1, problem.candidates[c].inside.Count());
+      for (const size_t kernel : arms_.kernel_of[c]) {
+        if (kernel != Arms::kNoKernel && IsUnknown(kernel)) places[kernel] = std::min(places[kernel] + 1, most);
+      }
+    }
+    for (size_t tensor = 0; arms_.conversion_kernel && tensor < problem.tensors.size(); ++tensor) {
+      for (size_t from = 0; from < problem.layout_count; ++from) {
+        for (size_t to = 0; to < problem.layout_count; ++to) {
+          const size_t kernel = from == to ? Arms::kNoKernel : arms_.conversion_kernel(tensor, from, to);
+          if (kernel != Arms::kNoKernel && IsUnknown(kernel)) ++places[kernel];
+        }
+      }
+    }
+    return places;
   }
 
   Result<bool> Challenge() {

@@ -219,13 +219,17 @@ class Compile {
     return Take(unknown, [this] { return measuring_.ShouldStop(); });
   }
 
-  /// What users of one library alone would run: no plan is to be slower, whatever else there is time for.
+  /// What users of one library alone would run: no plan is to be slower, whatever else there is time for. What cannot be compiled twice by
+  /// the deadline, to be priced and to be raced, could be no plan in time.
   Status MeasureOriginals() {
     std::vector<size_t> unknown;
+    const auto fits = [&](size_t kernel) {
+      return Clock::After(2 * placement_->arms.kernels.kernels()[kernel].compile_seconds) <= measuring_.deadline;
+    };
     for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
       const Evidence& known = evidence_[kernel];
       const bool is_known = !known.alone.empty() || !known.invalid_reason.empty();
-      if (IsOriginal(placement_->kernels[kernel].key.variant) && !is_known) unknown.push_back(kernel);
+      if (IsOriginal(placement_->kernels[kernel].key.variant) && !is_known && fits(kernel)) unknown.push_back(kernel);
     }
     return Take(unknown, [this] { return measuring_.ShouldStop(); });
   }

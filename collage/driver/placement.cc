@@ -130,6 +130,8 @@ class Builder {
     KernelFacts facts = WorkOf(*candidate.extracted.function->As<Function>(), placement_.devices[device]);
     facts.device = device;
     facts.backend = candidate.backend;
+    facts.compile_seconds =
+        UsualSecondsToCompile(placement_.targets[candidate.backend].rules, candidate.candidate.sub_graph.inside().Count());
     // What a library computes inside tells nothing of kernels that are generated whole.
     for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));
     return facts;

@@ -299,7 +299,9 @@ CompileReport OfEveryCompile(CompileReport report) {
   return report;
 }
 
-std::string ToJson(const CompileReport& report) { return ReportJson(report).dump(2, ' ', false, Json::error_handler_t::replace); }
+std::string ToJson(const CompileReport& report, JsonLines lines) {
+  return ReportJson(report).dump(lines == JsonLines::kOne ? -1 : 2, ' ', false, Json::error_handler_t::replace);
+}
 
 Result<CompileReport> ReportFromJson(const std::string& text) {
   try {

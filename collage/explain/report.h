@@ -173,8 +173,10 @@ double LikelyBoundAtPrices(const CompileReport& report);
 /// The report without what is true of one compile only (what was measured now, in which time): equal for equal programs.
 CompileReport OfEveryCompile(CompileReport report);
 
+enum class JsonLines { kOne, kMany };
+
 /// For programs: `plan`, `end_to_end_ms`, `candidates` and the rest. Key order is fixed.
-std::string ToJson(const CompileReport& report);
+std::string ToJson(const CompileReport& report, JsonLines lines = JsonLines::kMany);
 /// The inverse, from what a compiled file carries. Errors on JSON of another form.
 Result<CompileReport> ReportFromJson(const std::string& text);
 

@@ -151,7 +151,7 @@ std::string WithField(std::string object, const char* name, const std::string& v
 }  // namespace
 
 std::string ToMetadata(const CompileReport& report, const RecordedProblem& recorded) {
-  return WithField(WriteLine(Json::parse(ToJson(report))), kRecorded, ToJson(recorded));
+  return WithField(ToJson(report, JsonLines::kOne), kRecorded, ToJson(recorded));
 }
 
 std::string WithReport(const std::string& metadata, const CompileReport& report) {

@@ -90,8 +90,11 @@ std::vector<SearchChoice>::const_iterator Alternatives::FirstFrom(size_t node) c
 Alternatives::Stretch Alternatives::StretchAround(size_t i) const {
   const size_t first = Candidate(i).inside.First();
   const size_t end = Candidate(i).inside.Last() + 1;
-  return {cut_before_[first - std::min(first, options_.least_beside)],
-          cut_behind_[std::min(problem_.node_count, end + options_.least_beside)]};
+  // Decisions that are neighbours share a stretch: to cut one takes longer than to search it again.
+  const size_t step = 2 * options_.least_beside;
+  const size_t before = first - std::min(first, options_.least_beside);
+  const size_t behind = end + options_.least_beside;
+  return {cut_before_[before - before % step], cut_behind_[std::min(problem_.node_count, behind + (step - behind % step) % step)]};
 }
 
 bool Alternatives::IsSearchable(size_t i) const {

@@ -198,6 +198,7 @@ class OperatorsInARow : public Arms {
     kernel_of.push_back({facts.size()});
     fact.variant = 2 * backend;
     fact.roofline = Cost::Microseconds(count);
+    fact.compile_seconds = 1e-3 * count;
     facts.push_back(fact);
     seconds.push_back(count * seconds_of_one);
     kernels = KernelRelations(facts);
@@ -338,6 +339,26 @@ TEST(DecideTest, WhereTimeHasEndedNothingIsSearchedForBesideAPlanThatIsKnown) {
   EXPECT_EQ(decision.error().message, kTimeEnded);
   EXPECT_EQ(searches, 0u);
   EXPECT_TRUE(measurer.alone.empty());
+}
+
+TEST(DecideTest, WhereTimeEndsWithoutAPlanOneKernelForAllLayersIsTakenIfThatManyAreSoonerCompiledThanTheWholeModel) {
+  constexpr size_t kLayers = 500;
+  const auto partitions_where_a_layer_takes = [&](double compile_seconds) {
+    OperatorsInARow row(2 * kLayers, 2);
+    for (size_t layer = 0; layer < kLayers; ++layer) {
+      row.Add(2 * layer, 2 * layer + 1, 0, 1e-3);
+      row.kernel_of.back() = {0};
+    }
+    row.facts.front().compile_seconds = compile_seconds;
+    row.Add(0, 2 * kLayers - 1, 1, 1e-4);
+    std::vector<Evidence> evidence(row.facts.size());
+    Hurried measurer(row, row.seconds);
+    const Result<Decision> decision = Decide(row, evidence, measurer, {});
+    EXPECT_EQ(measurer.alone.size(), 1u);
+    return decision ? decision->best.choices.size() : 0;
+  };
+  EXPECT_EQ(partitions_where_a_layer_takes(1e-3), kLayers);
+  EXPECT_EQ(partitions_where_a_layer_takes(4e-2), 1u);
 }
 
 TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatAsksForLeast) {

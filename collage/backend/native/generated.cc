@@ -1,5 +1,10 @@
 #include "collage/backend/native/generated.h"
 
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
 #include "collage/backend/native/generator.h"
 #include "collage/backend/native/native_kernel.h"
 #include "collage/backend/native/supports.h"
@@ -25,6 +30,33 @@ Result<std::string> KeyOf(const Function& function, const OpSequence& sequence, 
   return key;
 }
 
+/// How the constants of generated code are made, by its key. There are few of them, and they hold no weights: what they say of one kernel
+/// serves all layers that share its code, for which nothing is generated then.
+class KnownConstants {
+ public:
+  using Makers = std::shared_ptr<const std::vector<MakeConstant>>;
+
+  Makers Find(const std::string& key) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = by_key_.find(key);
+    return known == by_key_.end() ? nullptr : known->second;
+  }
+
+  Makers Add(const std::string& key, std::vector<MakeConstant> makers) {
+    const std::lock_guard lock(mutex_);
+    return by_key_.insert_or_assign(key, std::make_shared<const std::vector<MakeConstant>>(std::move(makers))).first->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Makers> by_key_;
+};
+
+KnownConstants& Constants() {
+  static auto* constants = new KnownConstants;  // its functions are those of a shared object that may be gone at exit
+  return *constants;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> CompileGenerated(const Function& function, const Device& device, const Variant& variant) {
@@ -33,10 +65,15 @@ Result<std::unique_ptr<Kernel>> CompileGenerated(const Function& function, const
   if (!IsVariantOf(sequence, variant)) return Fail("native: variant " + variant.name + " is not one of this function");
   const std::string key = COLLAGE_TRY(KeyOf(function, sequence, device, variant));
   std::shared_ptr<const artifact::LinkedCode> code = Codes().Find(key);
-  GeneratedCode generated = COLLAGE_TRY(GenerateWithHalide(
-      {&sequence, device.threads, ScheduleOf(variant), TunedValues(variant.name), variant.inputs, variant.outputs, code != nullptr}));
-  if (!code) code = COLLAGE_TRY(Codes().Add(key, std::move(generated.object)));
-  KernelImage image{{}, {}, std::move(generated.constants), std::move(code)};
+  std::shared_ptr<const std::vector<MakeConstant>> constants = Constants().Find(key);
+  if (!code || !constants) {
+    GeneratedCode generated = COLLAGE_TRY(
+        GenerateWithHalide({&sequence, device.threads, ScheduleOf(variant), TunedValues(variant.name), variant.inputs, variant.outputs}));
+    code = COLLAGE_TRY(Codes().Add(key, std::move(generated.object)));
+    constants = Constants().Add(key, std::move(generated.constants));
+  }
+  KernelImage image{{}, {}, {}, std::move(code)};
+  for (const MakeConstant& make : *constants) image.constants.push_back(make(sequence));
   for (size_t i = 0; i < variant.inputs.size(); ++i)
     image.inputs.push_back({sequence.values[sequence.parameters[i]].type, variant.inputs[i]});
   for (size_t i = 0; i < variant.outputs.size(); ++i)

@@ -85,12 +85,17 @@ void Emitter::DefineAnchor(size_t value, Anchor anchor) {
          [shared = AddAnchor(std::move(anchor)), shape = ShapeOf(value)](const Index& index) { return CallAnchor(*shared, index, shape); });
 }
 
-ImageParam Emitter::AddConstant(const Tensor& tensor) {
+ImageParam Emitter::AddTable(Tensor table) {
+  return AddConstant([table = std::move(table)](const OpSequence&) { return table; });
+}
+
+ImageParam Emitter::AddConstant(MakeConstant make) {
+  const Tensor tensor = make(sequence_);
   ImageParam buffer(ElementType(tensor.dtype()).is_bool() ? Halide::UInt(8) : ElementType(tensor.dtype()), 1,
                     "constant" + std::to_string(constants_.size()));
   buffer.set_host_alignment(64);
   buffer.dim(0).set_bounds(0, static_cast<int>(tensor.ElementCount()));
-  constants_.push_back(tensor);
+  constants_.push_back(std::move(make));
   constant_buffers_.push_back(buffer);
   return buffer;
 }
@@ -127,8 +132,8 @@ void Emitter::DefineConstant(size_t value) {
   }
   // Made on first use: an operator may pack a constant its own way and never ask for elements.
   auto buffer = std::make_shared<std::optional<ImageParam>>();
-  Define(value, [this, buffer, tensor](const Index& index) -> Expr {
-    if (!*buffer) *buffer = AddConstant(tensor);
+  Define(value, [this, value, buffer, tensor](const Index& index) -> Expr {
+    if (!*buffer) *buffer = AddConstant([value](const OpSequence& sequence) { return *sequence.values[value].constant; });
     Expr element = (**buffer)(Address(index, tensor.shape()));
     return tensor.dtype() == DType::kBool ? element != Halide::cast<uint8_t>(0) : element;
   });

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collage/backend/native/codegen/generate.h"
 #include "collage/backend/native/codegen/index.h"
 #include "collage/ir/op_sequence.h"
 #include "collage/support/result.h"
@@ -66,7 +67,7 @@ class Emitter {
   [[nodiscard]] Halide::Pipeline MakePipeline() const;
   [[nodiscard]] std::vector<Halide::Argument> Arguments() const;
   /// Constant buffers, in the order in which they follow the inputs as arguments.
-  [[nodiscard]] const std::vector<Tensor>& constants() const { return constants_; }
+  [[nodiscard]] const std::vector<MakeConstant>& constants() const { return constants_; }
 
   // For the operators:
   [[nodiscard]] const OpSequence& sequence() const { return sequence_; }
@@ -89,8 +90,10 @@ class Emitter {
   static Halide::Expr CallAnchor(Anchor& anchor, const Index& index, const Shape& shape);
   /// AddAnchor, its elements being those of the value.
   void DefineAnchor(size_t value, Anchor anchor);
-  /// A buffer that the kernel owns, row-major.
-  Halide::ImageParam AddConstant(const Tensor& tensor);
+  /// A buffer that the kernel owns, of the elements that `make` gives.
+  Halide::ImageParam AddConstant(MakeConstant make);
+  /// Of elements that no constant of the function is read for.
+  Halide::ImageParam AddTable(Tensor table);
   /// A function over `domain` with loops cut where its body and `cuts` want them.
   Stage MakeStage(const std::string& name, const Shape& domain, const Body& body, const std::set<int64_t>& cuts);
   /// A loop that lives as long as the emitter.
@@ -128,7 +131,7 @@ class Emitter {
   std::vector<ValueState> values_;
   std::vector<Halide::ImageParam> inputs_;
   std::vector<Halide::ImageParam> constant_buffers_;
-  std::vector<Tensor> constants_;
+  std::vector<MakeConstant> constants_;
   std::vector<std::shared_ptr<Anchor>> anchors_;
   std::vector<Halide::Func> outputs_;
   std::deque<Loop> loops_;

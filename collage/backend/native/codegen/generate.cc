@@ -81,7 +81,6 @@ Result<GeneratedCode> GenerateOrThrow(const GenerateRequest& request) {
   options.outputs = request.outputs;
   Emitter emitter(*request.sequence, options);
   COLLAGE_TRY_STATUS(emitter.Build());
-  if (request.constants_only) return GeneratedCode{{}, emitter.constants()};
   std::string object = COLLAGE_TRY(CompileToObject(emitter.MakePipeline(), emitter.Arguments(), CodeTarget(*request.sequence)));
   return GeneratedCode{std::move(object), emitter.constants()};
 }

@@ -3,6 +3,7 @@
 // What the code generator's shared object offers. It is opened on the first compilation only: Halide is a large library, and a
 // program that runs saved kernels never needs it.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,14 +22,16 @@ struct GenerateRequest {
   std::map<std::string, int> tuning;  ///< what differs from the schedule's own numbers, see variants.h
   std::vector<Layout> inputs;         ///< one a parameter
   std::vector<Layout> outputs;        ///< one a result
-  bool constants_only = false;        ///< the object is known
 };
 
-/// A relocatable ELF object (empty where constants only are asked for) whose function kEntryName takes, as an array of pointers, the
-/// address of a user context, then Halide buffers: inputs, constants, outputs.
+/// Of a sequence that differs from the generated one in nothing but the elements of its constants.
+using MakeConstant = std::function<Tensor(const OpSequence& sequence)>;
+
+/// A relocatable ELF object whose function kEntryName takes, as an array of pointers, the address of a user context, then Halide buffers:
+/// inputs, constants, outputs.
 struct GeneratedCode {
   std::string object;
-  std::vector<Tensor> constants;
+  std::vector<MakeConstant> constants;  ///< row-major
 };
 inline constexpr const char* kEntryName = "collage_native_kernel_argv";
 

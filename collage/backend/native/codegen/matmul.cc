@@ -89,8 +89,9 @@ Status DefineMatrixProduct(Emitter& emitter, const Step& step, const MatrixProdu
   spec.packed_columns = constant && flat_batch && constant->dtype() == DType::kFloat32;
   const int64_t width = PickTile(spec, emitter.VectorLanes(spec.type)).columns;
   if (spec.packed_columns) {
-    const Halide::ImageParam panels =
-        emitter.AddConstant(PackPanels(*constant, product.columns, product.depth, product.transpose_b, width));
+    const Halide::ImageParam panels = emitter.AddConstant([b, product, width](const OpSequence& sequence) {
+      return PackPanels(*sequence.values[b].constant, product.columns, product.depth, product.transpose_b, width);
+    });
     spec.right = [panels, width, depth = product.depth](const Expr&, const Expr&, const Expr& column, const RDom& r) {
       const int w = static_cast<int>(width);
       return panels(column / w * static_cast<int>(depth * width) + r.x * w + column % w);

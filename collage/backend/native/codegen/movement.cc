@@ -301,9 +301,9 @@ Samples MakeSamples(Emitter& emitter, int64_t from, int64_t to, double scale, bo
     high.push_back(static_cast<int32_t>(std::min(first + 1, from - 1)));
     weight.push_back(static_cast<float>(std::min(place - static_cast<double>(first), 1.0)));
   }
-  return {emitter.AddConstant(Tensor::FromVector({{to}, DType::kInt32}, low)),
-          emitter.AddConstant(Tensor::FromVector({{to}, DType::kInt32}, high)),
-          emitter.AddConstant(Tensor::FromVector({{to}, DType::kFloat32}, weight)), from};
+  return {emitter.AddTable(Tensor::FromVector({{to}, DType::kInt32}, low)),
+          emitter.AddTable(Tensor::FromVector({{to}, DType::kInt32}, high)),
+          emitter.AddTable(Tensor::FromVector({{to}, DType::kFloat32}, weight)), from};
 }
 
 Status EmitUpsampling(Emitter& emitter, const Step& step) {

@@ -61,7 +61,7 @@ Status EmitAveragePool(Emitter& emitter, const Step& step) {
   const float* share = shares.Data<float>();
   const bool equal = std::all_of(share, share + shares.ElementCount(), [&](float other) { return other == *share; });
   std::optional<Halide::ImageParam> table;
-  if (!equal) table = emitter.AddConstant(shares);
+  if (!equal) table = emitter.AddTable(shares);
   DefinePlanes(emitter, step.outputs[0], input, pooling.output, static_cast<double>(pooling.window.kernel[0] * pooling.window.kernel[1]),
                [&](const Expr& channel, const Expr& y, const Expr& x) {
                  Expr sum = 0.0f;
