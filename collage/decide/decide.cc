@@ -106,32 +106,13 @@ class Decider {
     constexpr double kSecondsOfTiming = 0.1;  // its samples and those of the anchor, the reference, the comparison
     const std::vector<KernelFacts>& facts = arms_.kernels.kernels();
     std::vector<Cost> costs = Lows(prices_);
-    for (size_t kernel = 0; kernel < costs.size(); ++kernel) costs[kernel] += Cost::Seconds(facts[kernel].compile_seconds);
-    for (const auto& [kernel, places] : PlacesOfUnknown())
-      costs[kernel] += Cost::Seconds((kSecondsOfTiming + facts[kernel].compile_seconds) / static_cast<double>(places));
+    const std::vector<size_t> places = PlacesOf(arms_, options_.allowed);
+    for (size_t kernel = 0; kernel < costs.size(); ++kernel) {
+      double seconds = facts[kernel].compile_seconds;
+      if (IsUnknown(kernel)) seconds += (kSecondsOfTiming + seconds) / static_cast<double>(std::max<size_t>(1, places[kernel]));
+      costs[kernel] += Cost::Seconds(seconds);
+    }
     return at_ends_.Search(costs);
-  }
-
-  /// At how many places a kernel may stand in one cover: no more than these.
-  [[nodiscard]] std::map<size_t, size_t> PlacesOfUnknown() const {
-    std::map<size_t, size_t> places;
-    const SearchProblem& problem = arms_.problem;
-    for (size_t c = 0; c < problem.candidates.size(); ++c) {
-      if (!options_.allowed.empty() && !options_.allowed[c]) continue;
-      const size_t most = problem.node_count / std::max<size_t>(1, problem.candidates[c].inside.Count());
-      for (const size_t kernel : arms_.kernel_of[c]) {
-        if (kernel != Arms::kNoKernel && IsUnknown(kernel)) places[kernel] = std::min(places[kernel] + 1, most);
-      }
-    }
-    for (size_t tensor = 0; arms_.conversion_kernel && tensor < problem.tensors.size(); ++tensor) {
-      for (size_t from = 0; from < problem.layout_count; ++from) {
-        for (size_t to = 0; to < problem.layout_count; ++to) {
-          const size_t kernel = from == to ? Arms::kNoKernel : arms_.conversion_kernel(tensor, from, to);
-          if (kernel != Arms::kNoKernel && IsUnknown(kernel)) ++places[kernel];
-        }
-      }
-    }
-    return places;
   }
 
   Result<bool> Challenge() {
@@ -399,6 +380,27 @@ class Decider {
 };
 
 }  // namespace
+
+std::vector<size_t> PlacesOf(const Arms& arms, const std::vector<bool>& allowed) {
+  const SearchProblem& problem = arms.problem;
+  std::vector<size_t> places(arms.kernels.kernels().size(), 0);
+  for (size_t c = 0; c < problem.candidates.size(); ++c) {
+    if (!allowed.empty() && !allowed[c]) continue;
+    const size_t most = problem.node_count / std::max<size_t>(1, problem.candidates[c].inside.Count());
+    for (const size_t kernel : arms.kernel_of[c]) {
+      if (kernel != Arms::kNoKernel) places[kernel] = std::min(places[kernel] + 1, most);
+    }
+  }
+  for (size_t tensor = 0; arms.conversion_kernel && tensor < problem.tensors.size(); ++tensor) {
+    for (size_t from = 0; from < problem.layout_count; ++from) {
+      for (size_t to = 0; to < problem.layout_count; ++to) {
+        const size_t kernel = from == to ? Arms::kNoKernel : arms.conversion_kernel(tensor, from, to);
+        if (kernel != Arms::kNoKernel) ++places[kernel];
+      }
+    }
+  }
+  return places;
+}
 
 Result<Measurer::Found> Measurer::MeasureEach(std::span<const size_t> kernels) {
   Found found;

@@ -29,6 +29,9 @@ struct Arms {
   static constexpr size_t kNoKernel = static_cast<size_t>(-1);
 };
 
+/// At how many places each kernel may stand in one cover of the `allowed` candidates (empty: all): no more than these.
+std::vector<size_t> PlacesOf(const Arms& arms, const std::vector<bool>& allowed);
+
 /// Takes measurements, and keeps them. What a kernel does wrong is its evidence, not an error; errors end everything.
 class Measurer {
  public:

@@ -96,7 +96,8 @@ class Compile {
                                             .stated_rules = options_.partition_rules,
                                             .forms = AllForms(options_.forms),
                                             .original = model_->original ? model_ : nullptr,
-                                            .precision = options_.precision}));
+                                            .precision = options_.precision,
+                                            .seconds_to_compile = options_.WholeBudget()}));
     greedy_ = GreedyPlans(*placement_);
     placement_ = COLLAGE_TRY(WithGreedyPlans(placement_, greedy_, pricer_));
     store_.emplace(pricer_, placement_->ContextHash());

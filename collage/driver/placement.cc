@@ -52,6 +52,7 @@ class Builder {
     AddConversions();
     placement.arms.kernels = KernelRelations(std::move(facts_));
     FindCoverable();
+    FindWhatTakesTooLong();
     return std::make_shared<const Placement>(std::move(placement));
   }
 
@@ -247,6 +248,19 @@ class Builder {
     }
   }
 
+  void FindWhatTakesTooLong() {
+    const Arms& arms = placement_.arms;
+    const std::vector<size_t> places = PlacesOf(arms, {});
+    const auto takes_too_long = [&](size_t kernel) {
+      if (kernel == Arms::kNoKernel) return false;
+      const double of_one = arms.kernels.kernels()[kernel].compile_seconds;
+      return of_one * static_cast<double>(places[kernel]) > placement_.seconds_to_compile;
+    };
+    placement_.takes_too_long.resize(placement_.candidates.size());
+    for (size_t c = 0; c < placement_.candidates.size(); ++c)
+      placement_.takes_too_long[c] = std::ranges::any_of(arms.kernel_of[c], takes_too_long);
+  }
+
   Placement placement_;
   Pricer& pricer_;
   std::vector<KernelFacts> facts_;
@@ -304,6 +318,7 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   placement.of_strings = CallsOfStrings(*placement.graph);
   placement.said = said;
   placement.precision = options.precision;
+  placement.seconds_to_compile = options.seconds_to_compile;
   placement.stated_rules = options.stated_rules;
   for (const std::vector<Expr>& calls : stated.may_take) {
     IndexSet& nodes = placement.may_take.emplace_back();
@@ -479,7 +494,8 @@ bool IsFallback(const Placement& placement, size_t candidate) {
 std::vector<bool> Placement::Competing() const {
   std::vector<bool> competing(candidates.size());
   for (size_t c = 0; c < competing.size(); ++c)
-    competing[c] = MayLie(c) && !IsOfOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
+    competing[c] =
+        MayLie(c) && !takes_too_long[c] && !IsOfOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
   return competing;
 }
 
@@ -508,7 +524,7 @@ std::vector<bool> Placement::AllowedFor(size_t target) const {
     const bool fills_a_gap = is_generated && !coverable[target].Intersects(built.own[c]);
     const bool is_pinned = constraints->HoldsPinned(inside);
     // A single backend is what its library alone would run: in no other form, and with its own joins of tensors.
-    if (IsOfForm(c) || !MayLie(c) || IsInPlace(candidate.candidate)) continue;
+    if (IsOfForm(c) || !MayLie(c) || takes_too_long[c] || IsInPlace(candidate.candidate)) continue;
     allowed[c] = !candidate.is_partition || candidate.backend == target || fills_a_gap || is_pinned || is_elsewhere ||
                  (IsFallback(*this, c) && CoversOnlyOrphans(*this, c));
   }
