@@ -96,7 +96,13 @@ class Decider {
     // A search that a limit has ended may find a cover at one price and none at another.
     if (unknown.empty()) return Fail("no valid cover of what is known was found within the limits of the search");
     if (!measurer_) return Fail("what the cheapest plan needs has not been measured");
-    return MeasureSome(unknown, /*all=*/measurer_->IsOver());
+    if (!measurer_->IsOver()) return MeasureSome(unknown, /*all=*/false);
+    // The program has to be built anyway, and tells more of its kernels than their prices alone. Only what has no step of its own in it is
+    // unknown then.
+    const bool is_tried = std::ranges::all_of(unknown, [&](size_t kernel) { return unseen_.contains(kernel); });
+    if (is_tried) return MeasureSome(unknown, /*all=*/true);
+    COLLAGE_TRY(MeasureCover(cover.choices));
+    return {};
   }
 
   /// When time has ended without a plan, the cover that is likely to run soonest: a whole model, where others would ask for hundreds of

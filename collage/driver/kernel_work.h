@@ -25,8 +25,8 @@ KernelFacts WorkOf(const Function& function, const Device& device);
 /// kernels of float32 take says nothing of it.
 KernelFacts WithFewerBits(KernelFacts facts);
 
-/// What compiling a kernel of so many operators is likely to take where nothing of it is known: a graph compiler begins with a model of its
-/// own each time.
-double UsualSecondsToCompile(const BackendRules& rules, size_t operators);
+/// What compiling a kernel of so many operators, and of so many bytes that it reads and writes, is likely to take where nothing of it is
+/// known: a graph compiler begins with a model of its own each time.
+double UsualSecondsToCompile(const BackendRules& rules, size_t operators, double bytes);
 
 }  // namespace collage

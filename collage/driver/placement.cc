@@ -132,7 +132,7 @@ class Builder {
     facts.device = device;
     facts.backend = candidate.backend;
     facts.compile_seconds =
-        UsualSecondsToCompile(placement_.targets[candidate.backend].rules, candidate.candidate.sub_graph.inside().Count());
+        UsualSecondsToCompile(placement_.targets[candidate.backend].rules, candidate.candidate.sub_graph.inside().Count(), facts.bytes);
     // What a library computes inside tells nothing of kernels that are generated whole.
     for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));
     return facts;

@@ -291,11 +291,24 @@ TEST(DecideTest, NoProgramIsRunThatIsDearerThanTheIncumbentWhilePricesMayBeatIt)
   EXPECT_NEAR(programs_beside(Cost::Microseconds(1)).front(), kNodes * kSecondsOfFirst, 1e-6);
 }
 
-/// Time for the first prices alone.
+/// Time for the first plan alone.
 class Hurried : public Steady {
  public:
   using Steady::Steady;
   [[nodiscard]] bool IsOver() const override { return true; }
+};
+
+/// Of kernels of many places programs tell nothing.
+class HurriedWithoutSteps : public Hurried {
+ public:
+  using Hurried::Hurried;
+  Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override {
+    ++programs;
+    Found found = COLLAGE_TRY(Hurried::MeasureInProgram(cover));
+    for (auto& [kernel, evidence] : found) evidence = {};
+    return found;
+  }
+  size_t programs = 0;
 };
 
 TEST(DecideTest, WhereTimeEndsBeforeAnyPlanHasRunTheBoundSaysWhatIsOpen) {
@@ -354,7 +367,7 @@ TEST(DecideTest, WhereTimeEndsWithoutAPlanOneKernelForAllLayersIsTakenIfThatMany
     std::vector<Evidence> evidence(row.facts.size());
     Hurried measurer(row, row.seconds);
     const Result<Decision> decision = Decide(row, evidence, measurer, {});
-    EXPECT_EQ(measurer.alone.size(), 1u);
+    EXPECT_TRUE(measurer.alone.empty()) << "a program tells it as well";
     return decision ? decision->best.choices.size() : 0;
   };
   EXPECT_EQ(partitions_where_a_layer_takes(1e-3), kLayers);
@@ -370,8 +383,15 @@ TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatAsksForLeast) {
   Hurried measurer(row, row.seconds);
   const Result<Decision> decision = Decide(row, evidence, measurer, {});
   ASSERT_TRUE(decision) << decision.error().message;
-  EXPECT_EQ(measurer.alone, std::vector<size_t>{kNodes});
+  EXPECT_TRUE(measurer.alone.empty());
+  EXPECT_FALSE(evidence[kNodes].in_program.empty());
   EXPECT_EQ(decision->best.choices.size(), 1u);
+
+  evidence.assign(row.facts.size(), {});
+  HurriedWithoutSteps without_steps(row, row.seconds);
+  ASSERT_TRUE(Decide(row, evidence, without_steps, {}));
+  EXPECT_EQ(without_steps.programs, 1u);
+  EXPECT_EQ(without_steps.alone, std::vector<size_t>{kNodes});
 
   // A plan that is none of these covers is one.
   evidence.assign(row.facts.size(), {});
