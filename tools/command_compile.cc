@@ -17,6 +17,11 @@ struct Options {
   std::string single_backends;
 };
 
+std::string LeftOut(const CandidateCounts& counts) {
+  return counts.variants.too_long == 0 ? ""
+                                       : ", " + std::to_string(counts.variants.too_long) + " left out: too long to compile in the budget";
+}
+
 Status Compile(const Options& options) {
   CompileOptions compile = COLLAGE_TRY(ToCompileOptions(options.program));
   if (options.output.empty()) return Fail("--output is empty; expected the name of the compiled file");
@@ -28,9 +33,9 @@ Status Compile(const Options& options) {
   const CandidateCounts& counts = compiled.report.candidates;
   std::fprintf(json.Text(),
                "%scandidates: %zu found, %zu distinct, %zu of them measured; kernels: %zu measured now, %zu known, %zu rejected, "
-               "%zu not needed (%zu of them by assumption)\n",
+               "%zu not needed (%zu of them by assumption)%s\n",
                PlanTable(compiled.report).c_str(), counts.found, counts.distinct, counts.measured, counts.variants.measured,
-               counts.variants.cached, counts.rejected, counts.variants.unpriced, counts.variants.assumed);
+               counts.variants.cached, counts.rejected, counts.variants.unpriced, counts.variants.assumed, LeftOut(counts).c_str());
   std::fprintf(json.Text(), "saved: %s\n", options.output.c_str());
   return json.Write(ToJson(compiled.report) + "\n");
 }

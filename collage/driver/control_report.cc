@@ -15,6 +15,7 @@ void AddCounts(const CandidateCounts& part, CandidateCounts& whole) {
   whole.variants.cached += part.variants.cached;
   whole.variants.unpriced += part.variants.unpriced;
   whole.variants.assumed += part.variants.assumed;
+  whole.variants.too_long += part.variants.too_long;
 }
 
 void AddPlan(const BlockReport& block, CompileReport& whole) {

@@ -151,14 +151,15 @@ Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Pri
 
 namespace {
 
-/// The kernels of plans, each with the first plan that has it.
+/// What plans have to compile, each with the first plan that has it: a kernel at each of its places, since each has weights of its own;
+/// code that is generated serves all of them.
 class NewKernels {
  public:
   NewKernels(const Placement& placement, const std::vector<Price>& prices) : placement_(placement), prices_(prices) {}
 
   std::vector<size_t> OfCover(const std::vector<SearchChoice>& choices) {
     std::vector<size_t> kernels;
-    for (const SearchChoice& choice : choices) Add(placement_.arms.kernel_of[choice.candidate][choice.variant], kernels);
+    for (const SearchChoice& choice : choices) Add(choice.candidate, placement_.arms.kernel_of[choice.candidate][choice.variant], kernels);
     return kernels;
   }
 
@@ -180,7 +181,7 @@ class NewKernels {
     for (const auto& [size, c] : possible) {
       if (taken.Intersects(problem.candidates[c].inside)) continue;
       taken |= problem.candidates[c].inside;
-      Add(*CheapestKnown(c), kernels);
+      Add(c, *CheapestKnown(c), kernels);
     }
     return kernels;
   }
@@ -192,13 +193,17 @@ class NewKernels {
     const auto cheapest = std::min_element(kernels.begin(), kernels.end(), [&](size_t a, size_t b) { return CostOf(a) < CostOf(b); });
     return cheapest == kernels.end() || !CostOf(*cheapest).IsKnown() ? std::nullopt : std::optional(*cheapest);
   }
-  void Add(size_t kernel, std::vector<size_t>& kernels) {
-    if (kernel != Arms::kNoKernel && seen_.insert(kernel).second) kernels.push_back(kernel);
+  void Add(size_t c, size_t kernel, std::vector<size_t>& kernels) {
+    if (kernel == Arms::kNoKernel) return;
+    const bool is_generated = placement_.targets[placement_.candidates[c].backend].rules.style == BackendRules::Style::kNative;
+    if (seen_.emplace(kernel, is_generated ? kEverywhere : c).second) kernels.push_back(kernel);
   }
+
+  static constexpr size_t kEverywhere = static_cast<size_t>(-1);
 
   const Placement& placement_;
   const std::vector<Price>& prices_;
-  std::set<size_t> seen_;
+  std::set<std::pair<size_t, size_t>> seen_;  // kernels, and the candidates that have them
 };
 
 }  // namespace

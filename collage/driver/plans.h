@@ -23,8 +23,8 @@ struct FinalPlans {
 Result<FinalPlans> PlansToRace(const Placement& placement, const std::vector<Price>& prices, const std::vector<GreedyPlan>& greedy,
                                const Declared& declared, std::optional<SearchResult> chosen = {});
 
-/// How many plans that would be at most, and about which kernels they have that no plan before them has: who lowers several plans compiles
-/// each kernel once.
+/// How many plans that would be at most, and about which kernels they have that no plan before them has, once for each place where it is
+/// compiled for itself: who lowers several plans compiles each once.
 struct PlanCounts {
   size_t searched = 0;
   std::vector<size_t> of_best = {};  ///< kernels of the best cover

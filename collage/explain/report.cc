@@ -83,7 +83,8 @@ Json CountsJson(const CandidateCounts& counts) {
   const Json variants = {{"measured", counts.variants.measured},
                          {"cached", counts.variants.cached},
                          {"unpriced", counts.variants.unpriced},
-                         {"assumed", counts.variants.assumed}};
+                         {"assumed", counts.variants.assumed},
+                         {"too_long", counts.variants.too_long}};
   return {{"found", counts.found},
           {"distinct", counts.distinct},
           {"measured", counts.measured},
@@ -97,7 +98,8 @@ CandidateCounts CountsFrom(const Json& counts) {
           counts.at("distinct"),
           counts.at("measured"),
           counts.at("rejected"),
-          {variants.at("measured"), variants.at("cached"), variants.at("unpriced"), variants.value("assumed", size_t{0})}};
+          {variants.at("measured"), variants.at("cached"), variants.at("unpriced"), variants.value("assumed", size_t{0}),
+           variants.value("too_long", size_t{0})}};
 }
 
 Json InputsJson(const CompileReport& report) {

@@ -3,10 +3,10 @@
 #include <functional>
 #include <vector>
 
+#include "collage/backend/backend.h"
 #include "collage/candidate/rule.h"
 #include "collage/dataflow/extraction.h"
 #include "collage/form/form.h"
-#include "collage/pricing/pricer.h"
 #include "collage/search/search.h"
 
 namespace collage {

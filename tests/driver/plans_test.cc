@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "collage/decide/priced_problem.h"
+#include "collage/driver/placement_report.h"
 #include "tests/driver/decided.h"
 #include "tests/driver/host_library.h"
 #include "tests/support/simulated_clock.h"
@@ -45,6 +47,18 @@ TEST(PlansTest, OfASingleBackendTheKernelsOfOneCoverCount) {
   EXPECT_EQ(counts.single_backends[0].size(), 2u);
 }
 
+TEST(PlansTest, AKernelIsCompiledAtEachOfItsPlaces) {
+  const SimulatedClock clock;
+  MeasurementCache cache = MeasurementCache::Open({}).value();
+  const HostLibrary library(200e-6);
+  Decided decided(Parsed("fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); %1 = nn.relu(%0); nn.relu(%1) }"), {&library}, cache);
+  ASSERT_TRUE(decided.Decide());
+  const SearchResult best = SearchAt(decided.placement().arms, Centres(decided.Prices()), decided.placement().Competing()).value();
+  const PlanCounts counts = MostPlansToRace(decided.placement(), decided.Prices(), {}, &best);
+  ASSERT_EQ(counts.of_best.size(), 3u);
+  EXPECT_EQ(counts.of_best.front(), counts.of_best.back());
+}
+
 class CompilerOfAll : public HostLibrary {
  public:
   using HostLibrary::HostLibrary;
@@ -67,6 +81,9 @@ TEST(PlansTest, WhatTakesLongerToCompileThanThereIsTimeIsNotSearchedAmong) {
   const auto competing_of = [&](double seconds_to_compile) {
     const PlacementPointer placement =
         MakePlacement(chain, {TargetOf(library), TargetOf(compiler)}, pricer, {}, {}, {.seconds_to_compile = seconds_to_compile}).value();
+    const std::vector<Evidence> evidence(placement->kernels.size());
+    const std::vector<Price> prices = Believe(placement->arms.kernels, evidence, {});
+    EXPECT_EQ(CountCandidates(*placement, {evidence, prices}, {}).variants.too_long > 0, std::isfinite(seconds_to_compile));
     const std::vector<bool> competing = placement->Competing();
     std::map<std::pair<std::string, size_t>, size_t> counts;  // by backend and operators
     for (size_t c = 0; c < competing.size(); ++c) {
