@@ -80,41 +80,55 @@ class Decider {
     return best_.has_value();
   }
 
-  /// Until there is a cover of known kernels, the cheapest possible one is measured. Of kernels that hold one heavy operator each where
-  /// those suffice: they take least time, are parts of many others, and a program of many kernels tells how times alone and in programs
-  /// compare.
+  /// Until there is a cover of known kernels, what a possible one needs is measured.
   Status MakePossible() {
     const bool is_some_plan_known = options_.rival.IsKnown() || options_.incumbent.IsKnown();
     if (is_some_plan_known && measurer_ && measurer_->IsOver()) return Fail(kTimeEnded);
-    std::vector<Cost> apart = Lows(prices_);
-    for (size_t kernel = 0; kernel < apart.size(); ++kernel) {
-      if (arms_.kernels.kernels()[kernel].heavy.size() > 1 && IsUnknown(kernel)) apart[kernel] = Cost::Invalid();
-    }
-    Result<SearchResult> found = measurer_ && measurer_->IsOver() ? SoonestKnown() : at_ends_.Search(apart);
-    const SearchResult cover = found ? std::move(*found) : COLLAGE_TRY(at_ends_.Search(Lows(prices_)));
+    const SearchResult cover = COLLAGE_TRY(FirstCover());
     const std::vector<size_t> unknown = UnknownIn(cover.choices);
     // A search that a limit has ended may find a cover at one price and none at another.
     if (unknown.empty()) return Fail("no valid cover of what is known was found within the limits of the search");
     if (!measurer_) return Fail("what the cheapest plan needs has not been measured");
-    if (!measurer_->IsOver()) return MeasureSome(unknown, /*all=*/false);
-    // The program has to be built anyway, and tells more of its kernels than their prices alone. Only what has no step of its own in it is
-    // unknown then.
-    const bool is_tried = std::ranges::all_of(unknown, [&](size_t kernel) { return unseen_.contains(kernel); });
-    if (is_tried) return MeasureSome(unknown, /*all=*/true);
-    COLLAGE_TRY(MeasureCover(cover.choices));
-    return {};
+    return MeasureSome(unknown, /*all=*/measurer_->IsOver());
   }
 
-  /// When time has ended without a plan, the cover that is likely to run soonest: a whole model, where others would ask for hundreds of
-  /// kernels, or one kernel that every layer shares, where a compiler would take long over all layers. Each place has weights of its own,
-  /// so compiling is charged to each; timing a kernel that is unknown in equal shares to the places where it may stand.
-  Result<SearchResult> SoonestKnown() {
-    constexpr double kSecondsOfTiming = 0.1;  // its samples and those of the anchor, the reference, the comparison
-    const std::vector<KernelFacts>& facts = arms_.kernels.kernels();
+  /// The cheapest possible one. Of kernels that hold one heavy operator each where those suffice: they take least time, are parts of many
+  /// others, and a program of many kernels tells how times alone and in programs compare. Where there is no time for that, the soonest.
+  Result<SearchResult> FirstCover() {
+    if (measurer_ && measurer_->IsOver()) return SoonestCover();
+    std::vector<Cost> apart = Lows(prices_);
+    for (size_t kernel = 0; kernel < apart.size(); ++kernel) {
+      if (arms_.kernels.kernels()[kernel].heavy.size() > 1 && IsUnknown(kernel)) apart[kernel] = Cost::Invalid();
+    }
+    Result<SearchResult> cheapest = at_ends_.Search(apart);
+    if (!cheapest) cheapest = at_ends_.Search(Lows(prices_));
+    const bool is_late = cheapest && measurer_ && !HasTimeFor(cheapest->choices);
+    return is_late ? SoonestCover() : std::move(cheapest);
+  }
+
+  /// A plan that cannot be there in time is not looked into.
+  [[nodiscard]] bool HasTimeFor(const std::vector<SearchChoice>& cover) const {
+    return measurer_ && measurer_->HasTimeFor(SecondsUntilItRuns(cover));
+  }
+
+  /// Each place has weights of its own, so a kernel is compiled at each; and once more to be timed where it is unknown.
+  [[nodiscard]] double SecondsUntilItRuns(const std::vector<SearchChoice>& cover) const {
+    double seconds = 0;
+    for (const auto& [kernel, uses] : UsesOf(arms_, cover)) {
+      seconds += uses * SecondsToCompile(kernel);
+      if (IsUnknown(kernel)) seconds += kSecondsOfTiming + SecondsToCompile(kernel);
+    }
+    return seconds;
+  }
+  [[nodiscard]] double SecondsToCompile(size_t kernel) const { return arms_.kernels.kernels()[kernel].compile_seconds; }
+
+  /// That which is likely to run soonest: a whole model, where others would ask for hundreds of kernels, or one kernel that every layer
+  /// shares, where a compiler would take long over all layers. Timing a kernel is charged in equal shares to the places where it may stand.
+  Result<SearchResult> SoonestCover() {
     std::vector<Cost> costs = Lows(prices_);
     const std::vector<size_t> places = PlacesOf(arms_, options_.allowed);
     for (size_t kernel = 0; kernel < costs.size(); ++kernel) {
-      double seconds = facts[kernel].compile_seconds;
+      double seconds = SecondsToCompile(kernel);
       if (IsUnknown(kernel)) seconds += (kSecondsOfTiming + seconds) / static_cast<double>(std::max<size_t>(1, places[kernel]));
       costs[kernel] += Cost::Seconds(seconds);
     }
@@ -150,7 +164,7 @@ class Decider {
         if (IsOver() || difference.kernels.empty()) return true;
         return MeasureCover(difference.best_is_known_less ? best_->choices : challenger.choices);
       }
-      if (IsOver()) return true;
+      if (!HasTimeFor(challenger.choices)) return true;
       // Where most of the doubt is the best cover's own, nothing else tells more than to run that again.
       if (RadiusOf(best_->choices) > gain / 2) return MeasureCover(best_->choices);
       if (unknown.empty()) return MeasureCover(challenger.choices);
@@ -171,14 +185,14 @@ class Decider {
   [[nodiscard]] bool IsBehind() const { return options_.incumbent < best_->cost; }
 
   /// Unknown kernels of the cheapest cover where those of the best one are at their centres and all others at these lows; none where that
-  /// gains nothing worthwhile on the best one and on the incumbent.
+  /// gains nothing worthwhile on the best one and on the incumbent, or has no time.
   Result<std::vector<size_t>> UnknownInChallenger(PricedProblem& problem, std::vector<Cost> lows, double worthwhile) {
     for (const size_t kernel : KernelsOf(best_->choices)) lows[kernel] = prices_[kernel].centre;
     const Cost to_beat = IsBehind() ? options_.incumbent : best_->cost;
     const Cost worth_it = Cost::Seconds(to_beat.ToSeconds() - worthwhile);
     const SearchResult challenger = COLLAGE_TRY(problem.SearchBelow(lows, to_beat, worth_it));
-    if (challenger.lower_bound >= worth_it) return std::vector<size_t>();
-    return UnknownIn(challenger.choices);
+    const bool is_worth_it = challenger.lower_bound < worth_it && HasTimeFor(challenger.choices);
+    return is_worth_it ? UnknownIn(challenger.choices) : std::vector<size_t>();
   }
 
   /// By how much the price of a cover is in doubt, seconds: the root of the sum of squares, since doubt of different kernels is
@@ -363,6 +377,9 @@ class Decider {
     return std::all_of(kernels.begin(), kernels.end(),
                        [&](size_t kernel) { return prices_[kernel].known == Price::Known::kInProgram || unseen_.contains(kernel); });
   }
+
+  // With its comparison: a compile of SqueezeNet, all else of it included, took 107 s for 878 kernels.
+  static constexpr double kSecondsOfTiming = 0.1;
 
   const Arms& arms_;
   std::vector<Evidence>& evidence_;

@@ -48,6 +48,8 @@ class Measurer {
   virtual Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) = 0;
   /// Whether time is over, or somebody asked to stop.
   [[nodiscard]] virtual bool IsOver() const = 0;
+  /// Whether so much of it is left.
+  [[nodiscard]] virtual bool HasTimeFor(double seconds) const { return seconds <= 0 || !IsOver(); }
 };
 
 /// The error where deciding would have had to go on.
@@ -87,9 +89,9 @@ struct Bounds {
 
 /// Measures until the statement holds or time is over. What is likely to be chosen is priced before what is possible; and of a kernel of
 /// many operators of which nothing is known, its parts before the whole, since they may rule it out. `evidence` has an entry for each
-/// kernel, and gets what is found. When time is over before any cover is known, the one that is likely to run soonest is measured
-/// nevertheless, as a program, unless there is a rival or an incumbent. Errors of the measurer, or where no cover is valid (which then name
-/// the first node that none covers).
+/// kernel, and gets what is found. When no cover is known, and time is over or too short for the cheapest one, what that one needs is
+/// measured which is likely to run soonest; when time is over, not if there is a rival or an incumbent. Errors of the measurer, or where no
+/// cover is valid (which then name the first node that none covers).
 ///
 /// Where several kernels are measured at once, those that it would ask for next are measured beside the one that it needs: what it would
 /// need if what is asked for turned out to be worth nothing. They are evidence like all other; the statement holds as it does without.

@@ -11,6 +11,7 @@
 #include "collage/cache/cache_entry.h"
 #include "collage/decide/priced_problem.h"
 #include "collage/driver/branches.h"
+#include "collage/driver/compile_time.h"
 #include "collage/driver/evidence_store.h"
 #include "collage/driver/joins.h"
 #include "collage/driver/large_weights.h"
@@ -96,8 +97,7 @@ class Compile {
                                             .stated_rules = options_.partition_rules,
                                             .forms = AllForms(options_.forms),
                                             .original = model_->original ? model_ : nullptr,
-                                            .precision = options_.precision,
-                                            .seconds_to_compile = options_.WholeBudget()}));
+                                            .precision = options_.precision}));
     greedy_ = GreedyPlans(*placement_);
     placement_ = COLLAGE_TRY(WithGreedyPlans(placement_, greedy_, pricer_));
     store_.emplace(pricer_, placement_->ContextHash());
@@ -127,7 +127,8 @@ class Compile {
     const bool is_stopped = options_.progress.stop_requested && options_.progress.stop_requested->load();
     if (is_stopped || pricer_.allows_only_cached()) return {};
     COLLAGE_TRY_STATUS(StoreJoins(pricer_, KeyOfDecision(Fact::kJoins), joins_));
-    return pricer_.cache().Store(KeyOfDecision(Fact::kDecision), {{decision_->is_settled ? kForever : options_.WholeBudget()}, {}});
+    const bool is_final = decision_->is_settled && left_out_ == 0;
+    return pricer_.cache().Store(KeyOfDecision(Fact::kDecision), {{is_final ? kForever : options_.WholeBudget()}, {}});
   }
 
   [[nodiscard]] MeasurementKey KeyOfDecision(Fact fact) const {
@@ -143,9 +144,9 @@ class Compile {
     if (!known || known->samples.empty()) return false;
     if (may_measure && known->samples.front() < options_.WholeBudget()) return false;
     COLLAGE_TRY_STATUS(JoinAsBefore());
-    const auto from_known = [this](const PlacementPointer& placement) -> Result<Decision> {
+    const auto from_known = [&](const PlacementPointer& placement) -> Result<Decision> {
       if (placement != placement_) COLLAGE_TRY_STATUS(Use(placement));
-      decided_among_ = placement_->Competing();
+      decided_among_ = CompiledInTime(*placement_, evidence_, placement_->Competing(), known->samples.front());
       Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(decided_among_));
       if (decision) return decision;
       decided_among_ = placement_->Lying();
@@ -220,23 +221,12 @@ class Compile {
     return Take(unknown, [this] { return measuring_.ShouldStop(); });
   }
 
-  /// What users of one library alone would run: no plan is to be slower, whatever else there is time for. What cannot be compiled twice by
-  /// the deadline, to be priced and to be raced, could be no plan in time.
-  Status MeasureOriginals() {
-    std::vector<size_t> unknown;
-    const auto fits = [&](size_t kernel) {
-      return Clock::After(2 * placement_->arms.kernels.kernels()[kernel].compile_seconds) <= measuring_.deadline;
-    };
-    for (size_t kernel = 0; kernel < placement_->kernels.size(); ++kernel) {
-      const Evidence& known = evidence_[kernel];
-      const bool is_known = !known.alone.empty() || !known.invalid_reason.empty();
-      if (IsOriginal(placement_->kernels[kernel].key.variant) && !is_known && fits(kernel)) unknown.push_back(kernel);
-    }
-    return Take(unknown, [this] { return measuring_.ShouldStop(); });
-  }
+  /// What users of one library alone would run: no plan is to be slower, whatever else there is time for.
+  Status MeasureOriginals() { return MeasureAll(placement_->OfOriginals()); }
+  Status MeasureEverything() { return MeasureAll(placement_->Competing()); }
 
-  Status MeasureEverything() {
-    const std::vector<bool> competing = placement_->Competing();
+  Status MeasureAll(std::vector<bool> among) {
+    const std::vector<bool> competing = InTime(std::move(among));
     std::set<size_t> unknown;
     for (size_t c = 0; c < placement_->candidates.size(); ++c) {
       for (const size_t kernel : placement_->arms.kernel_of[c]) {
@@ -262,6 +252,11 @@ class Compile {
     return options;
   }
 
+  /// What takes longer to compile than the whole budget is not decided about, so that the plan is one that the options say.
+  [[nodiscard]] std::vector<bool> InTime(std::vector<bool> among) const {
+    return CompiledInTime(*placement_, evidence_, std::move(among), options_.WholeBudget());
+  }
+
   /// Of covers that fit the memory of the devices.
   Result<Decision> DecideAmongAll() {
     const auto decide = [this](const PlacementPointer& placement) -> Result<Decision> {
@@ -279,7 +274,8 @@ class Compile {
   }
 
   Result<Decision> DecideAmongCompeting() {
-    decided_among_ = placement_->Competing();
+    decided_among_ = InTime(placement_->Competing());
+    left_out_ = CountTooLongToCompile(*placement_, evidence_, options_.WholeBudget());
     DecideOptions among = Among(decided_among_);
     among.incumbent = CostOfOriginal();
     Result<Decision> decision = collage::Decide(placement_->arms, evidence_, *measurer_, among);
@@ -288,6 +284,7 @@ class Compile {
     // fallback may take anything.
     spdlog::info("searching again among all candidates: {}", decision.error().message);
     decided_among_ = placement_->Lying();
+    left_out_ = 0;
     decision = collage::Decide(placement_->arms, evidence_, *measurer_, Among(decided_among_));
     return decision ? decision : Fail(placement_->NameNode(decision.error().message, evidence_));
   }
@@ -369,7 +366,7 @@ class Compile {
   /// Every backend gets a plan of its own; and it is looked into as far as it could still beat all together.
   Status DecideSingles() {
     for (const size_t target : placement_->Singles()) {
-      DecideOptions among = Among(placement_->AllowedFor(target));
+      DecideOptions among = Among(InTime(placement_->AllowedFor(target)));
       among.rival = decision_->best.cost;
       const Result<Decision> single = collage::Decide(placement_->arms, evidence_, *measurer_, among);
       if (!single && pricer_.has_missed()) return Fail(single.error());
@@ -393,7 +390,7 @@ class Compile {
     for (size_t kernel = 0; kernel < kernels.size(); ++kernel) {
       if (kernels[kernel].variant.uses_precision) evidence[kernel].invalid_reason = "is not float32";
     }
-    DecideOptions among = Among(placement_->Competing());
+    DecideOptions among = Among(InTime(placement_->Competing()));
     among.rival = decision_->best.cost;
     const Result<Decision> decision = collage::Decide(placement_->arms, evidence, *measurer_, among);
     (void)measurer_->TakeMisfit();
@@ -524,6 +521,7 @@ class Compile {
     report.raced = race.raced;
     report.precision = ReportedPrecisionOf(plans.plans[race.winner]);
     report.candidates = CountCandidates(*placement_, {evidence_, prices_}, pricer_.counts());
+    report.candidates.variants.too_long = left_out_;
     report.apparent_loss = race.apparent_loss;
     if (!report.end_to_end.empty()) report.additive_error_us = report.end_to_end.front().median_ms * 1e3 - report.estimated_us;
     report.budget_seconds = options_.budget_seconds;
@@ -582,6 +580,7 @@ class Compile {
   std::optional<PlanMeasurer> measurer_;
   std::optional<Decision> decision_;
   std::vector<bool> decided_among_;  // candidates
+  size_t left_out_ = 0;              // kernels
   std::vector<Price> prices_;
 };
 

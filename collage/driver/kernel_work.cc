@@ -153,16 +153,4 @@ KernelFacts WithFewerBits(KernelFacts facts) {
   return facts;
 }
 
-double UsualSecondsToCompile(const BackendRules& rules, size_t operators, double bytes) {
-  // OpenVINO took 9 s for 10 000 operators in one model, and 100 s for them in 2500 models; 2.7 s for GPT-2 of 0.5 GB. For 2500 kernels of
-  // four operators libraries take some 2 s; code for all of them is generated once.
-  constexpr double kSecondsOfModel = 0.04;
-  constexpr double kSecondsOfCompiledOperator = 0.001;
-  constexpr double kSecondsOfCompiledByte = 4e-9;
-  constexpr double kSecondsOfOperator = 0.0002;
-  const auto count = static_cast<double>(operators);
-  const bool is_compiler = rules.style == BackendRules::Style::kPredicate;
-  return is_compiler ? kSecondsOfModel + kSecondsOfCompiledOperator * count + kSecondsOfCompiledByte * bytes : kSecondsOfOperator * count;
-}
-
 }  // namespace collage

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "collage/backend/backend.h"
 #include "collage/cost/belief.h"
 #include "collage/ir/expr.h"
 #include "collage/runtime/device.h"
@@ -24,9 +23,5 @@ KernelFacts WorkOf(const Function& function, const Device& device);
 /// The same of a kernel that stores numbers in 16 bits: half of the bytes, products of matrix units, and relatives of its own, since what
 /// kernels of float32 take says nothing of it.
 KernelFacts WithFewerBits(KernelFacts facts);
-
-/// What compiling a kernel of so many operators, and of so many bytes that it reads and writes, is likely to take where nothing of it is
-/// known: a graph compiler begins with a model of its own each time.
-double UsualSecondsToCompile(const BackendRules& rules, size_t operators, double bytes);
 
 }  // namespace collage

@@ -12,6 +12,7 @@
 #include "collage/candidate/in_place.h"
 #include "collage/candidate/library_calls.h"
 #include "collage/driver/candidates.h"
+#include "collage/driver/compile_time.h"
 #include "collage/driver/device_statements.h"
 #include "collage/driver/kernel_work.h"
 #include "collage/driver/transitions.h"
@@ -52,7 +53,6 @@ class Builder {
     AddConversions();
     placement.arms.kernels = KernelRelations(std::move(facts_));
     FindCoverable();
-    FindWhatTakesTooLong();
     return std::make_shared<const Placement>(std::move(placement));
   }
 
@@ -131,8 +131,10 @@ class Builder {
     KernelFacts facts = WorkOf(*candidate.extracted.function->As<Function>(), placement_.devices[device]);
     facts.device = device;
     facts.backend = candidate.backend;
-    facts.compile_seconds =
-        UsualSecondsToCompile(placement_.targets[candidate.backend].rules, candidate.candidate.sub_graph.inside().Count(), facts.bytes);
+    const PlacementTarget& target = placement_.targets[candidate.backend];
+    // The fallback interprets.
+    if (!target.is_fallback)
+      facts.compile_seconds = UsualSecondsToCompile(target.rules, candidate.candidate.sub_graph.inside().Count(), facts.bytes);
     // What a library computes inside tells nothing of kernels that are generated whole.
     for (const LibraryPart& part : LibraryParts(candidate.candidate)) facts.backend = HashCombine(facts.backend, HashBytes(part.library));
     return facts;
@@ -248,19 +250,6 @@ class Builder {
     }
   }
 
-  void FindWhatTakesTooLong() {
-    const Arms& arms = placement_.arms;
-    const std::vector<size_t> places = PlacesOf(arms, {});
-    const auto takes_too_long = [&](size_t kernel) {
-      if (kernel == Arms::kNoKernel) return false;
-      const double of_one = arms.kernels.kernels()[kernel].compile_seconds;
-      return of_one * static_cast<double>(places[kernel]) > placement_.seconds_to_compile;
-    };
-    placement_.takes_too_long.resize(placement_.candidates.size());
-    for (size_t c = 0; c < placement_.candidates.size(); ++c)
-      placement_.takes_too_long[c] = std::ranges::any_of(arms.kernel_of[c], takes_too_long);
-  }
-
   Placement placement_;
   Pricer& pricer_;
   std::vector<KernelFacts> facts_;
@@ -318,7 +307,6 @@ Result<PlacementPointer> MakePlacement(const Expr& function, const std::vector<P
   placement.of_strings = CallsOfStrings(*placement.graph);
   placement.said = said;
   placement.precision = options.precision;
-  placement.seconds_to_compile = options.seconds_to_compile;
   placement.stated_rules = options.stated_rules;
   for (const std::vector<Expr>& calls : stated.may_take) {
     IndexSet& nodes = placement.may_take.emplace_back();
@@ -494,8 +482,7 @@ bool IsFallback(const Placement& placement, size_t candidate) {
 std::vector<bool> Placement::Competing() const {
   std::vector<bool> competing(candidates.size());
   for (size_t c = 0; c < competing.size(); ++c)
-    competing[c] =
-        MayLie(c) && !takes_too_long[c] && !IsOfOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
+    competing[c] = MayLie(c) && !IsOfOriginal(candidates[c]) && (!IsFallback(*this, c) || CoversOnlyOrphans(*this, c));
   return competing;
 }
 
@@ -524,7 +511,7 @@ std::vector<bool> Placement::AllowedFor(size_t target) const {
     const bool fills_a_gap = is_generated && !coverable[target].Intersects(built.own[c]);
     const bool is_pinned = constraints->HoldsPinned(inside);
     // A single backend is what its library alone would run: in no other form, and with its own joins of tensors.
-    if (IsOfForm(c) || !MayLie(c) || takes_too_long[c] || IsInPlace(candidate.candidate)) continue;
+    if (IsOfForm(c) || !MayLie(c) || IsInPlace(candidate.candidate)) continue;
     allowed[c] = !candidate.is_partition || candidate.backend == target || fills_a_gap || is_pinned || is_elsewhere ||
                  (IsFallback(*this, c) && CoversOnlyOrphans(*this, c));
   }

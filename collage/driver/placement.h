@@ -95,8 +95,6 @@ struct Placement {
   std::vector<IndexSet> coverable;    ///< search nodes that each target has a variant for
   std::vector<std::string> node_names;
   std::vector<KeptOffDevice> kept_off;  ///< by device; empty: nothing is
-  double seconds_to_compile = 0;        ///< PlacementOptions
-  std::vector<bool> takes_too_long;     ///< candidates: kernels of theirs are likely to take longer to compile at all their places
   uint64_t found_by_stated_rules = 0;   ///< a hash, of what stated forms are as well; zero where there are neither
 
   [[nodiscard]] const Expr& function() const { return graph->function(); }
@@ -135,9 +133,8 @@ struct Placement {
   [[nodiscard]] uint64_t DecisionHash() const;
   /// Targets, by their position, whose backend can run some operator; the fallback is none of them.
   [[nodiscard]] std::vector<size_t> Singles() const;
-  /// All but what takes too long, the fallback's candidates for what another backend covers, and whole models as they came: these are
-  /// plans of their own, which race as single backends'. Were they known before anything else, the search would begin with them, not with
-  /// small kernels.
+  /// All but the fallback's candidates for what another backend covers, and whole models as they came: these are plans of their own, which
+  /// race as single backends'. Were they known before anything else, the search would begin with them, not with small kernels.
   [[nodiscard]] std::vector<bool> Competing() const;
   /// Whole models as they came.
   [[nodiscard]] std::vector<bool> OfOriginals() const;
@@ -162,8 +159,6 @@ struct PlacementOptions {
   std::shared_ptr<const OnnxModel> original = nullptr;
   /// In which kernels may compute beside float32. Those are variants of their own, under keys that say so.
   std::optional<Precision> precision = {};
-  /// What is likely to take longer to compile, at all places where it may stand, takes part in no plan that is searched for.
-  double seconds_to_compile = std::numeric_limits<double>::infinity();
 };
 
 /// Phases 1 and 2: candidates of all targets that keep to the constraints, their variants and those that earlier compiles have tuned, the

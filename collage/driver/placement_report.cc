@@ -202,11 +202,6 @@ CandidateCounts CountCandidates(const Placement& placement, const KnownPrices& k
     else
       measured.emplace(kernel.key.backend, kernel.key.function_hash);
   }
-  std::set<size_t> too_long;
-  for (size_t c = 0; c < placement.candidates.size(); ++c) {
-    if (placement.takes_too_long[c]) too_long.insert(placement.arms.kernel_of[c].begin(), placement.arms.kernel_of[c].end());
-  }
-  counts.variants.too_long = too_long.size();
   counts.distinct = distinct.size();
   counts.measured = measured.size();
   counts.variants.measured = pricer.measured;

@@ -188,7 +188,7 @@ Result<Measurer::Found> PlanMeasurer::Withdraw(std::vector<std::pair<double, siz
   return withdrawn;
 }
 
-bool PlanMeasurer::IsOver() const {
+bool PlanMeasurer::HasTimeFor(double seconds) const {
   // A contestant is warmed up and runs in each round; the fewest rounds that can tell are enough for slow ones.
   static const double runs_in_a_race = RaceOptions().warm_up + static_cast<double>(FewestForInterval(Declared().confidence));
   constexpr double kAlsoRun = 2;  // the first one once more, and the anchor
@@ -205,14 +205,15 @@ bool PlanMeasurer::IsOver() const {
   const double running = anchor_ && anchor_->HasRun() ? (of_search + of_single + kAlsoRun) * runs_in_a_race * anchor_->Whole() : 0;
   Progress until = progress_;
   if (until.deadline != Clock::time_point::max())
-    until.deadline -= Clock::After(building + std::max(0.0, running - seconds_of_race_)) - Clock::now();
-  return until.ShouldStop();
+    until.deadline -= Clock::After(seconds + building + std::max(0.0, running - seconds_of_race_)) - Clock::now();
+  return !until.ShouldStop();
 }
 
 double PlanMeasurer::SecondsToCompile(size_t kernel) const {
   const MeasurementKey& key = placement_->kernels[kernel].key;
   if (const auto seen = compile_seconds_.find(NumberOf(key)); seen != compile_seconds_.end()) return seen->second;
-  return lower_.kernels ? lower_.kernels->SecondsToCompile(key.backend, 1) : 0;
+  const std::optional<double> mean = lower_.kernels ? lower_.kernels->SecondsToCompile(key.backend) : std::nullopt;
+  return mean.value_or(placement_->arms.kernels.kernels()[kernel].compile_seconds);
 }
 
 bool PlanMeasurer::ForgetPrograms() {

@@ -75,7 +75,8 @@ class PlanMeasurer : public Measurer {
   Result<size_t> AtOnce() override { return pricer_.AtOnce(); }
   Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override;
   /// Before the deadline by what building the contestants takes, and racing them beyond the race's own time (SetContestants).
-  [[nodiscard]] bool IsOver() const override;
+  [[nodiscard]] bool IsOver() const override { return !HasTimeFor(0); }
+  [[nodiscard]] bool HasTimeFor(double seconds) const override;
   /// The cover that could not be built or timed for want of a device's memory, since this was asked last.
   std::optional<Misfit> TakeMisfit() { return std::exchange(misfit_, std::nullopt); }
   [[nodiscard]] bool HasMisfit() const { return misfit_.has_value(); }
@@ -124,7 +125,7 @@ class PlanMeasurer : public Measurer {
   Result<Found> Blame(const ProfiledPlan& failed, const Error& error);
   Found Learn(const ProfiledPlan& program, double anchor_seconds) const;
 
-  /// What compiling that kernel here is likely to take: as long as it took whoever timed it, where that is known.
+  /// What compiling that kernel here is likely to take: as long as it took whoever timed it, or others of its backend here, or usually.
   [[nodiscard]] double SecondsToCompile(size_t kernel) const;
   void Report(const std::string& stage, size_t done, size_t total, const std::string& detail) const;
 

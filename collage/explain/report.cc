@@ -298,6 +298,7 @@ CompileReport OfEveryCompile(CompileReport report) {
   report.budget_seconds.reset();
   report.candidates.variants.measured = 0;
   report.candidates.variants.cached = 0;
+  report.candidates.variants.too_long = 0;
   return report;
 }
 

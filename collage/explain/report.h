@@ -60,7 +60,7 @@ struct CandidateCounts {
     size_t cached = 0;    ///< whose price was known
     size_t unpriced = 0;  ///< that a lower bound kept off every cheapest path
     size_t assumed = 0;   ///< of these, the ones whose bound is more than the proved one of the roofline
-    size_t too_long = 0;  ///< left out of every search: compiling them where they may stand is likely to take longer than the budget
+    size_t too_long = 0;  ///< of these, the ones left out in this compile: likely to take longer to compile than its budget
   } variants;
 };
 

@@ -101,14 +101,10 @@ Result<std::shared_ptr<Kernel>> CompileOnce(PartitionCall& call, const Backend& 
 
 }  // namespace
 
-double KernelCache::SecondsToCompile(const std::string& backend, size_t count) const {
-  Compiled like;
-  if (const auto known = compiled.find(backend); known != compiled.end()) {
-    like = known->second;
-  } else {
-    for (const auto& [name, other] : compiled) like = {like.kernels + other.kernels, like.seconds + other.seconds};
-  }
-  return like.kernels > 0 ? static_cast<double>(count) * like.seconds / static_cast<double>(like.kernels) : 0;
+std::optional<double> KernelCache::SecondsToCompile(const std::string& backend) const {
+  const auto known = compiled.find(backend);
+  if (known == compiled.end() || known->second.kernels == 0) return std::nullopt;
+  return known->second.seconds / static_cast<double>(known->second.kernels);
 }
 
 size_t KernelCache::Weights() const {

@@ -42,8 +42,8 @@ struct KernelCache {
   size_t most_weights = std::numeric_limits<size_t>::max();
 
   [[nodiscard]] bool is_limited() const { return most_weights != std::numeric_limits<size_t>::max(); }
-  /// What compiling so many kernels of a backend is likely to take: at the mean of those that were, or of all where it had none.
-  [[nodiscard]] double SecondsToCompile(const std::string& backend, size_t kernels) const;
+  /// What a kernel of a backend has taken to compile, at the mean; nothing where none was compiled.
+  [[nodiscard]] std::optional<double> SecondsToCompile(const std::string& backend) const;
   /// Bytes of weights of the kernels that are there.
   [[nodiscard]] size_t Weights() const;
   /// For kernels of so many bytes of weights that are not there yet.

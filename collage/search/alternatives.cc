@@ -90,15 +90,18 @@ std::vector<SearchChoice>::const_iterator Alternatives::FirstFrom(size_t node) c
 Alternatives::Stretch Alternatives::StretchAround(size_t i) const {
   const size_t first = Candidate(i).inside.First();
   const size_t end = Candidate(i).inside.Last() + 1;
-  // Decisions that are neighbours share a stretch: to cut one takes longer than to search it again.
-  const size_t step = 2 * options_.least_beside;
   const size_t before = first - std::min(first, options_.least_beside);
   const size_t behind = end + options_.least_beside;
-  return {cut_before_[before - before % step], cut_behind_[std::min(problem_.node_count, behind + (step - behind % step) % step)]};
+  const auto between = [&](size_t begin, size_t to) { return Stretch{cut_before_[begin], cut_behind_[std::min(problem_.node_count, to)]}; };
+  // Decisions that are neighbours share a stretch: to cut one takes longer than to search it again.
+  const size_t step = 2 * options_.least_beside;
+  const Stretch shared = between(before - before % step, behind + (step - behind % step) % step);
+  return IsSearchable(i, shared) ? shared : between(before, behind);
 }
 
-bool Alternatives::IsSearchable(size_t i) const {
-  const Stretch stretch = StretchAround(i);
+bool Alternatives::IsSearchable(size_t i) const { return IsSearchable(i, StretchAround(i)); }
+
+bool Alternatives::IsSearchable(size_t i, const Stretch& stretch) const {
   return stretch.end - stretch.begin <= Candidate(i).inside.Count() + 2 * options_.most_beside;
 }
 

@@ -53,6 +53,7 @@ class Alternatives {
   void FindDemands();
   [[nodiscard]] std::vector<SearchChoice>::const_iterator FirstFrom(size_t node) const;
   [[nodiscard]] Stretch StretchAround(size_t i) const;
+  [[nodiscard]] bool IsSearchable(size_t i, const Stretch& stretch) const;
   void Cut(const Stretch& stretch);
   void AddTensors(const Stretch& stretch, Part& part) const;
   void AddOutside(const Stretch& stretch, Part& part) const;

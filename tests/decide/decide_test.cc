@@ -291,24 +291,11 @@ TEST(DecideTest, NoProgramIsRunThatIsDearerThanTheIncumbentWhilePricesMayBeatIt)
   EXPECT_NEAR(programs_beside(Cost::Microseconds(1)).front(), kNodes * kSecondsOfFirst, 1e-6);
 }
 
-/// Time for the first plan alone.
+/// Time for the first prices alone.
 class Hurried : public Steady {
  public:
   using Steady::Steady;
   [[nodiscard]] bool IsOver() const override { return true; }
-};
-
-/// Of kernels of many places programs tell nothing.
-class HurriedWithoutSteps : public Hurried {
- public:
-  using Hurried::Hurried;
-  Result<Found> MeasureInProgram(const std::vector<SearchChoice>& cover) override {
-    ++programs;
-    Found found = COLLAGE_TRY(Hurried::MeasureInProgram(cover));
-    for (auto& [kernel, evidence] : found) evidence = {};
-    return found;
-  }
-  size_t programs = 0;
 };
 
 TEST(DecideTest, WhereTimeEndsBeforeAnyPlanHasRunTheBoundSaysWhatIsOpen) {
@@ -367,14 +354,44 @@ TEST(DecideTest, WhereTimeEndsWithoutAPlanOneKernelForAllLayersIsTakenIfThatMany
     std::vector<Evidence> evidence(row.facts.size());
     Hurried measurer(row, row.seconds);
     const Result<Decision> decision = Decide(row, evidence, measurer, {});
-    EXPECT_TRUE(measurer.alone.empty()) << "a program tells it as well";
+    EXPECT_EQ(measurer.alone.size(), 1u);
     return decision ? decision->best.choices.size() : 0;
   };
   EXPECT_EQ(partitions_where_a_layer_takes(1e-3), kLayers);
   EXPECT_EQ(partitions_where_a_layer_takes(4e-2), 1u);
 }
 
-TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatAsksForLeast) {
+/// A second is left.
+class WithASecond : public Steady {
+ public:
+  using Steady::Steady;
+  [[nodiscard]] bool HasTimeFor(double seconds) const override { return seconds < 1; }
+};
+
+TEST(DecideTest, WhereTimeIsTooShortForTheCheapestPlanTheFirstIsOneThatRunsSooner) {
+  constexpr size_t kLayers = 40;
+  const auto first_where_a_layer_takes = [&](double compile_seconds) {
+    OperatorsInARow row(kLayers, 2);
+    for (size_t layer = 0; layer < kLayers; ++layer) {
+      row.Add(layer, layer, 0, 1e-3);
+      row.kernel_of.back() = {0};
+      row.Add(layer, layer, 1, 1e-4);
+      row.kernel_of.back() = {1};
+    }
+    // By rooflines the second is cheaper.
+    row.facts[0].roofline = Cost::Microseconds(2);
+    row.facts[1].compile_seconds = compile_seconds;
+    row.kernels = KernelRelations(row.facts);
+    std::vector<Evidence> evidence(row.facts.size());
+    WithASecond measurer(row, {1e-3, 1e-4});
+    EXPECT_TRUE(Decide(row, evidence, measurer, {}));
+    return measurer.alone.front();
+  };
+  EXPECT_EQ(first_where_a_layer_takes(1e-3), 1u);
+  EXPECT_EQ(first_where_a_layer_takes(4e-2), 0u);
+}
+
+TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatRunsSoonest) {
   constexpr size_t kNodes = 12;
   OperatorsInARow row(kNodes, 2);
   for (size_t node = 0; node < kNodes; ++node) row.Add(node, node, 0, 1e-3);
@@ -383,15 +400,9 @@ TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatAsksForLeast) {
   Hurried measurer(row, row.seconds);
   const Result<Decision> decision = Decide(row, evidence, measurer, {});
   ASSERT_TRUE(decision) << decision.error().message;
-  EXPECT_TRUE(measurer.alone.empty());
-  EXPECT_FALSE(evidence[kNodes].in_program.empty());
+  // Programs are made of kernels that a process of their own has run.
+  EXPECT_EQ(measurer.alone, std::vector<size_t>{kNodes});
   EXPECT_EQ(decision->best.choices.size(), 1u);
-
-  evidence.assign(row.facts.size(), {});
-  HurriedWithoutSteps without_steps(row, row.seconds);
-  ASSERT_TRUE(Decide(row, evidence, without_steps, {}));
-  EXPECT_EQ(without_steps.programs, 1u);
-  EXPECT_EQ(without_steps.alone, std::vector<size_t>{kNodes});
 
   // A plan that is none of these covers is one.
   evidence.assign(row.facts.size(), {});

@@ -2,14 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-#include <map>
-#include <string>
-#include <utility>
-
 #include "collage/decide/priced_problem.h"
-#include "collage/driver/placement_report.h"
 #include "tests/driver/decided.h"
 #include "tests/driver/host_library.h"
 #include "tests/support/simulated_clock.h"
@@ -57,48 +50,6 @@ TEST(PlansTest, AKernelIsCompiledAtEachOfItsPlaces) {
   const PlanCounts counts = MostPlansToRace(decided.placement(), decided.Prices(), {}, &best);
   ASSERT_EQ(counts.of_best.size(), 3u);
   EXPECT_EQ(counts.of_best.front(), counts.of_best.back());
-}
-
-class CompilerOfAll : public HostLibrary {
- public:
-  using HostLibrary::HostLibrary;
-  [[nodiscard]] std::string_view Name() const override { return "compiler"; }
-  [[nodiscard]] BackendRules Rules() const override {
-    return {BackendRules::Style::kPredicate, {}, [](const Expr&) { return Verdict::Accept(); }};
-  }
-};
-
-// 2500 models of a layer each took a graph compiler 100 s where the budget was 20.
-TEST(PlansTest, WhatTakesLongerToCompileThanThereIsTimeIsNotSearchedAmong) {
-  constexpr size_t kNodes = 40;
-  MeasurementCache cache = MeasurementCache::Open({}).value();
-  const HostLibrary library(1e-3);
-  const CompilerOfAll compiler(1e-3);
-  std::string text = "fn (%x: Tensor[(1, 8), float32]) { %0 = nn.relu(%x); ";
-  for (size_t node = 1; node < kNodes; ++node) text += "%" + std::to_string(node) + " = nn.relu(%" + std::to_string(node - 1) + "); ";
-  const Expr chain = Parsed(text + "%" + std::to_string(kNodes - 1) + " }");
-  Pricer pricer(Device{}, cache, {});
-  const auto competing_of = [&](double seconds_to_compile) {
-    const PlacementPointer placement =
-        MakePlacement(chain, {TargetOf(library), TargetOf(compiler)}, pricer, {}, {}, {.seconds_to_compile = seconds_to_compile}).value();
-    const std::vector<Evidence> evidence(placement->kernels.size());
-    const std::vector<Price> prices = Believe(placement->arms.kernels, evidence, {});
-    EXPECT_EQ(CountCandidates(*placement, {evidence, prices}, {}).variants.too_long > 0, std::isfinite(seconds_to_compile));
-    const std::vector<bool> competing = placement->Competing();
-    std::map<std::pair<std::string, size_t>, size_t> counts;  // by backend and operators
-    for (size_t c = 0; c < competing.size(); ++c) {
-      const PricedCandidate& candidate = placement->candidates[c];
-      if (competing[c] && candidate.is_partition)
-        ++counts[{placement->NameOf(candidate.backend), candidate.candidate.sub_graph.inside().Count()}];
-    }
-    return counts;
-  };
-  auto counts = competing_of(std::numeric_limits<double>::infinity());
-  EXPECT_GT((counts[{"compiler", 1}]), 0u);
-  counts = competing_of(1);
-  EXPECT_EQ((counts[{"compiler", 1}]), 0u);
-  EXPECT_EQ((counts[{"compiler", kNodes}]), 1u);
-  EXPECT_EQ((counts[{"library", 1}]), kNodes);
 }
 
 class SlowToCompile : public HostLibrary {

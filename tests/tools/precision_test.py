@@ -69,7 +69,7 @@ class PrecisionTest(InOneFolderTestCase):
         np.savez(cls.folder / "x.npz", x=np.random.default_rng(4).standard_normal((1, 64, 56, 56)).astype(np.float32))
 
     def compile(self, output, *words, code=0):
-        arguments = ["--cache", "prices.sqlite", "--threads", "1", "--budget", "30s", "--json", output + ".json"]
+        arguments = ["--cache", "prices.sqlite", "--threads", "1", "--budget", "60s", "--json", output + ".json"]
         done = self.collage("compile", "model.onnx", "-o", output, *arguments, *words, code=code)
         path = pathlib.Path(self.folder, output + ".json")
         return done, json.loads(path.read_text()) if code == 0 else None
