@@ -306,8 +306,13 @@ Result<Measurer::Found> PlanMeasurer::FindWrongIn(ProfiledPlan& program) {
   const double tolerance = ToleranceOf(*placement_, choices, sample_);
   if (Passes(agreement, tolerance) && sample_.unreached.empty()) return Found{};
   const bool differs = !ObjectionOfProgram(agreement, tolerance).empty();
-  if (differs && program.plan().IsOneKernel() && COLLAGE_TRY(IsExcused(program, tolerance))) return Found{};
-  Found wrong = COLLAGE_TRY(FindWrong(choices, differs ? std::max(1.0, agreement.difference / tolerance) : 0));
+  Found wrong;
+  if (differs && program.plan().IsOneKernel()) {
+    if (COLLAGE_TRY(IsExcused(program, tolerance))) return Found{};
+    wrong.push_back(COLLAGE_TRY(Refuse(program.plan().kernels.front().kernel, "differs from the reference as the whole model")));
+  } else {
+    wrong = COLLAGE_TRY(FindWrong(choices, differs ? std::max(1.0, agreement.difference / tolerance) : 0));
+  }
   if (!wrong.empty()) Drop(program);
   if (wrong.empty() && differs && rounding_) COLLAGE_TRY(COLLAGE_TRY(rounding_())->RunAgain());
   return wrong;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "collage/explain/plan_names.h"
 #include "collage/ir/permitted_precision.h"
@@ -58,11 +59,15 @@ class Library : public Backend {
                                                         const Variant& variant) const override {
     if (!variant.uses_precision) return CompileTimed(function, device, variant, [] { return 1e-3; });
     if (!PermittedPrecision(function)) return Fail("that is not permitted");
+    ++compiled_;
     std::unique_ptr<Kernel> kernel = COLLAGE_TRY(CompileTimed(function, device, variant, [seconds = seconds_] { return seconds; }));
     return std::make_unique<OffKernel>(std::move(kernel), share_);
   }
+  /// How often with that permit.
+  [[nodiscard]] size_t compiled() const { return compiled_; }
 
  private:
+  mutable std::atomic<size_t> compiled_ = 0;
   double share_;
   double seconds_;
 };
@@ -171,6 +176,7 @@ TEST_F(PrecisionChoiceTest, WhatDiffersByMoreThanTheToleranceIsRefused) {
     if (!decided.placement().kernels[kernel].variant.uses_precision) continue;
     EXPECT_NE(decided.evidence()[kernel].invalid_reason.find("differs from the reference"), std::string::npos);
   }
+  EXPECT_EQ(library.compiled(), 2u) << "for its price and for a program, which is that kernel: there is nothing more to compare";
   // It is right where that much is permitted.
   Decided more(Parsed(kShort), {&library}, cache_, Permitting(3 * kTolerated));
   EXPECT_EQ(CountOf(more, "bf16"), 1u);
