@@ -368,9 +368,9 @@ class WithASecond : public Steady {
   [[nodiscard]] bool HasTimeFor(double seconds) const override { return seconds < 1; }
 };
 
-TEST(DecideTest, WhereTimeIsTooShortForTheCheapestPlanTheFirstIsOneThatRunsSooner) {
+TEST(DecideTest, WhatCannotRunInTheTimeThatIsLeftIsNeitherTheFirstPlanNorAChallenger) {
   constexpr size_t kLayers = 40;
-  const auto first_where_a_layer_takes = [&](double compile_seconds) {
+  const auto priced_where_a_layer_takes = [&](double compile_seconds, Cost incumbent = Cost::Unknown()) {
     OperatorsInARow row(kLayers, 2);
     for (size_t layer = 0; layer < kLayers; ++layer) {
       row.Add(layer, layer, 0, 1e-3);
@@ -384,11 +384,16 @@ TEST(DecideTest, WhereTimeIsTooShortForTheCheapestPlanTheFirstIsOneThatRunsSoone
     row.kernels = KernelRelations(row.facts);
     std::vector<Evidence> evidence(row.facts.size());
     WithASecond measurer(row, {1e-3, 1e-4});
-    EXPECT_TRUE(Decide(row, evidence, measurer, {}));
-    return measurer.alone.front();
+    DecideOptions options;
+    options.incumbent = incumbent;
+    EXPECT_TRUE(Decide(row, evidence, measurer, options));
+    return measurer.alone;
   };
-  EXPECT_EQ(first_where_a_layer_takes(1e-3), 1u);
-  EXPECT_EQ(first_where_a_layer_takes(4e-2), 0u);
+  EXPECT_EQ(priced_where_a_layer_takes(1e-3).front(), 1u);
+  EXPECT_EQ(priced_where_a_layer_takes(4e-2), std::vector<size_t>{0});
+  const Cost cheaper = Cost::Microseconds(30000);  // than the cover that is known
+  EXPECT_EQ(priced_where_a_layer_takes(1e-3, cheaper).front(), 1u);
+  EXPECT_EQ(priced_where_a_layer_takes(4e-2, cheaper), std::vector<size_t>{0});
 }
 
 TEST(DecideTest, WhereTimeEndsWithoutAPlanTheOneIsTakenThatRunsSoonest) {
