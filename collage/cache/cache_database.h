@@ -19,8 +19,9 @@
 
 namespace collage {
 
-/// Bumped whenever a table changes. Version 1 had no stored_at, version 2 no anchors; both are migrated. Any other version is refused.
-inline constexpr int kCacheSchemaVersion = 4;
+/// Bumped whenever a table changes. Version 1 had no stored_at, version 2 no anchors, those before 5 not all tables; they are
+/// migrated. A newer version is refused.
+inline constexpr int kCacheSchemaVersion = 5;
 
 /// A statement and the rows that it gives. One that could not be prepared fails at its first Next. Parameters count from 1, columns from 0.
 class CacheQuery {

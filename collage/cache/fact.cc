@@ -41,6 +41,7 @@ std::vector<FactTable> MakeTables() {
        /*may_be_zero=*/true},
       {Fact::kDecision, "decision", Columns({{"problem_hash", Part::kHash}}, {{"seconds", Part::kSamples}}), /*may_be_zero=*/true},
       {Fact::kJoins, "joins", Columns({{"problem_hash", Part::kHash}}, {{"numbers", Part::kSamples}}), /*may_be_zero=*/true},
+      {Fact::kKnown, "known", Columns({{"problem_hash", Part::kHash}}, {{"numbers", Part::kSamples}}), /*may_be_zero=*/true},
       {Fact::kTransition, "transition",
        Columns({{"backends_hash", Part::kHash}, {"backend", Part::kBackend}, {"after", Part::kVariant}}, {samples, reason})},
       {Fact::kTuning, "tuning", Columns({function, backend, version, variant}, {{"positions", Part::kSamples}})},

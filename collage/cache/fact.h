@@ -17,6 +17,7 @@ enum class Fact {
   kVerdict,          ///< how far a program, with its weights, is from the reference executor
   kDecision,         ///< of how many seconds a decision was taken
   kJoins,            ///< what was added to the candidates of a problem before a decision was taken
+  kKnown,            ///< of which kernels how much was known when a decision was taken
   kTransition,       ///< what a trivial kernel takes right after one of another backend
   kTuning            ///< which schedule was found for a kernel
 };

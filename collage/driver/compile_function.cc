@@ -13,7 +13,7 @@
 #include "collage/driver/branches.h"
 #include "collage/driver/compile_time.h"
 #include "collage/driver/evidence_store.h"
-#include "collage/driver/joins.h"
+#include "collage/driver/kept_decision.h"
 #include "collage/driver/large_weights.h"
 #include "collage/driver/model_inputs.h"
 #include "collage/driver/more_candidates.h"
@@ -69,6 +69,7 @@ class Compile {
       if (!raced.race.objection.empty())
         return Fail("no plan agrees with the reference executor: that of the reference kernels " + raced.race.objection);
     }
+    if (measurer_) COLLAGE_TRY_STATUS(KeepDecision());
     auto& [plans, race] = raced;
     CompileReport report = COLLAGE_TRY(Report(name, plans, race));
     COLLAGE_TRY_STATUS(SaveSingles(plans, report));
@@ -101,13 +102,14 @@ class Compile {
     greedy_ = GreedyPlans(*placement_);
     placement_ = COLLAGE_TRY(WithGreedyPlans(placement_, greedy_, pricer_));
     store_.emplace(pricer_, placement_->ContextHash());
-    evidence_ = COLLAGE_TRY(store_->Load(*placement_));
     return {};
   }
 
   /// What an earlier compile has decided is not decided again, unless there is more time now than there was then.
   Status Decide() {
     if (options_.tuning_seconds <= 0 && COLLAGE_TRY(IsDecided())) return {};
+    store_->LimitTo(std::nullopt);
+    evidence_ = COLLAGE_TRY(store_->Load(*placement_));
     COLLAGE_TRY_STATUS(EnsureMeasurer());
     COLLAGE_TRY_STATUS(MeasureOriginals());
     COLLAGE_TRY_STATUS(MeasureConversions());
@@ -124,29 +126,35 @@ class Compile {
     }
     COLLAGE_TRY_STATUS(JoinPartitions());
     COLLAGE_TRY_STATUS(DecideSingles());
-    const bool is_stopped = options_.progress.stop_requested && options_.progress.stop_requested->load();
-    if (is_stopped || pricer_.allows_only_cached()) return {};
-    COLLAGE_TRY_STATUS(StoreJoins(pricer_, KeyOfDecision(Fact::kJoins), joins_));
-    const bool is_final = decision_->is_settled && left_out_ == 0;
-    return pricer_.cache().Store(KeyOfDecision(Fact::kDecision), {{is_final ? kForever : options_.WholeBudget()}, {}});
+    decided_in_ = SecondsOfDecision();
+    return KeepDecision();
   }
 
-  [[nodiscard]] MeasurementKey KeyOfDecision(Fact fact) const {
+  [[nodiscard]] double SecondsOfDecision() const { return decision_->is_settled && left_out_ == 0 ? kForever : options_.WholeBudget(); }
+
+  Status KeepDecision() {
+    const bool is_stopped = options_.progress.stop_requested && options_.progress.stop_requested->load();
+    if (is_stopped || pricer_.allows_only_cached()) return {};
+    return StoreDecision(pricer_, HashOfDecision(), {decided_in_, joins_, WhatIsKnown(evidence_)});
+  }
+
+  [[nodiscard]] uint64_t HashOfDecision() const {
     const uint64_t hash = placement_->DecisionHash();
-    return pricer_.KeyOf(fact, IsUsualSearch() ? hash : HashCombine(hash, HashBytes(options_.search)));
+    return IsUsualSearch() ? hash : HashCombine(hash, HashBytes(options_.search));
   }
 
   [[nodiscard]] bool IsUsualSearch() const { return options_.search == CompileOptions::kUsualSearch; }
 
   Result<bool> IsDecided() {
-    const std::optional<Measurement> known = COLLAGE_TRY(pricer_.cache().Find(KeyOfDecision(Fact::kDecision)));
-    const bool may_measure = !pricer_.allows_only_cached();
-    if (!known || known->samples.empty()) return false;
-    if (may_measure && known->samples.front() < options_.WholeBudget()) return false;
-    COLLAGE_TRY_STATUS(JoinAsBefore());
+    std::optional<KeptDecision> kept = COLLAGE_TRY(FindDecision(pricer_, HashOfDecision()));
+    if (!kept || (!pricer_.allows_only_cached() && kept->seconds < options_.WholeBudget())) return false;
+    decided_in_ = kept->seconds;
+    store_->LimitTo(std::move(kept->known));
+    evidence_ = COLLAGE_TRY(store_->Load(*placement_));
+    COLLAGE_TRY_STATUS(JoinAsBefore(std::move(kept->joins)));
     const auto from_known = [&](const PlacementPointer& placement) -> Result<Decision> {
       if (placement != placement_) COLLAGE_TRY_STATUS(Use(placement));
-      decided_among_ = CompiledInTime(*placement_, evidence_, placement_->Competing(), known->samples.front());
+      decided_among_ = CompiledInTime(*placement_, evidence_, placement_->Competing(), decided_in_);
       Result<Decision> decision = DecideFromKnown(placement_->arms, evidence_, Among(decided_among_));
       if (decision) return decision;
       decided_among_ = placement_->Lying();
@@ -354,8 +362,8 @@ class Compile {
   }
 
   /// The joins that an earlier compile has made.
-  Status JoinAsBefore() {
-    for (JoinedPlan& join : COLLAGE_TRY(LoadJoins(pricer_, KeyOfDecision(Fact::kJoins)))) {
+  Status JoinAsBefore(std::vector<JoinedPlan> joins) {
+    for (JoinedPlan& join : joins) {
       if (!IsOf(*placement_, join)) break;
       COLLAGE_TRY_STATUS(Use(COLLAGE_TRY(Joined(*placement_, join, pricer_))));
       joins_.push_back(std::move(join));
@@ -425,6 +433,7 @@ class Compile {
     if (plans || pricer_.allows_only_cached()) return plans;
     COLLAGE_TRY_STATUS(EnsureMeasurer());
     decision_ = COLLAGE_TRY(DecideAmongAll());
+    decided_in_ = SecondsOfDecision();
     return of_known();
   }
 
@@ -520,7 +529,6 @@ class Compile {
     report.lower_bound_us = std::max(report.lower_bound_us * race.drift, report.proved_lower_bound_us);
     report.noise = race.noise;
     report.raced = race.raced;
-    report.precision = ReportedPrecisionOf(plans.plans[race.winner]);
     report.candidates = CountCandidates(*placement_, {evidence_, prices_}, pricer_.counts());
     report.candidates.variants.too_long = left_out_;
     report.apparent_loss = race.apparent_loss;
@@ -528,14 +536,6 @@ class Compile {
     report.budget_seconds = options_.budget_seconds;
     report.elapsed_seconds = options_.seconds_spent + Clock::SecondsSince(start_);
     return report;
-  }
-
-  [[nodiscard]] std::optional<ReportedPrecision> ReportedPrecisionOf(const Plan& plan) const {
-    if (!options_.precision) return std::nullopt;
-    ReportedPrecision reported{NameOf(*options_.precision), options_.precision->tolerance};
-    for (const PlacedKernel& kernel : placement_->kernels) reported.offered += kernel.variant.uses_precision ? 1 : 0;
-    for (const SearchChoice& choice : plan.result.choices) reported.taken += placement_->UsesPrecision(choice) ? 1 : 0;
-    return reported;
   }
 
   Status SaveSingles(const FinalPlans& plans, const CompileReport& report) {
@@ -549,7 +549,6 @@ class Compile {
       of_plan.threads = options_.threads;
       of_plan.inputs = report.inputs;
       of_plan.winner = plan.name;
-      of_plan.precision = ReportedPrecisionOf(plan);
       const LoweredModel lowered = COLLAGE_TRY(Lower(COLLAGE_TRY(Apply(*placement_, plan)), lower_));
       COLLAGE_TRY_STATUS(SaveProgram(lowered, ToMetadata(of_plan, RecordOf(*placement_, known, plan)), file));
     }
@@ -582,6 +581,7 @@ class Compile {
   std::optional<Decision> decision_;
   std::vector<bool> decided_among_;  // candidates
   size_t left_out_ = 0;              // kernels
+  double decided_in_ = 0;            // seconds, as they are kept
   std::vector<Price> prices_;
 };
 

@@ -1,5 +1,6 @@
 #include "collage/driver/evidence_store.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 
@@ -7,6 +8,16 @@
 #include "collage/support/hash.h"
 
 namespace collage {
+
+KnownThen WhatIsKnown(const std::vector<Evidence>& evidence) {
+  KnownThen known;
+  for (size_t kernel = 0; kernel < evidence.size(); ++kernel) {
+    const KnownOfKernel now{!evidence[kernel].alone.empty(), evidence[kernel].in_program.size()};
+    if (now != KnownOfKernel()) known.emplace(kernel, now);
+  }
+  return known;
+}
+
 Evidence ToEvidence(const Measurement& measurement) {
   Evidence evidence;
   evidence.invalid_reason = measurement.invalid_reason;
@@ -50,8 +61,15 @@ MeasurementKey EvidenceStore::KeyOfWithdrawal(const PlacedKernel& kernel) const 
 }
 
 Result<std::vector<Evidence>> EvidenceStore::Load(const Placement& placement, std::vector<Evidence> known) const {
-  for (size_t kernel = known.size(); kernel < placement.kernels.size(); ++kernel)
+  for (size_t kernel = known.size(); kernel < placement.kernels.size(); ++kernel) {
     known.push_back(COLLAGE_TRY(Find(placement.kernels[kernel])));
+    if (!then_) continue;
+    const auto found = then_->find(kernel);
+    const KnownOfKernel then = found == then_->end() ? KnownOfKernel() : found->second;
+    if (!then.alone) known.back().alone.clear();
+    std::vector<ProgramRow>& rounds = known.back().in_program;
+    rounds.resize(std::min(rounds.size(), then.rounds));  // later ones stand behind
+  }
   return known;
 }
 

@@ -1,11 +1,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "collage/driver/placement.h"
 
 namespace collage {
+
+/// How much was known at some time of a kernel.
+struct KnownOfKernel {
+  bool alone = false;
+  size_t rounds = 0;  ///< inside of programs
+  friend bool operator==(const KnownOfKernel&, const KnownOfKernel&) = default;
+};
+/// Of kernels by their numbers; of others nothing was.
+using KnownThen = std::unordered_map<size_t, KnownOfKernel>;
+[[nodiscard]] KnownThen WhatIsKnown(const std::vector<Evidence>& evidence);
 
 /// Between the cache and the evidence of a decision: rows are kept as they were taken.
 class EvidenceStore {
@@ -15,6 +27,9 @@ class EvidenceStore {
 
   /// What is known of every kernel; `known` of the first ones is taken as it is.
   Result<std::vector<Evidence>> Load(const Placement& placement, std::vector<Evidence> known = {}) const;
+  /// From now on what is loaded is what was known then, as if nothing had been measured since; what has been found Invalid since is so.
+  /// Nothing: all that there is.
+  void LimitTo(std::optional<KnownThen> then) { then_ = std::move(then); }
   /// Adds a round inside a program to what is kept of a kernel.
   Status Add(const PlacedKernel& kernel, const ProgramRow& row);
   /// In this program the kernel is invalid, in others it may not be.
@@ -27,6 +42,7 @@ class EvidenceStore {
 
   Pricer* pricer_;
   uint64_t context_;
+  std::optional<KnownThen> then_;
 };
 
 /// As evidence of time alone.

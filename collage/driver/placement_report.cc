@@ -73,12 +73,21 @@ class Reporter {
       placement.pinned = !placement_.constraints->PinOf(placement_.built.nodes[node]).empty();
       report.operators.push_back(std::move(placement));
     }
+    report.precision = Precision();
     return report;
   }
 
  private:
   [[nodiscard]] const SearchCandidate& Candidate(size_t choice) const {
     return problem_.candidates[plan_.result.choices[choice].candidate];
+  }
+
+  [[nodiscard]] std::optional<ReportedPrecision> Precision() const {
+    if (!placement_.precision) return std::nullopt;
+    ReportedPrecision reported{NameOf(*placement_.precision), placement_.precision->tolerance};
+    for (const PlacedKernel& kernel : placement_.kernels) reported.offered += kernel.variant.uses_precision ? 1 : 0;
+    for (const SearchChoice& choice : plan_.result.choices) reported.taken += placement_.UsesPrecision(choice) ? 1 : 0;
+    return reported;
   }
 
   /// What it computes itself, of forms that it takes and of operators that it does not replace.

@@ -14,7 +14,7 @@ struct KnownPrices {
   const std::vector<Price>& prices;
 };
 
-/// Plan entries, and for each operator who runs it, who would otherwise, and what was refused.
+/// Plan entries, for each operator who runs it, who would otherwise, and what was refused, and how the permitted precision is used.
 CompileReport ReportOf(const Placement& placement, const KnownPrices& known, const Plan& plan);
 
 /// How many candidates there are, and of how many of them something is known.

@@ -57,7 +57,7 @@ struct CandidateCounts {
   size_t rejected = 0;  ///< variants that could not be compiled or run, or were found wrong
   struct Variants {
     size_t measured = 0;  ///< timed in this compile
-    size_t cached = 0;    ///< whose price was known
+    size_t cached = 0;    ///< whose price was in the cache; later ones than an earlier decision are not looked at
     size_t unpriced = 0;  ///< that a lower bound kept off every cheapest path
     size_t assumed = 0;   ///< of these, the ones whose bound is more than the proved one of the roofline
     size_t too_long = 0;  ///< of these, the ones left out in this compile: likely to take longer to compile than its budget

@@ -190,6 +190,28 @@ TEST_P(StorageTest, PruneTakesWhatAllConditionsHoldOf) {
   EXPECT_GT(statistics.bytes, 0u);
 }
 
+TEST_P(StorageTest, AnOlderOneGetsTheTablesThatItLacksAndANewerOneIsRefused) {
+  ASSERT_TRUE(MeasurementCache::Open(name_).value().Store(Key(1), {{1e-3}, ""}));
+  const auto make_version = [this](int version) {
+    const std::string number = std::to_string(version);
+    const std::string told = GetParam() == Storage::kFile ? "PRAGMA user_version=" + number : "UPDATE schema_version SET version=" + number;
+    ASSERT_TRUE(OpenCacheDatabase(name_, false).value()->Execute(told));
+  };
+  ASSERT_TRUE(OpenCacheDatabase(name_, false).value()->Execute("DROP TABLE known"));
+  make_version(4);
+  {
+    MeasurementCache cache = MeasurementCache::Open(name_).value();
+    EXPECT_EQ(cache.Find(Key(1)).value()->samples, std::vector<double>{1e-3});
+    MeasurementKey known = Key(2);
+    known.fact = Fact::kKnown;
+    ASSERT_TRUE(cache.Store(known, {{0}, ""}));
+    EXPECT_EQ(cache.Find(known).value()->samples, std::vector<double>{0});
+    EXPECT_EQ(StatisticsOf(cache).value().schema, kCacheSchemaVersion);
+  }
+  make_version(kCacheSchemaVersion + 1);
+  EXPECT_FALSE(MeasurementCache::Open(name_).has_value());
+}
+
 TEST_P(StorageTest, ProcessesMayCreateAndWriteItTogether) {
   constexpr uint64_t kProcesses = 6;
   constexpr uint64_t kEach = 40;

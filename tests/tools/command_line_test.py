@@ -127,6 +127,29 @@ class GoodInputTest(CommandLineTestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
+    def test_what_other_compiles_have_measured_since_changes_nothing(self):
+        """The same kernels in another model: with hardly any budget this one has priced few of them."""
+        cache = self.folder / "shared.sqlite"
+        words = ("--cache", cache, "--json")
+
+        def compiled(model, *more):
+            done = self.collage("compile", model, "-o", self.folder / "out.collage", *words, self.folder / "r.json", *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads((self.folder / "r.json").read_text())
+
+        first = compiled(self.model, "--budget", "0.1s")
+        twice = onnx.load(self.model)
+        twice.graph.output.append(twice.graph.output[0])
+        onnx.save(twice, self.folder / "twice.onnx")
+        self.assertGreater(compiled(self.folder / "twice.onnx", "--eager")["candidates"]["variants"]["measured"], 0)
+        for more in (("--cache-only",), ("--budget", "0.1s")):
+            with self.subTest(more):
+                again = compiled(self.model, *more)
+                self.assertEqual(again["candidates"]["variants"]["measured"], 0)
+                self.assertFalse(again["raced"])
+                self.assertEqual(again["plan"], first["plan"])
+        self.assertTrue(compiled(self.model, "--budget", "300s")["raced"], "more time, and another plan")
+
     def test_cache_only_takes_everything_from_the_cache(self):
         again = self.folder / "again.json"
         done = self.compile(self.model, "--cache-only", "--json", again)

@@ -70,8 +70,9 @@ class PostgresqlDatabase final : public CacheDatabase {
 
   Result<int> CheckIsCache() override {
     const int version = COLLAGE_TRY(SchemaVersion());
-    if (version == 0 || version == kCacheSchemaVersion) return version;
-    return Fail(ErrorAbout("has schema version " + std::to_string(version) + ", expected " + std::to_string(kCacheSchemaVersion)));
+    if (version >= 0 && version <= kCacheSchemaVersion) return version;
+    return Fail(ErrorAbout("has schema version " + std::to_string(version) + ", expected " + std::to_string(kCacheSchemaVersion) +
+                           " or an older one"));
   }
 
   Result<int> SchemaVersion() override {
@@ -131,7 +132,9 @@ class PostgresqlDatabase final : public CacheDatabase {
     if (COLLAGE_TRY(CheckIsCache()) == kCacheSchemaVersion) return {};
     COLLAGE_TRY_STATUS(Execute("CREATE SCHEMA IF NOT EXISTS collage"));
     for (const FactTable& table : FactTables()) COLLAGE_TRY_STATUS(Execute(table.Creation(kTypes)));
-    COLLAGE_TRY_STATUS(Execute("CREATE TABLE schema_version(version BIGINT NOT NULL)"));
+    // An older one lacks tables only.
+    COLLAGE_TRY_STATUS(Execute("CREATE TABLE IF NOT EXISTS schema_version(version BIGINT NOT NULL)"));
+    COLLAGE_TRY_STATUS(Execute("DELETE FROM schema_version"));
     return Execute("INSERT INTO schema_version VALUES(" + std::to_string(kCacheSchemaVersion) + ")");
   }
 
