@@ -37,14 +37,23 @@ std::string InitializerHeader(const InitializerBytes& value) {
 // Smaller ones cost less than what says where they are, and whoever reads shapes and axes wants them in the model.
 constexpr size_t kLeastBeside = size_t{64} << 10;
 
-void DescribeExternal(const std::string& name, const Tensor& value, onnx_message::TensorProto& message) {
+/// A location that ONNX Runtime and OpenVINO take for memory of the process; the offset is an address then.
+constexpr const char* kMemory = "*/_ORT_MEM_ADDR_/*";
+
+void DescribeExternal(const std::string& name, const Tensor& value, bool has_address, onnx_message::TensorProto& message) {
   message.set_name(name);
   message.set_data_type(static_cast<int32_t>(OnnxDataType(value.dtype())));
   for (const int64_t extent : value.shape()) message.add_dims(extent);
   message.set_data_location(onnx_message::TensorProto::EXTERNAL);
-  auto& entry = *message.add_external_data();
-  entry.set_key("location");
-  entry.set_value("weights");
+  const auto add = [&](const char* key, const std::string& text) {
+    auto& entry = *message.add_external_data();
+    entry.set_key(key);
+    entry.set_value(text);
+  };
+  add("location", has_address ? kMemory : "weights");
+  if (!has_address) return;
+  add("offset", std::to_string(reinterpret_cast<uintptr_t>(value.Bytes())));
+  add("length", std::to_string(value.ByteCount()));
 }
 
 }  // namespace
@@ -65,12 +74,12 @@ Result<std::string> ModelBytes(const onnx_message::ModelProto& model, const onnx
   onnx_message::GraphProto with_others = graph;
   for (const auto& [name, value] : initializers) {
     if (beside && value.ByteCount() >= kLeastBeside && value.dtype() != DType::kString) {
-      if (beside->are_inputs) {
+      if (beside->as == LargeWeightsAs::kInputs) {
         onnx_message::ValueInfoProto& input = *with_others.add_input();
         input.set_name(name);
         SetType(value.type(), input);
       } else {
-        DescribeExternal(name, value, *with_others.add_initializer());
+        DescribeExternal(name, value, beside->as == LargeWeightsAs::kAddresses, *with_others.add_initializer());
       }
       beside->weights.emplace_back(name, value);
       continue;
@@ -95,14 +104,16 @@ Result<std::string> JoinModel(const std::string& model, const std::string& graph
     graph_bytes += headers.back().size() + initializer.bytes.size();
   }
   if (graph_bytes + model.size() + 16 > kMaximalBytes) return Fail("the model exceeds 2 GiB, the limit of an ONNX message");
-  std::string bytes = model + FieldHeader(onnx_message::ModelProto::kGraphFieldNumber, graph_bytes);
-  bytes.reserve(bytes.size() + graph_bytes);
+  // The graph comes first: OpenVINO 2026.4 takes bytes for no model where it meets a field, such as operator sets of two domains, for the
+  // second time before it has seen three kinds of them.
+  std::string bytes = FieldHeader(onnx_message::ModelProto::kGraphFieldNumber, graph_bytes);
+  bytes.reserve(bytes.size() + graph_bytes + model.size());
   bytes += graph;
   for (size_t i = 0; i < headers.size(); ++i) {
     bytes += headers[i];
     bytes += initializers[i].bytes;
   }
-  return bytes;
+  return bytes += model;
 }
 
 }  // namespace collage::onnx_io

@@ -27,9 +27,13 @@ struct InitializerBytes {
   std::string_view bytes;  ///< as the format has raw data
 };
 
+/// Where large weights are: in the bytes, or beside them, as inputs of the graph behind its own, or as tensors at addresses of this process
+/// or in a file that is not there.
+enum class LargeWeightsAs { kBytes, kInputs, kAddresses, kExternalData };
+
 /// Large weights that stay where they are: whoever reads the model is given them beside its bytes.
 struct WeightsBeside {
-  bool are_inputs = false;  ///< the graph lists them as inputs, behind its own; else as tensors in a file that is not there
+  LargeWeightsAs as;
   std::vector<NamedTensor> weights;
 };
 

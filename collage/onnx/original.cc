@@ -209,7 +209,7 @@ Result<Expr> CarryOriginal(const OnnxModel& model, const std::vector<size_t>& in
 }
 
 Result<OnnxForm> RewrittenForm(const Function& function, LargeWeightsAs large) {
-  onnx_io::WeightsBeside beside{large == LargeWeightsAs::kInputs, {}};
+  onnx_io::WeightsBeside beside{large, {}};
   WriteOptions options;
   if (large != LargeWeightsAs::kBytes) options.beside = &beside;
   std::string bytes = COLLAGE_TRY(WriteOnnx(function, options));
@@ -257,7 +257,7 @@ Result<OnnxForm> OriginalForm(const Function& function, LargeWeightsAs large) {
     form.output_names.push_back(output.name());
     onnx_io::SetType(form.outputs[i], output);
   }
-  onnx_io::WeightsBeside beside{large == LargeWeightsAs::kInputs, {}};
+  onnx_io::WeightsBeside beside{large, {}};
   form.bytes = COLLAGE_TRY(onnx_io::ModelBytes(model, graph, weights, large == LargeWeightsAs::kBytes ? nullptr : &beside));
   form.weights = std::move(beside.weights);
   return form;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collage/ir/expr.h"
+#include "collage/onnx/model_bytes.h"
 #include "collage/onnx/reader.h"
 #include "collage/support/result.h"
 
@@ -45,9 +46,7 @@ struct OnnxForm {
   /// Large weights, which are not in the bytes: the function's own memory. Whoever uses that must keep these.
   std::vector<std::pair<std::string, Tensor>> weights;
 };
-/// Where large weights are: in the bytes, or beside them in `weights`, as inputs of the graph behind its own or as tensors in a file that
-/// is not there.
-enum class LargeWeightsAs { kBytes, kInputs, kExternalData };
+using onnx_io::LargeWeightsAs;
 /// The function written as ONNX (writer.h).
 Result<OnnxForm> RewrittenForm(const Function& function, LargeWeightsAs large = LargeWeightsAs::kBytes);
 /// The model that the function carries. Errors when it carries none, or one that was damaged.

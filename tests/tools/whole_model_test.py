@@ -57,6 +57,26 @@ def make_model(path, batch=1, listed=False, unread=False, as_nodes=False, extern
         path.write_bytes(model.SerializeToString())
 
 
+def save_packed_products(path):
+    """y = Relu(MatMulNBits(x)): of another domain, whose large weights a compiler may ask for while it reads the model. z = Mean(y)."""
+    generator = np.random.default_rng(7)
+    inner, columns, block = 256, 512, 32
+    weights = [
+        numpy_helper.from_array(generator.integers(0, 256, (columns, inner // block, block // 2), dtype=np.uint8), "bits"),
+        numpy_helper.from_array(generator.uniform(0.01, 0.02, columns * inner // block).astype(np.float32), "scales"),
+    ]
+    nodes = [
+        helper.make_node(
+            "MatMulNBits", ["x", "bits", "scales"], ["p"], name="product", domain="com.microsoft", K=inner, N=columns, bits=4, block_size=block
+        ),
+        helper.make_node("Relu", ["p"], ["y"], name="relu"),
+        helper.make_node("ReduceMean", ["y"], ["z"], name="mean", axes=[1], keepdims=0),
+    ]
+    graph = helper.make_graph(nodes, "packed", [tensor("x", [1, 16, inner])], [tensor("z", None), tensor("y", None)], weights)
+    domains = [helper.make_opsetid("", 14), helper.make_opsetid("com.microsoft", 1)]
+    path.write_bytes(helper.make_model(graph, opset_imports=domains, ir_version=8).SerializeToString())
+
+
 class WholeModelTest(CommandLineTestCase):
     @classmethod
     def setUpClass(cls):
@@ -130,6 +150,11 @@ class WholeModelTest(CommandLineTestCase):
         (self.folder / "model.onnx").rename(self.folder / "elsewhere.onnx")
         make_model(self.folder / "model.onnx")
         self.assert_right(x=self.image())
+
+    def test_products_of_packed_weights_are_given_to_compilers_as_they_came(self):
+        save_packed_products(self.folder / "model.onnx")
+        self.assert_offered(self.compiled())
+        self.assert_right(x=np.random.default_rng(6).standard_normal((1, 16, 256)).astype(np.float32))
 
     def test_each_profile_has_the_model_in_its_shapes(self):
         make_model(self.folder / "model.onnx", batch="batch")

@@ -91,11 +91,12 @@ class OpenVinoBackend final : public Backend {
     if (is_permitted && (!precision || variant.name.substr(form.size() + 1) != NameOf(*precision)))
       return Fail("openvino: the function does not permit its variant '" + variant.name + "'");
     const Arithmetic arithmetic = precision && precision->stored == DType::kBFloat16 ? Arithmetic::kBFloat16 : Arithmetic::kFloat32;
-    if (form == kOriginalVariant) return CompileModel(COLLAGE_TRY(OriginalForm(function, LargeWeightsAs::kInputs)), device, arithmetic);
+    if (form == kOriginalVariant)
+      return CompileModel([&](LargeWeightsAs large) { return OriginalForm(function, large); }, device, arithmetic);
     if (form == kRewrittenVariant) {
       const bool rounds_weights = precision && precision->stored == DType::kInt8;
       const Expr written = COLLAGE_TRY(rounds_weights ? WithRoundedWeights(function) : WithIntegerWeights(function));
-      return CompileModel(COLLAGE_TRY(RewrittenForm(*written->As<Function>(), LargeWeightsAs::kInputs)), device, arithmetic);
+      return CompileModel([&](LargeWeightsAs large) { return RewrittenForm(*written->As<Function>(), large); }, device, arithmetic);
     }
     return Fail("openvino: it has no variant '" + variant.name + "'");
   }

@@ -132,6 +132,25 @@ void BindWeights(ov::Model& model, const std::vector<std::pair<std::string, Tens
   model.validate_nodes_and_infer_types();
 }
 
+struct ReadModel {
+  OnnxForm form;
+  std::shared_ptr<ov::Model> model;
+};
+
+/// A translator may ask for a weight's values, as that of MatMulNBits does. To it weights are constants, which are copies for good.
+Result<ReadModel> Read(const std::function<Result<OnnxForm>(LargeWeightsAs)>& write) {
+  ReadModel read{COLLAGE_TRY(write(LargeWeightsAs::kInputs)), nullptr};
+  try {
+    read.model = Core().read_model(read.form.bytes, ov::Tensor());
+    BindWeights(*read.model, read.form.weights);
+  } catch (const ov::Exception&) {
+    if (read.form.weights.empty()) throw;
+    read.form = COLLAGE_TRY(write(LargeWeightsAs::kAddresses));
+    read.model = Core().read_model(read.form.bytes, ov::Tensor());
+  }
+  return read;
+}
+
 }  // namespace
 
 Result<std::string> RuntimeVersion() {
@@ -149,10 +168,10 @@ bool HasBFloat16() {
   return has && *has;
 }
 
-Result<std::unique_ptr<Kernel>> CompileModel(const OnnxForm& form, const Device& device, Arithmetic arithmetic) {
+Result<std::unique_ptr<Kernel>> CompileModel(const std::function<Result<OnnxForm>(LargeWeightsAs)>& write, const Device& device,
+                                             Arithmetic arithmetic) {
   return Guarded([&]() -> Result<std::unique_ptr<Kernel>> {
-    const std::shared_ptr<ov::Model> model = Core().read_model(form.bytes, ov::Tensor());
-    BindWeights(*model, form.weights);
+    const auto [form, model] = COLLAGE_TRY(Read(write));
     ov::CompiledModel compiled = Core().compile_model(model, "CPU", Properties(device, arithmetic));
     const auto input_ports = COLLAGE_TRY(FindPorts(compiled.inputs(), form.input_names, form.inputs));
     const auto output_ports = COLLAGE_TRY(FindPorts(compiled.outputs(), form.output_names, form.outputs));

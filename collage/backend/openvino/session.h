@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,7 +21,8 @@ bool HasBFloat16();
 enum class Arithmetic { kFloat32, kBFloat16 };
 
 /// Compiles an ONNX model for the CPU plugin: one stream, `device.threads` threads, all tensors row-major.
-/// The form's weights are inputs of its graph, which become constants where they are. Errors are OpenVINO's own words; no exception leaves.
-Result<std::unique_ptr<Kernel>> CompileModel(const OnnxForm& form, const Device& device, Arithmetic arithmetic);
+/// Large weights stay where they are, unless a translator asks for their values. Errors are OpenVINO's own words; no exception leaves.
+Result<std::unique_ptr<Kernel>> CompileModel(const std::function<Result<OnnxForm>(LargeWeightsAs)>& write, const Device& device,
+                                             Arithmetic arithmetic);
 
 }  // namespace collage::openvino
