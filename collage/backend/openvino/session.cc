@@ -49,13 +49,13 @@ ov::Shape ToShape(const TensorType& type) { return {type.shape.begin(), type.sha
 /// An inference request whose tensors are the caller's buffers.
 class RequestKernel final : public Kernel {
  public:
-  RequestKernel(ov::CompiledModel model, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs,
-                const std::vector<ModelPort>& input_ports, const std::vector<ModelPort>& output_ports)
-      : model_(std::move(model)), request_(model_.create_infer_request()) {
-    for (const TensorType& type : inputs) inputs_.push_back({type, Layout()});
-    for (const TensorType& type : outputs) outputs_.push_back({type, Layout()});
-    input_slots_ = MakeSlots(input_ports, inputs);
-    output_slots_ = MakeSlots(output_ports, outputs);
+  RequestKernel(ov::CompiledModel model, OnnxForm form, const std::vector<ModelPort>& input_ports,
+                const std::vector<ModelPort>& output_ports)
+      : weights_(std::move(form.weights)), model_(std::move(model)), request_(model_.create_infer_request()) {
+    for (const TensorType& type : form.inputs) inputs_.push_back({type, Layout()});
+    for (const TensorType& type : form.outputs) outputs_.push_back({type, Layout()});
+    input_slots_ = MakeSlots(input_ports, form.inputs);
+    output_slots_ = MakeSlots(output_ports, form.outputs);
   }
 
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs, void* /*workspace*/) override {
@@ -89,6 +89,7 @@ class RequestKernel final : public Kernel {
     slot.bound = buffer;
   }
 
+  std::vector<std::pair<std::string, Tensor>> weights_;  // which the model may read
   ov::CompiledModel model_;
   ov::InferRequest request_;
   std::vector<Slot> input_slots_;
@@ -171,14 +172,14 @@ bool HasBFloat16() {
 Result<std::unique_ptr<Kernel>> CompileModel(const std::function<Result<OnnxForm>(LargeWeightsAs)>& write, const Device& device,
                                              Arithmetic arithmetic) {
   return Guarded([&]() -> Result<std::unique_ptr<Kernel>> {
-    const auto [form, model] = COLLAGE_TRY(Read(write));
+    auto [form, model] = COLLAGE_TRY(Read(write));
     ov::CompiledModel compiled = Core().compile_model(model, "CPU", Properties(device, arithmetic));
     const auto input_ports = COLLAGE_TRY(FindPorts(compiled.inputs(), form.input_names, form.inputs));
     const auto output_ports = COLLAGE_TRY(FindPorts(compiled.outputs(), form.output_names, form.outputs));
     for (size_t i = 0; i < output_ports.size(); ++i) {
       if (!output_ports[i]) return Fail("openvino: the compiled model has lost output '" + form.output_names[i] + "'");
     }
-    return std::make_unique<RequestKernel>(std::move(compiled), form.inputs, form.outputs, input_ports, output_ports);
+    return std::make_unique<RequestKernel>(std::move(compiled), std::move(form), input_ports, output_ports);
   });
 }
 
