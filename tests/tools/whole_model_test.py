@@ -60,7 +60,7 @@ def make_model(path, batch=1, listed=False, unread=False, as_nodes=False, extern
 def save_packed_products(path):
     """y = Relu(MatMulNBits(x)): of another domain, whose large weights a compiler may ask for while it reads the model. z = Mean(y)."""
     generator = np.random.default_rng(7)
-    inner, columns, block = 256, 512, 32
+    inner, columns, block = 256, 1024, 32
     weights = [
         numpy_helper.from_array(generator.integers(0, 256, (columns, inner // block, block // 2), dtype=np.uint8), "bits"),
         numpy_helper.from_array(generator.uniform(0.01, 0.02, columns * inner // block).astype(np.float32), "scales"),
